@@ -67,11 +67,11 @@ var (
 	shippings = process.Define(aggregate.Define[shipping]("shipping", begun{}, over{}),
 		process.On(func(_ placed, in process.Input) string { return in.Source.Value },
 			func(_ shipping, _ placed, in process.Input) (process.Step[shipping], error) {
-				return process.Step[shipping]{Events: aggregate.Events[shipping]{begun{}}, Commands: []any{shipOrder{in.Source.Value}}}, nil
+				return process.Record(begun{}).Send(shipOrder{in.Source.Value}), nil
 			}).Starts(),
 		process.On(func(_ shipped, in process.Input) string { return in.Source.Value },
 			func(shipping, shipped, process.Input) (process.Step[shipping], error) {
-				return process.Step[shipping]{Events: aggregate.Events[shipping]{over{}}}, nil
+				return process.Record(over{}), nil
 			}),
 	).OverWhen(func(s shipping) bool { return s.Done })
 )

@@ -80,7 +80,7 @@ func TestCommandsThatCannotBeSentCountAsFailures(t *testing.T) {
 	clock := now
 	m, err := process.New(j, client, process.Define(aggregate.Define[saga]("saga", opened{}),
 		process.On(func(_ Deposited, in process.Input) string { return in.Source.Value }, func(saga, Deposited, process.Input) (process.Step[saga], error) {
-			return process.Step[saga]{Events: aggregate.Events[saga]{opened{}}, Commands: []any{struct{}{}}}, nil
+			return process.Record(opened{}).Send(struct{}{}), nil
 		}).Starts(),
 	), process.Config{
 		Publisher: broker{}, GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "mail", nil },
@@ -122,7 +122,7 @@ func ExampleNewProcessCollector() {
 	}
 	sagas := process.Define(aggregate.Define[saga]("saga", opened{}),
 		process.On(func(_ Deposited, in process.Input) string { return in.Source.Value }, func(saga, Deposited, process.Input) (process.Step[saga], error) {
-			return process.Step[saga]{Events: aggregate.Events[saga]{opened{}}}, nil
+			return process.Record(opened{}), nil
 		}).Starts())
 	manager, err := process.New(j, client, sagas, process.Config{})
 	if err != nil {

@@ -116,7 +116,7 @@ func (w *world) noisy() *process.Manager[Saga] {
 	w.t.Helper()
 	m, err := process.New(w.j, w.client, process.Define(aggregate.Define[Saga]("saga2", Begun{}),
 		process.On(func(e CreditReserved, _ process.Input) string { return e.Order }, func(Saga, CreditReserved, process.Input) (step, error) {
-			return step{Events: begun, Commands: []any{make([]byte, 200<<10)}}, nil
+			return begun.Send(make([]byte, 200<<10)), nil
 		}).Starts()), w.config())
 	require.NoError(w.t, err)
 	return m
@@ -281,7 +281,7 @@ func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
 	w := setup(t)
 	d := process.Define(sagas,
 		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-			return timeout(process.Timeout{Name: "credit", After: time.Second}), nil
+			return begun.SetTimeout("credit", time.Second), nil
 		}).Starts(),
 		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, errors.New(strings.Repeat("€", 1000)) }))
 	m, err := process.New(w.j, w.client, d, w.config())
@@ -299,7 +299,7 @@ func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	d := process.Define(sagas,
 		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-			return timeout(process.Timeout{Name: "credit", After: time.Second}), nil
+			return begun.SetTimeout("credit", time.Second), nil
 		}).Starts(),
 		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { stop(); return step{}, errNotNow }))
 	m, err := process.New(w.j, w.client, d, w.config())

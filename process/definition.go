@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -87,6 +89,9 @@ func (d Definition[S]) Type() string { return d.aggregate.Type() }
 // Aggregate is the aggregate that remembers.
 func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
 
+// EventTypes returns the event types that it reacts to, in alphabetical order.
+func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
+
 // IsOver reports whether a process of a state is over. See OverWhen.
 func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
 
@@ -159,7 +164,7 @@ func (d Definition[S]) check(step Step[S]) error {
 			return err
 		}
 		if (t.After == 0) == t.At.IsZero() || t.After < 0 {
-			return fmt.Errorf("%w: timeout %q needs either After, more than 0, or At", ErrInvalidStep, t.Name)
+			return fmt.Errorf("%w: timeout %q needs a duration of more than 0, or a time", ErrInvalidStep, t.Name)
 		}
 	}
 	for _, name := range step.Cancel {
@@ -168,26 +173,6 @@ func (d Definition[S]) check(step Step[S]) error {
 		}
 	}
 	return nil
-}
-
-// Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing.
-type Step[S any] struct {
-	// Events are what the process remembers. A step that does anything has at least one.
-	Events aggregate.Events[S]
-	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes
-	// messages of them.
-	Commands []any
-	// Timeouts are set. One of a name that is set already is moved.
-	Timeouts []Timeout
-	// Cancel names the timeouts that are cancelled, if they are set.
-	Cancel []string
-}
-
-// Timeout has a process react when a time has come. Either After or At is set.
-type Timeout struct {
-	Name  string        // of a reaction made with [OnTimeout]
-	After time.Duration // from when the step is made
-	At    time.Time
 }
 
 // Input is what a process reacts to: an event, or a timeout of its own.
@@ -279,10 +264,10 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 // What React says when there is nothing to do. All are an [ErrPassedOver].
 var (
 	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
-	errNotStarted   = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
+	errNotStarted   = fmt.Errorf("%w: its process has not begun, and its reaction is not marked with Starts", ErrPassedOver)
 	errKeyDestroyed = fmt.Errorf("%w: the encryption key of its process was destroyed", ErrPassedOver)
 	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
-	errNothingToDo  = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
+	errNothingToDo  = fmt.Errorf("%w: its reaction returned an empty step", ErrPassedOver)
 	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
 	errOver         = fmt.Errorf("%w: its process is over", ErrPassedOver)
 )

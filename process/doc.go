@@ -6,11 +6,9 @@
 //		process.On(
 //			func(e OrderPlaced, _ process.Input) string { return e.Order }, // which process
 //			func(s Saga, e OrderPlaced, _ process.Input) (process.Step[Saga], error) {
-//				return process.Step[Saga]{
-//					Events:   aggregate.Events[Saga]{Begun{e.Total}},
-//					Commands: []any{ReserveCredit{e.Order, e.Total}},
-//					Timeouts: []process.Timeout{{Name: "credit", After: time.Minute}},
-//				}, nil
+//				return process.Record(Begun{e.Total}).
+//					Send(ReserveCredit{e.Order, e.Total}).
+//					SetTimeout("credit", time.Minute), nil
 //			}).Starts(),
 //		process.OnTimeout("credit", ...),
 //	).OverWhen(func(s Saga) bool { return s.Outcome != "" })

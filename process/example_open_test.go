@@ -25,15 +25,16 @@ func ExampleBacklog_Open() {
 	check(err)
 
 	invoice := func(in process.Input) string { return in.Source.Value }
-	record := func(e aggregate.Event[Reminder]) (process.Step[Reminder], error) {
-		return process.Step[Reminder]{Events: Record(e)}, nil
-	}
 	reminders := process.Define(
 		aggregate.Define[Reminder]("reminder", Sent{}, Settled{}),
 		process.On(func(_ InvoiceSent, in process.Input) string { return invoice(in) },
-			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) { return record(Sent{}) }).Starts(),
+			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) {
+				return process.Record(Sent{}), nil
+			}).Starts(),
 		process.On(func(_ InvoicePaid, in process.Input) string { return invoice(in) },
-			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) { return record(Settled{}) }),
+			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) {
+				return process.Record(Settled{}), nil
+			}),
 	).OverWhen(func(r Reminder) bool { return r.Paid })
 	manager, err := process.New(j, db.Client(), reminders, process.Config{})
 	check(err)

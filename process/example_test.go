@@ -29,11 +29,10 @@ type (
 	Settled struct{}
 )
 
-func (Sent) EventType() string                                         { return "reminder.sent" }
-func (Settled) EventType() string                                      { return "reminder.settled" }
-func (Sent) Apply(r *Reminder)                                         { r.Sent++ }
-func (Settled) Apply(r *Reminder)                                      { r.Paid = true }
-func Record(e ...aggregate.Event[Reminder]) aggregate.Events[Reminder] { return e }
+func (Sent) EventType() string    { return "reminder.sent" }
+func (Settled) EventType() string { return "reminder.settled" }
+func (Sent) Apply(r *Reminder)    { r.Sent++ }
+func (Settled) Apply(r *Reminder) { r.Paid = true }
 
 // An invoice, whose events it reacts to.
 type (
@@ -61,21 +60,16 @@ func Example() {
 		aggregate.Define[Reminder]("reminder", Sent{}, Settled{}),
 		process.On(func(_ InvoiceSent, in process.Input) string { return source(in) },
 			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) {
-				return process.Step[Reminder]{
-					Events:   Record(Sent{}),
-					Timeouts: []process.Timeout{{Name: "unpaid", After: week}},
-				}, nil
+				return process.Record(Sent{}).SetTimeout("unpaid", week), nil
 			}).Starts(),
 		process.On(func(_ InvoicePaid, in process.Input) string { return source(in) },
 			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) {
-				return process.Step[Reminder]{Events: Record(Settled{}), Cancel: []string{"unpaid"}}, nil
+				return process.Record(Settled{}).CancelTimeout("unpaid"), nil
 			}),
 		process.OnTimeout("unpaid", func(r Reminder, in process.Input) (process.Step[Reminder], error) {
-			return process.Step[Reminder]{
-				Events:   Record(Sent{}),
-				Commands: []any{Remind{Invoice: in.Process, Time: r.Sent}},
-				Timeouts: []process.Timeout{{Name: "unpaid", After: week}},
-			}, nil
+			return process.Record(Sent{}).
+				Send(Remind{Invoice: in.Process, Time: r.Sent}).
+				SetTimeout("unpaid", week), nil
 		}),
 	).OverWhen(func(r Reminder) bool { return r.Paid })
 

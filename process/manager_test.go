@@ -180,7 +180,7 @@ func TestStepsWithFaultsAreRefusedAndStoreNothing(t *testing.T) {
 	m := w.manager(w.client, w.config())
 	for fault, want := range map[string]error{
 		"fails": errNotNow, "unrecorded": process.ErrUnrecorded,
-		"no time": process.ErrInvalidStep, "two times": process.ErrInvalidStep, "set twice": process.ErrInvalidStep,
+		"no duration": process.ErrInvalidStep, "past duration": process.ErrInvalidStep, "no time": process.ErrInvalidStep, "set twice": process.ErrInvalidStep,
 		"nil command": process.ErrInvalidStep, "too large": process.ErrInvalidStep,
 	} {
 		require.ErrorIs(t, m.Handle(event(t.Context(), fault, "o1", OrderBroken{fault})), want, fault)
@@ -331,7 +331,7 @@ func TestAPanicOfAReactionToATimeoutIsAnError(t *testing.T) {
 	w := setup(t)
 	d := process.Define(sagas,
 		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-			return timeout(process.Timeout{Name: "bomb", After: time.Second}), nil
+			return begun.SetTimeout("bomb", time.Second), nil
 		}).Starts(),
 		process.OnTimeout("bomb", func(Saga, process.Input) (step, error) { panic("boom") }))
 	m, err := process.New(w.j, w.client, d, w.config())
@@ -367,7 +367,7 @@ func TestAReactionCannotSpoilTheState(t *testing.T) {
 			if n.Seen != nil {
 				n.Seen["what nobody recorded"] = true
 			}
-			return process.Step[Notes]{Events: aggregate.Events[Notes]{Noted{in.ID}}}, nil
+			return process.Record(Noted{in.ID}), nil
 		}).Starts())
 	m, err := process.New(w.j, w.client, d, w.config())
 	require.NoError(t, err)

@@ -62,9 +62,9 @@ func TestATimeoutInTheDistantFutureDoesNotFire(t *testing.T) {
 	w := setup(t)
 	distant := process.Define(sagas,
 		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-			return timeout(process.Timeout{Name: "credit", At: time.Unix(1<<55, 0)}), nil
+			return begun.SetTimeoutAt("credit", time.Unix(1<<55, 0)), nil
 		}).Starts(),
-		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{Events: begun}, nil }),
+		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return begun, nil }),
 	)
 	m, err := process.New(w.j, w.client, distant, w.config())
 	require.NoError(t, err)

@@ -64,7 +64,7 @@ func TestAProcessThatEndsWithItsFirstStepIsNeverOpen(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	at := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-		return step{Events: aggregate.Events[Saga]{Begun{1}, Ended{"at once"}}}, nil
+		return process.Record(Begun{1}, Ended{"at once"}), nil
 	}).Starts()).OverWhen(func(s Saga) bool { return s.Outcome != "" })
 	m, err := process.New(w.j, w.client, at, w.config())
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestAProcessWithoutAnEndIsNotListed(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	endless := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
-		return step{Events: aggregate.Events[Saga]{Begun{1}}}, nil
+		return begun, nil
 	}).Starts())
 	m, err := process.New(w.j, w.client, endless, w.config())
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func TestAReactionCannotListItsProcessAsOver(t *testing.T) {
 			if l.Done != nil {
 				l.Done["all"] = true
 			}
-			return process.Step[list]{Events: aggregate.Events[list]{entry{"some"}}}, nil
+			return process.Record(entry{"some"}), nil
 		}).Starts(),
 	).OverWhen(func(l list) bool { return l.Done["all"] })
 	m, err := process.New(w.j, w.client, spoiling, w.config())

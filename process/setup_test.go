@@ -75,30 +75,21 @@ var sagas = aggregate.Define[Saga]("saga", Begun{}, Reserved{}, Ended{})
 
 var definition = process.Define(sagas,
 	process.On(byID, func(_ Saga, e OrderPlaced, in process.Input) (step, error) {
-		return step{
-			Events:   aggregate.Events[Saga]{Begun(e)},
-			Commands: []any{ReserveCredit{Order: in.Source.Value, Total: e.Total}},
-			Timeouts: []process.Timeout{{Name: "credit", After: deadline}},
-		}, nil
+		return process.Record(Begun(e)).
+			Send(ReserveCredit{Order: in.Source.Value, Total: e.Total}).
+			SetTimeout("credit", deadline), nil
 	}).Starts(),
 	process.On(func(e CreditReserved, _ process.Input) string { return e.Order }, func(_ Saga, e CreditReserved, _ process.Input) (step, error) {
-		return step{
-			Events:   aggregate.Events[Saga]{Reserved{}, Ended{"approved"}},
-			Commands: []any{ApproveOrder(e)},
-			Cancel:   []string{"credit"},
-		}, nil
+		return process.Record(Reserved{}, Ended{"approved"}).Send(ApproveOrder(e)).CancelTimeout("credit"), nil
 	}),
 	process.On(func(_ OrderTouched, in process.Input) string { return in.Source.Value }, func(Saga, OrderTouched, process.Input) (step, error) {
-		return step{Events: aggregate.Events[Saga]{Begun{1}}, Timeouts: []process.Timeout{{Name: "credit", After: deadline}}}, nil
+		return begun.SetTimeout("credit", deadline), nil
 	}),
 	process.On(func(_ OrderBroken, in process.Input) string { return in.Source.Value }, func(_ Saga, e OrderBroken, _ process.Input) (step, error) {
 		return broken[e.Fault]()
 	}).Starts(),
 	process.OnTimeout("credit", func(_ Saga, in process.Input) (step, error) {
-		return step{
-			Events:   aggregate.Events[Saga]{Ended{"too late"}},
-			Commands: []any{RejectOrder{Order: in.Process, Reason: "no credit in time"}},
-		}, nil
+		return process.Record(Ended{"too late"}).Send(RejectOrder{Order: in.Process, Reason: "no credit in time"}), nil
 	}),
 ).OverWhen(func(s Saga) bool { return s.Outcome != "" })
 
@@ -107,23 +98,18 @@ var errNotNow = errors.New("not now")
 // broken are reactions with faults.
 var broken = map[string]func() (step, error){
 	"fails":           func() (step, error) { return step{}, errNotNow },
-	"unrecorded":      func() (step, error) { return step{Commands: []any{ApproveOrder{}}}, nil },
-	"unknown timeout": func() (step, error) { return timeout(process.Timeout{Name: "lunch", After: 1}), nil },
-	"no time":         func() (step, error) { return timeout(process.Timeout{Name: "credit"}), nil },
-	"two times":       func() (step, error) { return timeout(process.Timeout{Name: "credit", After: 1, At: time.Now()}), nil },
-	"set twice": func() (step, error) {
-		s := timeout(process.Timeout{Name: "credit", After: 1})
-		s.Cancel = []string{"credit"}
-		return s, nil
-	},
-	"nil command": func() (step, error) { return step{Events: begun, Commands: []any{nil}}, nil },
-	"too large":   func() (step, error) { return step{Events: begun, Commands: []any{make([]byte, 400<<10)}}, nil },
-	"nothing":     func() (step, error) { return step{}, nil },
+	"unrecorded":      func() (step, error) { return step{}.Send(ApproveOrder{}), nil },
+	"unknown timeout": func() (step, error) { return begun.SetTimeout("lunch", 1), nil },
+	"no duration":     func() (step, error) { return begun.SetTimeout("credit", 0), nil },
+	"past duration":   func() (step, error) { return begun.SetTimeout("credit", -1), nil },
+	"no time":         func() (step, error) { return begun.SetTimeoutAt("credit", time.Time{}), nil },
+	"set twice":       func() (step, error) { return begun.SetTimeout("credit", 1).CancelTimeout("credit"), nil },
+	"nil command":     func() (step, error) { return begun.Send(nil), nil },
+	"too large":       func() (step, error) { return begun.Send(make([]byte, 400<<10)), nil },
+	"nothing":         func() (step, error) { return step{}, nil },
 }
 
-var begun = aggregate.Events[Saga]{Begun{1}}
-
-func timeout(t process.Timeout) step { return step{Events: begun, Timeouts: []process.Timeout{t}} }
+var begun = process.Record(Begun{1})
 
 type world struct {
 	t      *testing.T

@@ -40,10 +40,10 @@ var reviews = process.Define(aggregate.Define[Review]("review", Begun{}, Ended{}
 		if e.Amount < 0 {
 			return process.Step[Review]{}, errReview
 		}
-		return process.Step[Review]{Events: aggregate.Events[Review]{Begun{}}, Timeouts: []process.Timeout{{Name: "end", After: time.Minute}}}, nil
+		return process.Record(Begun{}).SetTimeout("end", time.Minute), nil
 	}).Starts(),
 	process.OnTimeout("end", func(Review, process.Input) (process.Step[Review], error) {
-		return process.Step[Review]{Events: aggregate.Events[Review]{Ended{}}, Commands: []any{CloseReview{}}}, nil
+		return process.Record(Ended{}).Send(CloseReview{}), nil
 	}),
 ).OverWhen(func(r Review) bool { return r.Over })
 

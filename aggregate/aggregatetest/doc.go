@@ -27,6 +27,15 @@
 //     decision,
 //   - a decision changes the state it was given, through a map, a slice or a pointer in it.
 //
+// A failure lists the events that are missing, the unexpected ones, those in another place, and the
+// fields of those that differ:
+//
+//	When 3 (after 2 events): the events are not as expected
+//	- event 1, account.Withdrawn, differs:
+//	    Amount: expected 7, got 70
+//	got 1 event
+//	  1. account.Withdrawn{Amount: 70}
+//
 // Values are compared with their contents, unexported fields included: by their own method Equal(T)
 // bool where they have one, as time.Time does, and field by field otherwise. Nil and empty slices
 // and maps count as equal, and so do a nil and an empty Protocol Buffers message.

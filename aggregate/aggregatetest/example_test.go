@@ -24,11 +24,11 @@ func Example() {
 		When(Withdraw("EUR", 70)).Then(Withdrawn{"EUR", 7})
 
 	// Output:
-	// When 3 (after 2 events): event 1 differs at Amount: expected 7, got 70
-	// expected 1 event
-	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":7}
+	// When 3 (after 2 events): the events are not as expected
+	// - event 1, aggregatetest_test.Withdrawn, differs:
+	//     Amount: expected 7, got 70
 	// got 1 event
-	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":70}
+	//   1. aggregatetest_test.Withdrawn{Currency: "EUR", Amount: 70}
 }
 
 func ExampleScenario_Stored() {
@@ -42,9 +42,9 @@ func ExampleScenario_Stored() {
 		ThenState(Wallet{Balances: map[string]int{"EUR": 4}})
 
 	// Output:
-	// Given: the state differs at Balances["EUR"]: expected 4, got 5
-	// expected {Balances:map[EUR:4] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
-	// got {Balances:map[EUR:5] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
+	// Given: the state is not as expected
+	//     Balances["EUR"]: expected 4, got 5
+	// got aggregatetest_test.Wallet{Balances: map[string]int{"EUR": 5}}
 }
 
 func ExampleParts() {
@@ -60,7 +60,7 @@ func ExampleParts() {
 	to.ThenState(Wallet{Balances: map[string]int{"EUR": 70}})
 
 	// Output:
-	// When 2 (after 1 event): the state differs at Balances["EUR"]: expected 70, got 71
-	// expected {Balances:map[EUR:70] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
-	// got {Balances:map[EUR:71] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
+	// When 2 (after 1 event): the state is not as expected
+	//     Balances["EUR"]: expected 70, got 71
+	// got aggregatetest_test.Wallet{Balances: map[string]int{"EUR": 71}}
 }

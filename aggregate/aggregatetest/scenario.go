@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
 )
 
 // Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps
@@ -110,7 +111,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 		return s
 	}
 	if why := s.mismatch(want, s.outcome.events); why != "" {
-		s.fail("%s\nexpected %s\ngot %s", why, s.list(want), s.list(s.outcome.events))
+		s.fail("the events are not as expected\n%s\ngot %s", why, s.list(s.outcome.events))
 	}
 	return s
 }
@@ -173,8 +174,8 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
 	return s.ThenStateFunc(func(t testing.TB, got S) {
 		t.Helper()
-		if d, differs := compare(want, got); differs {
-			s.fail("the state differs at %s: expected %s, got %s\nexpected %+v\ngot %+v", d.path, d.want, d.got, want, got)
+		if why := diff.Fields(want, got); why != "" {
+			s.fail("the state is not as expected\n%s\ngot %s", why, diff.Show(got))
 		}
 	})
 }
@@ -233,5 +234,5 @@ func (s *Scenario[S]) where() string {
 	if s.step == 0 {
 		return "Given"
 	}
-	return fmt.Sprintf("When %d (after %s)", s.step, count(len(s.history)-len(s.outcome.events), "event"))
+	return fmt.Sprintf("When %d (after %s)", s.step, diff.Count(len(s.history)-len(s.outcome.events), "event"))
 }

@@ -90,16 +90,21 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 31})
 			},
 			[]string{
-				"When 1 (after 1 event): event 1 differs at Amount: expected 31, got 30",
-				"expected 1 event\n  1. wallet.withdrawn.v1 {\"Currency\":\"EUR\",\"Amount\":31}",
-				"got 1 event\n  1. wallet.withdrawn.v1 {\"Currency\":\"EUR\",\"Amount\":30}",
+				"When 1 (after 1 event): the events are not as expected\n" +
+					"- event 1, aggregatetest_test.Withdrawn, differs:\n" +
+					"    Amount: expected 31, got 30\n" +
+					"got 1 event\n" +
+					"  1. aggregatetest_test.Withdrawn{Currency: \"EUR\", Amount: 30}",
 			},
 		},
 		"an event of another type": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(deposit)
 			},
-			[]string{"event 1 differs at the value itself: expected a aggregatetest_test.Deposited, got a aggregatetest_test.Withdrawn"},
+			[]string{
+				`- missing: event 1, aggregatetest_test.Deposited{Currency: "EUR", Amount: 100}`,
+				`- unexpected: event 1, aggregatetest_test.Withdrawn{Currency: "EUR", Amount: 30}`,
+			},
 		},
 		"a pointer expected for a value": {
 			func(t testing.TB) {
@@ -111,25 +116,25 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 30}, &Noted{"bye"})
 			},
-			[]string{"expected 2 events, got 1", `2. wallet.noted.v1 {"Text":"bye"}`},
+			[]string{"- missing: event 2, &aggregatetest_test.Noted{Text: \"bye\"}\ngot 1 event"},
 		},
 		"too many events": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then()
 			},
-			[]string{"expected 0 events, got 1", "expected no events\ngot 1 event"},
+			[]string{"as expected\n- unexpected: event 1, aggregatetest_test.Withdrawn{", "got 1 event"},
 		},
 		"the order of events": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets).When(produce(&Noted{"a"}, &Noted{"b"})).Then(&Noted{"b"}, &Noted{"a"})
 			},
-			[]string{`When 1 (after 0 events): event 1 differs at Text: expected "b", got "a"`},
+			[]string{"When 1 (after 0 events): the events are not as expected\n- in another place: event 1 was expected as event 2: &aggregatetest_test.Noted{Text: \"a\"}\ngot 2 events"},
 		},
 		"an event where nothing was expected": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).ThenNothing()
 			},
-			[]string{"expected no events, got 1 event\n  1. wallet.withdrawn.v1"},
+			[]string{"expected no events, got 1 event\n  1. aggregatetest_test.Withdrawn{"},
 		},
 		"the failing step among several": {
 			func(t testing.TB) {
@@ -139,7 +144,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 					When(Withdraw("EUR", 30)).Then(Withdrawn{"USD", 30}).
 					When(Withdraw("EUR", 30)).Then(Withdrawn{"CHF", 30})
 			},
-			[]string{`When 3 (after 4 events): event 1 differs at Currency: expected "USD", got "EUR"`},
+			[]string{"When 3 (after 4 events): the events are not", `Currency: expected "USD", got "EUR"`},
 		},
 		"a refusal where events were expected": {
 			func(t testing.TB) {
@@ -175,7 +180,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).ThenError(errInsufficientFunds)
 			},
-			[]string{`expected a refusal with "insufficient funds", but the decision was accepted with 1 event`, "1. wallet.withdrawn.v1"},
+			[]string{`expected a refusal with "insufficient funds", but the decision was accepted with 1 event`, "1. aggregatetest_test.Withdrawn{"},
 		},
 		"no refusal to check": {
 			func(t testing.TB) {
@@ -200,7 +205,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).
 					ThenState(Wallet{Balances: map[string]int{"EUR": 100}})
 			},
-			[]string{`the state differs at Balances["EUR"]: expected 100, got 70`, "map[EUR:100]", "map[EUR:70]"},
+			[]string{"the state is not as expected\n    Balances[\"EUR\"]: expected 100, got 70\ngot aggregatetest_test.Wallet{"},
 		},
 		"an invalid definition": {
 			func(t testing.TB) { aggregatetest.Given(t, aggregate.Define[Wallet]("")).When(produce()) },
@@ -222,11 +227,15 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets.WithCodec(gobCodec{})).When(produce(&Noted{"a"})).ThenNothing()
 			},
-			[]string{"1. wallet.noted.v1 &{Text:a}"},
+			[]string{`1. &aggregatetest_test.Noted{Text: "a"}`},
 		},
 		"an expected event that is not defined": {
 			func(t testing.TB) { aggregatetest.Given(t, Wallets).When(produce()).Then(rogue{}) },
-			[]string{`expected 1 event, got 0`, `unknown event type "rogue.v1"`},
+			[]string{`- missing: event 1, aggregatetest_test.rogue{} (unknown event type "rogue.v1"`, "got no events"},
+		},
+		"an expected event that is nil": {
+			func(t testing.TB) { aggregatetest.Given(t, Wallets).When(produce()).Then(nil) },
+			[]string{"- missing: event 1, nil ("},
 		},
 	}
 	for name, test := range tests {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
 )
 
 // record sends an event through the codec, adds it to the history and returns what came back.
@@ -21,8 +22,8 @@ func (s *Scenario[S]) record(what string, event aggregate.Event[S]) (aggregate.E
 		s.fail("%s does not survive its codec: %v", what, err)
 		return nil, false
 	}
-	if d, differs := compare(event, decoded); differs {
-		s.fail("%s, %s, does not survive its codec: %s was %s and came back as %s", what, encoded.Type, d.path, d.want, d.got)
+	if d, differs := diff.First(event, decoded); differs {
+		s.fail("%s, %s, does not survive its codec: %s was %s and came back as %s", what, encoded.Type, d.Path, d.Want, d.Got)
 		return nil, false
 	}
 	s.history = append(s.history, encoded)
@@ -40,9 +41,9 @@ func (s *Scenario[S]) state() (S, bool) {
 	if !ok {
 		return second, false
 	}
-	if d, differs := compare(first, second); differs {
+	if d, differs := diff.First(first, second); differs {
 		s.fail("applying the same events twice gives two states, at %s first %s, then %s: Apply must depend on the state and the event alone, an upcaster on the payload alone",
-			d.path, d.want, d.got)
+			d.Path, d.Want, d.Got)
 		return first, false
 	}
 	return first, true
@@ -72,8 +73,8 @@ func (s *Scenario[S]) reload(state S) (S, bool) {
 		s.fail("the state does not survive its codec, so a snapshot would lose it: %v", err)
 		return reloaded, false
 	}
-	if d, differs := compare(state, reloaded); differs {
-		s.fail("the state does not survive its codec, so a snapshot would lose something: %s was %s and came back as %s", d.path, d.want, d.got)
+	if d, differs := diff.First(state, reloaded); differs {
+		s.fail("the state does not survive its codec, so a snapshot would lose something: %s was %s and came back as %s", d.Path, d.Want, d.Got)
 		return reloaded, false
 	}
 	return reloaded, true
@@ -93,8 +94,8 @@ func (s *Scenario[S]) checkSnapshot(before S) {
 	if !ok {
 		return
 	}
-	if d, differs := compare(after, reloaded); differs {
-		s.fail("the events have another effect on a state from a snapshot: %s is %s without it and %s with it", d.path, d.want, d.got)
+	if d, differs := diff.First(after, reloaded); differs {
+		s.fail("the events have another effect on a state from a snapshot: %s is %s without it and %s with it", d.Path, d.Want, d.Got)
 		return
 	}
 	s.reload(after)
@@ -108,48 +109,39 @@ func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	if first.refusal != nil {
 		return ""
 	}
-	if why := s.mismatch(first.events, second.events); why != "" {
-		return fmt.Sprintf("it gives %s, then %s (%s)", s.list(first.events), s.list(second.events), why)
+	if a, b := len(first.events), len(second.events); a != b {
+		return fmt.Sprintf("it gives %s, then %d", diff.Count(a, "event"), b)
+	}
+	for i, event := range first.events {
+		if d, differs := diff.First(event, second.events[i]); differs {
+			return fmt.Sprintf("it gives %s, then %s (event %d differs at %s)", diff.Show(event), diff.Show(second.events[i]), i+1, d.Path)
+		}
 	}
 	return ""
 }
 
-// mismatch reports where two lists of events part, "" if they do not.
+// mismatch reports how a list of events differs from the expected one, "" if it does not.
 func (s *Scenario[S]) mismatch(want, got aggregate.Events[S]) string {
-	for i := range min(len(want), len(got)) {
-		if d, differs := compare(want[i], got[i]); differs {
-			return fmt.Sprintf("event %d differs at %s: expected %s, got %s", i+1, d.path, d.want, d.got)
+	kind := diff.Kind{Noun: "event", Note: func(v any) string {
+		event, _ := v.(aggregate.Event[S]) // nil if it is nil
+		if _, err := s.definition.Encode(event); err != nil {
+			return err.Error()
 		}
-	}
-	if len(want) != len(got) {
-		return fmt.Sprintf("expected %s, got %d", count(len(want), "event"), len(got))
-	}
-	return ""
+		return ""
+	}}
+	return kind.Compare(values(want), values(got))
 }
 
 func (s *Scenario[S]) list(events aggregate.Events[S]) string {
-	if len(events) == 0 {
-		return "no events"
-	}
-	var text strings.Builder
-	text.WriteString(count(len(events), "event"))
-	for i, event := range events {
-		fmt.Fprintf(&text, "\n  %d. %s", i+1, s.describe(event))
-	}
-	return text.String()
+	return diff.Kind{Noun: "event"}.List(values(events))
 }
 
-// describe shows an event as it is stored if that can be read, since the payload has no addresses
-// in it.
-func (s *Scenario[S]) describe(event aggregate.Event[S]) string {
-	encoded, err := s.definition.Encode(event)
-	if err != nil {
-		return fmt.Sprintf("%+v (%v)", event, err)
+func values[S any](events aggregate.Events[S]) []any {
+	all := make([]any, len(events))
+	for i, event := range events {
+		all[i] = event
 	}
-	if !isText(encoded.Payload) {
-		return fmt.Sprintf("%s %+v", encoded.Type, event)
-	}
-	return fmt.Sprintf("%s %s", encoded.Type, encoded.Payload)
+	return all
 }
 
 func isText(payload []byte) bool {
@@ -161,11 +153,4 @@ func payloadText(payload []byte) string {
 		return fmt.Sprintf("%x", payload)
 	}
 	return string(payload)
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -1,6 +1,10 @@
 package aggregatetest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/millrace-dev/millrace/internal/diff"
+)
 
 // trial is a decision that is made three times, each time on a state of its own: twice to see
 // whether it is pure, and once on the state as restored from a snapshot.
@@ -28,9 +32,9 @@ func (s *Scenario[S]) begin() (ok bool) {
 func (s *Scenario[S]) end() {
 	s.t.Helper()
 	first := s.trial.runs[0]
-	if d, differs := compare(s.trial.before, s.trial.states[0]); differs {
+	if d, differs := diff.First(s.trial.before, s.trial.states[0]); differs {
 		s.fail("the decision changed the state it was given, at %s from %s to %s: copy maps, slices and what pointers lead to before changing them",
-			d.path, d.want, d.got)
+			d.Path, d.Want, d.Got)
 		return
 	}
 	if why := s.differ(first, s.trial.runs[1]); why != "" {

@@ -29,6 +29,9 @@ type (
 	Account   struct{ Balance int }
 	Deposited struct{ Amount int }
 	Withdrawn struct{ Amount int }
+
+	Events   = aggregate.Events[Account]
+	Decision = aggregate.Decision[Account]
 )
 
 func (Deposited) EventType() string  { return "account.deposited.v1" }
@@ -39,18 +42,16 @@ func (e Withdrawn) Apply(a *Account) { a.Balance -= e.Amount }
 var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 
 // Commands decide which events to store. They have no side effects: a conflict repeats them.
-func Deposit(amount int) aggregate.Decision[Account] {
-	return func(Account) (aggregate.Events[Account], error) {
-		return aggregate.Events[Account]{Deposited{amount}}, nil
-	}
+func Deposit(amount int) Decision {
+	return func(Account) (Events, error) { return Events{Deposited{amount}}, nil }
 }
 
-func Withdraw(amount int) aggregate.Decision[Account] {
-	return func(a Account) (aggregate.Events[Account], error) {
+func Withdraw(amount int) Decision {
+	return func(a Account) (Events, error) {
 		if a.Balance < amount {
 			return nil, fmt.Errorf("insufficient funds: the balance is %d", a.Balance)
 		}
-		return aggregate.Events[Account]{Withdrawn{amount}}, nil
+		return Events{Withdrawn{amount}}, nil
 	}
 }
 

@@ -17,7 +17,7 @@ func (printer) Cleanup(func())                    {}
 func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // A process from its first event to its end, with a timeout in between. What does not hold is told
-// with what came instead.
+// with all of the step.
 func ExampleGiven() {
 	t := printer{} // in a test, its *testing.T
 
@@ -28,5 +28,26 @@ func ExampleGiven() {
 		WhenTimeout("alarm", "anna").
 		ThenCommands(Wake{"berta"}).
 		ThenOver()
-	// Output: expected the commands processtest_test.Wake{Who:berta}, got processtest_test.Wake{Who:anna}
+	// Output:
+	// When 2 (timeout "alarm"): the commands are not as expected
+	// - command 1, processtest_test.Wake, differs:
+	//     Who: expected "berta", got "anna"
+	// the step was:
+	//   event 1: processtest_test.Rang{}
+	//   command 1: processtest_test.Wake{Who: "anna"}
+}
+
+// An input that leads to no step fails the test, with the reason, unless the test expects it.
+func ExampleScenario_ThenPassedOver() {
+	t := printer{} // in a test, its *testing.T
+
+	processtest.Given(t, watches).
+		When(Tick{For: "anna"}).
+		WhenTimeout("alarm", "anna").
+		When(Tick{For: "anna"}).
+		ThenPassedOver().
+		When(Tock{For: "anna"}).
+		ThenCancelled("alarm")
+	// Output:
+	// When 4 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)
 }

@@ -3,12 +3,10 @@ package processtest
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
-	"slices"
 	"testing"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -22,12 +20,16 @@ type Scenario[S any] struct {
 	definition process.Definition[S]
 	state      S
 	exists     bool
-	key        string          // of the process, once something has come for it
-	set        map[string]bool // timeouts
+	inputs     int               // that have come
+	input      string            // the latest
+	key        string            // of the process, once something has come for it
+	keyFrom    string            // the first input of that key
+	overFrom   string            // the input that made the process over
+	set        map[string]bool   // timeouts
+	gone       map[string]string // timeouts that were set, and why they are not any more
 	step       process.Step[S]
 	err        error
 	seen       bool // that there was an error, or nothing to do
-	asked      bool
 	failed     bool
 }
 
@@ -35,7 +37,7 @@ type Scenario[S any] struct {
 // not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
-	s := &Scenario[S]{t: t, definition: definition, set: map[string]bool{}}
+	s := &Scenario[S]{t: t, definition: definition, set: map[string]bool{}, gone: map[string]string{}}
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
 		return s
@@ -44,7 +46,7 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 	t.Cleanup(func() {
 		t.Helper()
 		if s.err != nil && !s.seen && !s.failed {
-			t.Errorf("the last input was not handled: %v", s.err)
+			t.Errorf("%s", s.unhandled())
 		}
 	})
 	return s
@@ -61,59 +63,81 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 	if len(more) > 0 {
 		in = more[0]
 	}
-	return s.react(process.Event(event, in))
+	in = process.Event(event, in)
+	if !s.begin("event", in.Type) {
+		return s
+	}
+	key, ok, err := s.definition.Key(in)
+	switch {
+	case err != nil:
+		s.err = err
+	case !ok:
+		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(event, in))
+	case s.key != "" && key != s.key:
+		s.fail("its reaction returned process %q for %s, and %s belongs to process %q: correct the function that returns the process, or test each process by itself",
+			key, shown(event, in), s.keyFrom, s.key)
+	default:
+		s.react(key, in)
+	}
+	return s
 }
 
 // WhenTimeout has a timeout of the process fire. It must be set, by a When before.
 func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	s.t.Helper()
-	if !s.failed && !s.set[name] {
-		s.fail("the timeout %q is not set: %v are", name, slices.Sorted(maps.Keys(s.set)))
+	if !s.begin("timeout", name) {
 		return s
 	}
-	delete(s.set, name)
-	return s.react(process.Input{ID: "timeout", Timeout: name, Process: processID})
-}
-
-func (s *Scenario[S]) react(in process.Input) *Scenario[S] {
-	s.t.Helper()
-	if s.failed || s.refused() {
-		return s
-	}
-	s.step, s.err, s.seen, s.asked = process.Step[S]{}, nil, false, true
-	key, ok, err := s.definition.Key(in)
-	if err == nil && !ok {
-		err = fmt.Errorf("%w: it belongs to no process", process.ErrPassedOver)
-	}
-	if err != nil {
-		s.err = err
-		return s
-	}
-	if s.key == "" {
-		s.key = key
-	}
-	if key != s.key {
-		s.fail("%s belongs to process %q, and what came before to %q: correct its key, or test each process by itself", inputName(in), key, s.key)
-		return s
-	}
-	if s.step, s.err = s.definition.React(s.state, s.exists, in); s.err != nil {
-		return s
-	}
-	s.apply(s.step.Events)
-	for _, name := range s.step.Cancel {
-		delete(s.set, name)
-	}
-	for _, t := range s.step.Timeouts {
-		s.set[t.Name] = true
+	switch {
+	case !s.set[name]:
+		s.fail("%s", s.whyNotSet(name))
+	case processID != s.key:
+		s.fail("it is one of process %q, and %s belongs to process %q: pass %[3]q to WhenTimeout", processID, s.keyFrom, s.key)
+	default:
+		s.unset(name, "it has fired in "+s.input)
+		s.react(processID, process.Input{ID: "timeout", Timeout: name, Process: processID})
 	}
 	return s
 }
 
-func inputName(in process.Input) string {
-	if in.Timeout != "" {
-		return fmt.Sprintf("the timeout %q", in.Timeout)
+// begin begins with an input, unless one before has failed the test.
+func (s *Scenario[S]) begin(kind, name string) bool {
+	s.t.Helper()
+	if s.failed || s.refused() {
+		return false
 	}
-	return fmt.Sprintf("the event %q", in.Type)
+	s.inputs++
+	s.input = fmt.Sprintf("When %d (%s %q)", s.inputs, kind, name)
+	s.step, s.err, s.seen = process.Step[S]{}, nil, false
+	return true
+}
+
+func (s *Scenario[S]) react(key string, in process.Input) {
+	s.t.Helper()
+	if s.key == "" {
+		s.key, s.keyFrom = key, s.input
+	}
+	s.step, s.err = s.definition.React(s.state, s.exists, in)
+	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
+		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
+	}
+	if s.err != nil {
+		return
+	}
+	s.apply(s.step.Events)
+	for _, name := range s.step.Cancel {
+		if s.set[name] {
+			s.unset(name, "it was cancelled by "+s.input)
+		}
+	}
+	for _, t := range s.step.Timeouts {
+		s.set[t.Name] = true
+	}
+}
+
+func (s *Scenario[S]) unset(name, why string) {
+	delete(s.set, name)
+	s.gone[name] = why
 }
 
 // apply stores events and reads them back, as a load does.
@@ -131,13 +155,16 @@ func (s *Scenario[S]) apply(events aggregate.Events[S]) {
 		}
 		s.exists = true
 	}
+	if s.overFrom == "" && s.exists && s.definition.IsOver(s.state) {
+		s.overFrom = s.where()
+	}
 }
 
 // Then expects exactly these events of the process, in this order.
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal("events", list(want), list(s.step.Events))
+		s.equal(s.events(), list(want), list(s.step.Events))
 	}
 	return s
 }
@@ -146,7 +173,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal("commands", list(want), list(s.step.Commands))
+		s.equal(commands, list(want), list(s.step.Commands))
 	}
 	return s
 }
@@ -155,7 +182,7 @@ func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal("timeouts", list(want), list(s.step.Timeouts))
+		s.equal(timeouts, list(want), list(s.step.Timeouts))
 	}
 	return s
 }
@@ -164,7 +191,7 @@ func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal("cancelled timeouts", list(want), list(s.step.Cancel))
+		s.equal(cancelled, list(want), list(s.step.Cancel))
 	}
 	return s
 }
@@ -173,8 +200,12 @@ func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 // it. It may have been passed over.
 func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	s.t.Helper()
-	if !s.failed && s.wasAsked() && s.key != id {
-		s.fail("expected the process %q, got %q", id, s.key)
+	switch {
+	case s.failed || !s.wasAsked() || s.key == id:
+	case s.key == "":
+		s.fail("expected the process %q, got none: %v", id, s.err)
+	default:
+		s.fail("expected the process %q, got %q, of %s", id, s.key, s.keyFrom)
 	}
 	return s
 }
@@ -182,17 +213,23 @@ func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 // ThenPassedOver expects that there was nothing to do.
 func (s *Scenario[S]) ThenPassedOver() *Scenario[S] {
 	s.t.Helper()
-	return s.ThenError(process.ErrPassedOver)
+	return s.refusal("to be passed over", process.ErrPassedOver)
 }
 
 // ThenError expects an error that is target, by errors.Is.
 func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	s.t.Helper()
-	if s.failed || !s.wasAsked() {
-		return s
-	}
-	if !errors.Is(s.err, target) {
-		s.fail("expected the error %q, got %v", target, s.err)
+	return s.refusal(fmt.Sprintf("the error %q", target), target)
+}
+
+func (s *Scenario[S]) refusal(expected string, target error) *Scenario[S] {
+	s.t.Helper()
+	switch {
+	case s.failed || !s.wasAsked():
+	case s.err == nil:
+		s.fail("expected %s, but it was handled\n%s", expected, s.stepText())
+	case !errors.Is(s.err, target):
+		s.fail("expected %s, got the error: %v", expected, s.err)
 	}
 	s.seen = true
 	return s
@@ -201,8 +238,11 @@ func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 // ThenState expects the state of the process.
 func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
-	if !s.failed && !reflect.DeepEqual(want, s.state) {
-		s.fail("expected the state %+v, got %+v", want, s.state)
+	if s.failed {
+		return s
+	}
+	if why := diff.Fields(want, s.state); why != "" {
+		s.fail("the state is not as expected\n%s\ngot %s", why, diff.Show(s.state))
 	}
 	return s
 }
@@ -210,8 +250,12 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 // ThenOver expects that the process is over.
 func (s *Scenario[S]) ThenOver() *Scenario[S] {
 	s.t.Helper()
-	if !s.failed && (!s.exists || !s.definition.IsOver(s.state)) {
-		s.fail("the process is not over: its state is %+v", s.state)
+	switch {
+	case s.failed:
+	case !s.exists:
+		s.fail("the process is not over: it has not begun")
+	case !s.definition.IsOver(s.state):
+		s.fail("the process is not over: OverWhen does not hold for its state %s", diff.Show(s.state))
 	}
 	return s
 }
@@ -219,7 +263,7 @@ func (s *Scenario[S]) ThenOver() *Scenario[S] {
 func (s *Scenario[S]) fail(format string, args ...any) {
 	s.t.Helper()
 	s.failed = true
-	s.t.Fatalf(format, args...)
+	s.t.Fatalf("%s: %s", s.where(), fmt.Sprintf(format, args...))
 }
 
 // handled reports that the latest input was handled, so that there is something to look at.
@@ -230,10 +274,10 @@ func (s *Scenario[S]) handled() bool {
 
 func (s *Scenario[S]) wasAsked() bool {
 	s.t.Helper()
-	if !s.asked {
+	if s.inputs == 0 {
 		s.fail("nothing has come yet: put a When before")
 	}
-	return s.asked
+	return s.inputs > 0
 }
 
 // refused fails if the latest input was not handled and nobody expected that.
@@ -242,34 +286,14 @@ func (s *Scenario[S]) refused() bool {
 	if s.err == nil || s.seen {
 		return false
 	}
-	s.fail("the last input was not handled: %v", s.err)
+	s.failed = true
+	s.t.Fatalf("%s", s.unhandled())
 	return true
 }
 
-func (s *Scenario[S]) equal(what string, want, got []any) {
+func (s *Scenario[S]) equal(kind diff.Kind, want, got []any) {
 	s.t.Helper()
-	if !slices.EqualFunc(want, got, reflect.DeepEqual) {
-		s.fail("expected the %s %s, got %s", what, show(want), show(got))
+	if why := kind.Compare(want, got); why != "" {
+		s.fail("the %ss are not as expected\n%s\n%s", kind.Noun, why, s.stepText())
 	}
-}
-
-func list[T any](values []T) (out []any) {
-	for _, v := range values {
-		out = append(out, v)
-	}
-	return out
-}
-
-func show(values []any) string {
-	if len(values) == 0 {
-		return "none"
-	}
-	text := ""
-	for i, v := range values {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%T%+v", v, v)
-	}
-	return text
 }

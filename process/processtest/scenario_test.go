@@ -21,14 +21,19 @@ type (
 	Tick  struct{ For string }
 	Tock  struct{ For string }
 	Wake  struct{ Who string }
+	Stop  struct{}
+
+	unknown struct{}
 )
 
-func (Wound) EventType() string { return "watch.wound" }
-func (Rang) EventType() string  { return "watch.rang" }
-func (Tick) EventType() string  { return "tick" }
-func (Tock) EventType() string  { return "tock" }
-func (Wound) Apply(*Watch)      {}
-func (Rang) Apply(w *Watch)     { w.Woken = true }
+func (Wound) EventType() string   { return "watch.wound" }
+func (Rang) EventType() string    { return "watch.rang" }
+func (Tick) EventType() string    { return "tick" }
+func (Tock) EventType() string    { return "tock" }
+func (unknown) EventType() string { return "unknown" }
+func (unknown) Apply(*Watch)      {}
+func (Wound) Apply(*Watch)        {}
+func (Rang) Apply(w *Watch)       { w.Woken = true }
 
 type step = process.Step[Watch]
 
@@ -36,16 +41,21 @@ var errStuck = errors.New("stuck")
 
 var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 	process.On(func(e Tick, _ process.Input) string { return e.For }, func(Watch, Tick, process.Input) (step, error) {
-		return step{Events: aggregate.Events[Watch]{Wound{}}, Timeouts: []process.Timeout{{Name: "alarm", After: time.Hour}}}, nil
+		return process.Record(Wound{}).SetTimeout("alarm", time.Hour), nil
 	}).Starts(),
 	process.On(func(e Tock, _ process.Input) string { return e.For }, func(_ Watch, e Tock, _ process.Input) (step, error) {
-		if e.For == "stuck" {
+		switch e.For {
+		case "stuck":
 			return step{}, errStuck
+		case "idle":
+			return step{}, nil
+		case "all":
+			return process.Record(Wound{}).Send(Wake{"anna"}, Wake{"carla"}, Stop{}, Stop{}), nil
 		}
-		return step{Events: aggregate.Events[Watch]{Wound{}}, Cancel: []string{"alarm"}}, nil
+		return process.Record(Wound{}).CancelTimeout("alarm"), nil
 	}),
 	process.OnTimeout("alarm", func(_ Watch, in process.Input) (step, error) {
-		return step{Events: aggregate.Events[Watch]{Rang{}}, Commands: []any{Wake{in.Process}}}, nil
+		return process.Record(Rang{}).Send(Wake{in.Process}), nil
 	}),
 ).OverWhen(func(w Watch) bool { return w.Woken })
 
@@ -66,48 +76,189 @@ func TestScenariosThatHold(t *testing.T) {
 	processtest.Given(t, watches).When(Tock{"anna"}).ThenPassedOver()
 }
 
-func TestScenariosThatFailSayWhy(t *testing.T) {
+func TestScenariosThatFailSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	for want, scenario := range map[string]func(t testing.TB){
-		"expected the events processtest_test.Rang{}, got processtest_test.Wound{}": func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).Then(Rang{})
+	const woundStep = `the step was:
+  event 1: processtest_test.Wound{}
+  timeout 1: process.Timeout{Name: "alarm", After: 1h0m0s}`
+	started := func(t testing.TB) *processtest.Scenario[Watch] {
+		return processtest.Given(t, watches).When(Tick{"anna"})
+	}
+	for name, test := range map[string]struct {
+		scenario func(t testing.TB)
+		says     string
+	}{
+		"another event": {
+			func(t testing.TB) { started(t).Then(Rang{}) },
+			`When 1 (event "tick"): the events are not as expected
+- missing: event 1, processtest_test.Rang{}
+- unexpected: event 1, processtest_test.Wound{}
+` + woundStep,
 		},
-		"expected the commands processtest_test.Wake{Who:}, got none": func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).ThenCommands(Wake{})
+		"an event that is not defined": {
+			func(t testing.TB) { started(t).Then(Wound{}, unknown{}) },
+			`When 1 (event "tick"): the events are not as expected
+- missing: event 2, processtest_test.unknown{} (unknown event type "unknown" of aggregate type "watch" (known: watch.wound, watch.rang): add the event's Go type to aggregate.Define, or an upcaster for its name, and keep it there for as long as such events are stored)
+` + woundStep,
 		},
-		"expected the timeouts none, got process.Timeout{Name:alarm": func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).ThenTimeouts()
+		"no command": {
+			func(t testing.TB) { started(t).ThenCommands(Wake{}) },
+			`When 1 (event "tick"): the commands are not as expected
+- missing: command 1, processtest_test.Wake{}
+` + woundStep,
 		},
-		"expected the cancelled timeouts stringalarm, got none": func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).ThenCancelled("alarm")
+		"commands that differ, move, and are too many": {
+			func(t testing.TB) {
+				processtest.Given(t, watches, Wound{}).When(Tock{"all"}).
+					ThenCommands(Wake{"berta"}, Stop{}, Wake{"anna"})
+			},
+			`When 1 (event "tock"): the commands are not as expected
+- command 2, processtest_test.Wake, differs:
+    Who: expected "berta", got "carla"
+- in another place: command 1 was expected as command 3: processtest_test.Wake{Who: "anna"}
+- unexpected: command 4, processtest_test.Stop{}
+the step was:
+  event 1: processtest_test.Wound{}
+  command 1: processtest_test.Wake{Who: "anna"}
+  command 2: processtest_test.Wake{Who: "carla"}
+  command 3: processtest_test.Stop{}
+  command 4: processtest_test.Stop{}`,
 		},
-		`the timeout "alarm" is not set: [] are`: func(t testing.TB) {
-			processtest.Given(t, watches).WhenTimeout("alarm", "anna")
+		"a timeout that is not expected": {
+			func(t testing.TB) { started(t).ThenTimeouts() },
+			`When 1 (event "tick"): the timeouts are not as expected
+- unexpected: timeout 1, process.Timeout{Name: "alarm", After: 1h0m0s}
+` + woundStep,
 		},
-		"the last input was not handled: stuck":         func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"stuck"}) },
-		"the last input was not handled: passed over":   func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).Then() },
-		"expected the error \"stuck\", got passed over": func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
-		"the process is not over":                       func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenOver() },
-		"expected the state {Woken:true}, got":          func(t testing.TB) { processtest.Given(t, watches).ThenState(Watch{Woken: true}) },
-		`the event "tock" belongs to process "berta", and what came before to "anna"`: func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).When(Tock{"berta"}).Then(Wound{})
+		"another time, and a timeout that was not set": {
+			func(t testing.TB) {
+				started(t).ThenTimeouts(process.Timeout{Name: "alarm", After: time.Minute}, process.Timeout{Name: "snooze", After: time.Minute})
+			},
+			`When 1 (event "tick"): the timeouts are not as expected
+- timeout 1, "alarm", differs:
+    After: expected 1m0s, got 1h0m0s
+- missing: timeout 2, process.Timeout{Name: "snooze", After: 1m0s}
+` + woundStep,
 		},
-		`the timeout "alarm" belongs to process "berta", and what came before to "anna"`: func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).WhenTimeout("alarm", "berta").ThenOver()
+		"nothing cancelled": {
+			func(t testing.TB) { started(t).ThenCancelled("alarm") },
+			`When 1 (event "tick"): the cancelled timeouts are not as expected
+- missing: cancelled timeout 1, "alarm"
+` + woundStep,
 		},
-		`expected the process "berta", got "anna"`: func(t testing.TB) {
-			processtest.Given(t, watches).When(Tick{"anna"}).ThenProcess("berta")
+		"no reaction": {
+			func(t testing.TB) { started(t).When(unknown{}).Then() },
+			`When 2 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, say so with ThenPassedOver)`,
 		},
-		"nothing has come yet": func(t testing.TB) { processtest.Given(t, watches).Then() },
-		"the event is nil":     func(t testing.TB) { processtest.Given(t, watches).When(nil) },
-		"no reaction starts a process": func(t testing.TB) {
-			processtest.Given(t, process.Define(aggregate.Define[Watch]("watch", Wound{}))).When(Tick{"anna"}).Then().ThenOver()
+		"no reaction, of a process that is over": {
+			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(unknown{}) },
+			`When 1 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, say so with ThenPassedOver)`,
+		},
+		"no process, and no source": {
+			func(t testing.TB) { processtest.Given(t, watches).When(Tick{}).Then(Wound{}) },
+			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source (if this is expected, say so with ThenPassedOver)`,
+		},
+		"no process, with a source": {
+			func(t testing.TB) {
+				processtest.Given(t, watches).When(Tick{}, process.Input{Source: aggregate.ID{Type: "clock", Value: "c1"}})
+			},
+			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{} of clock "c1" (if this is expected, say so with ThenPassedOver)`,
+		},
+		"not begun": {
+			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).Then() },
+			`When 1 (event "tock"): passed over: its process has not begun, and its reaction is not marked with Starts (if this is expected, say so with ThenPassedOver)`,
+		},
+		"nothing to do": {
+			func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"idle"}) },
+			`When 1 (event "tock"): passed over: its reaction returned an empty step (if this is expected, say so with ThenPassedOver)`,
+		},
+		"over": {
+			func(t testing.TB) { started(t).WhenTimeout("alarm", "anna").When(Tock{"anna"}).ThenCancelled("alarm") },
+			`When 3 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)`,
+		},
+		"over from the start": {
+			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(Tock{"anna"}) },
+			`When 1 (event "tock"): passed over: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)`,
+		},
+		"another process": {
+			func(t testing.TB) { started(t).When(Tock{"berta"}).Then(Wound{}) },
+			`When 2 (event "tock"): its reaction returned process "berta" for processtest_test.Tock{For: "berta"}, and When 1 (event "tick") belongs to process "anna": correct the function that returns the process, or test each process by itself`,
+		},
+		"a timeout of another process": {
+			func(t testing.TB) { started(t).WhenTimeout("alarm", "berta").ThenOver() },
+			`When 2 (timeout "alarm"): it is one of process "berta", and When 1 (event "tick") belongs to process "anna": pass "anna" to WhenTimeout`,
+		},
+		"not the process that was expected": {
+			func(t testing.TB) { started(t).ThenProcess("berta") },
+			`When 1 (event "tick"): expected the process "berta", got "anna", of When 1 (event "tick")`,
+		},
+		"no process that was expected": {
+			func(t testing.TB) { processtest.Given(t, watches).When(unknown{}).ThenProcess("berta") },
+			`When 1 (event "unknown"): expected the process "berta", got none: passed over: there is no reaction to event type "unknown", only to "tick", "tock"`,
+		},
+		"a timeout that was never set": {
+			func(t testing.TB) { started(t).WhenTimeout("snooze", "anna") },
+			`When 2 (timeout "snooze"): the timeout is not set: no step has set it; set are "alarm"`,
+		},
+		"a timeout of the past": {
+			func(t testing.TB) { processtest.Given(t, watches, Wound{}).WhenTimeout("alarm", "anna") },
+			`When 1 (timeout "alarm"): the timeout is not set: events that are passed to Given set none, so begin with the When whose step sets it; no timeout is set`,
+		},
+		"a timeout that was cancelled": {
+			func(t testing.TB) { started(t).When(Tock{"anna"}).WhenTimeout("alarm", "anna") },
+			`When 3 (timeout "alarm"): the timeout is not set any more: it was cancelled by When 2 (event "tock"); no timeout is set`,
+		},
+		"a timeout that has fired": {
+			func(t testing.TB) { started(t).WhenTimeout("alarm", "anna").WhenTimeout("alarm", "anna") },
+			`When 3 (timeout "alarm"): the timeout is not set any more: it has fired in When 2 (timeout "alarm"); no timeout is set`,
+		},
+		"an error": {
+			func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"stuck"}) },
+			`When 1 (event "tock"): stuck (if this is expected, say so with ThenError)`,
+		},
+		"another error": {
+			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
+			`When 1 (event "tock"): expected the error "stuck", got the error: passed over: its process has not begun, and its reaction is not marked with Starts`,
+		},
+		"no error": {
+			func(t testing.TB) { started(t).ThenError(errStuck) },
+			"When 1 (event \"tick\"): expected the error \"stuck\", but it was handled\n" + woundStep,
+		},
+		"not passed over": {
+			func(t testing.TB) { started(t).ThenPassedOver() },
+			"When 1 (event \"tick\"): expected to be passed over, but it was handled\n" + woundStep,
+		},
+		"not over": {
+			func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenOver() },
+			`Given: the process is not over: OverWhen does not hold for its state processtest_test.Watch{}`,
+		},
+		"not over, as it has not begun": {
+			func(t testing.TB) { processtest.Given(t, watches).ThenOver() },
+			`Given: the process is not over: it has not begun`,
+		},
+		"another state": {
+			func(t testing.TB) { processtest.Given(t, watches).ThenState(Watch{Woken: true}) },
+			"Given: the state is not as expected\n    Woken: expected true, got false\ngot processtest_test.Watch{}",
+		},
+		"nothing has come": {
+			func(t testing.TB) { processtest.Given(t, watches).Then() },
+			`Given: nothing has come yet: put a When before`,
+		},
+		"nil": {
+			func(t testing.TB) { processtest.Given(t, watches).When(nil) },
+			`Given: the event is nil`,
+		},
+		"a definition that is wrong": {
+			func(t testing.TB) {
+				processtest.Given(t, process.Define(aggregate.Define[Watch]("watch", Wound{}))).When(Tick{"anna"}).Then().ThenOver()
+			},
+			`Given: definition of process "watch": no reaction starts a process: mark one with Starts`,
 		},
 	} {
 		r := &recorder{TB: t}
-		scenario(r)
+		test.scenario(r)
 		r.end()
-		assert.Contains(t, r.said, want)
+		assert.Equal(t, test.says, r.said, name)
 	}
 }
 

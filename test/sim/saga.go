@@ -120,26 +120,26 @@ func (l *life) defineSagas() pm.Definition[saga] {
 	plan := l.process.world.plan.sagas
 	return pm.Define(aggregate.Define[saga](sagaType(l.member.group), stepped{}, woken{}),
 		pm.On(func(_ happened, in pm.Input) string { return plan.sagaOf(in.Source.Type, in.Source.Value) },
-			func(s saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
+			func(s saga, _ happened, in pm.Input) (pm.Step[saga], error) {
 				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1, l.journal.Config().Now()}
-				step.Events = aggregate.Events[saga]{e}
+				step := pm.Record(e)
 				for _, a := range e.acts() {
-					step.Commands = append(step.Commands, a)
+					step = step.Send(a)
 				}
 				switch {
 				case e.ends():
 				case e.cancels():
-					step.Cancel = []string{sagaTimeout}
+					step = step.CancelTimeout(sagaTimeout)
 				default:
-					step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
+					step = step.SetTimeout(sagaTimeout, plan.nap)
 				}
 				return step, l.think()
 			}).Starts(),
-		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (step pm.Step[saga], err error) {
-			step.Events = aggregate.Events[saga]{woken{s.Woke + 1, l.journal.Config().Now()}}
-			step.Commands = []any{act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1}}
+		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (pm.Step[saga], error) {
+			step := pm.Record(woken{s.Woke + 1, l.journal.Config().Now()}).
+				Send(act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1})
 			if s.Woke+1 < mostNaps {
-				step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
+				step = step.SetTimeout(sagaTimeout, plan.nap)
 			}
 			return step, l.think()
 		}),

@@ -27,10 +27,7 @@ type (
 	Ended struct{ Outcome string }
 )
 
-type (
-	step   = process.Step[Checkout]
-	record = aggregate.Events[Checkout]
-)
+type step = process.Step[Checkout]
 
 func (Began) EventType() string   { return "checkout.began.v1" }
 func (GaveUp) EventType() string  { return "checkout.gave_up.v1" }
@@ -62,14 +59,12 @@ func Define(patience time.Duration) process.Definition[Checkout] {
 		aggregate.Define[Checkout]("checkout", Began{}, GaveUp{}, Ended{}),
 		process.On(func(e show.Held, _ process.Input) string { return e.Booking },
 			func(_ Checkout, e show.Held, in process.Input) (step, error) {
-				return step{
-					Events:   record{Began{in.Source.Value}},
-					Commands: []any{RequestPayment{e.Booking, e.Amount}},
-					Timeouts: []process.Timeout{{Name: paymentTimeout, After: patience}},
-				}, nil
+				return process.Record(Began{in.Source.Value}).
+					Send(RequestPayment{e.Booking, e.Amount}).
+					SetTimeout(paymentTimeout, patience), nil
 			}).Starts(),
 		process.OnTimeout(paymentTimeout, func(_ Checkout, in process.Input) (step, error) {
-			return step{Events: record{GaveUp{}}, Commands: []any{CancelPayment{in.Process}}}, nil
+			return process.Record(GaveUp{}).Send(CancelPayment{in.Process}), nil
 		}),
 		process.On(theBooking[payment.WasCaptured], book),
 		process.On(theBooking[payment.WasDeclined], release[payment.WasDeclined]),
@@ -89,5 +84,5 @@ func release[E any](c Checkout, _ E, in process.Input) (step, error) {
 }
 
 func ends(outcome string, last any) step {
-	return step{Events: record{Ended{outcome}}, Commands: []any{last}, Cancel: []string{paymentTimeout}}
+	return process.Record(Ended{outcome}).Send(last).CancelTimeout(paymentTimeout)
 }

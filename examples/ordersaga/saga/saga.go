@@ -81,18 +81,13 @@ const Answers = "answers"
 
 type step = process.Step[Saga]
 
-// Events are what happens to a saga.
-type Events = aggregate.Events[Saga]
-
 // Definition is the process manager. A process has the id of its order.
 var Definition = process.Define(
 	aggregate.Define[Saga]("order-saga", Begun{}, Went{}, Ended{}),
 	process.On(source[services.OrderPlaced], func(_ Saga, e services.OrderPlaced, in process.Input) (step, error) {
-		return step{
-			Events:   Events{Begun(e)},
-			Commands: []any{ReserveCredit{Customer: e.Customer, Order: in.Source.Value, Total: e.Total}},
-			Timeouts: []process.Timeout{{Name: Answers, After: Patience}},
-		}, nil
+		return process.Record(Begun(e)).
+			Send(ReserveCredit{Customer: e.Customer, Order: in.Source.Value, Total: e.Total}).
+			SetTimeout(Answers, Patience), nil
 	}).Starts(),
 	process.On(func(e services.CreditReserved, _ process.Input) string { return e.Order },
 		func(_ Saga, e services.CreditReserved, _ process.Input) (step, error) {
@@ -106,11 +101,7 @@ var Definition = process.Define(
 		return further("payment", AuthorisePayment{in.Source.Value, s.Total}), nil
 	}),
 	process.On(source[services.PaymentAuthorised], func(_ Saga, _ services.PaymentAuthorised, in process.Input) (step, error) {
-		return step{
-			Events:   Events{Ended{"approved"}},
-			Commands: []any{ApproveOrder{in.Source.Value}},
-			Cancel:   []string{Answers},
-		}, nil
+		return process.Record(Ended{"approved"}).Send(ApproveOrder{in.Source.Value}).CancelTimeout(Answers), nil
 	}),
 	process.On(source[services.PaymentRefused], func(s Saga, _ services.PaymentRefused, in process.Input) (step, error) {
 		return s.reject(in.Source.Value, "payment refused"), nil
@@ -124,15 +115,13 @@ var Definition = process.Define(
 func source[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func further(to string, command any) step {
-	return step{Events: Events{Went{to}}, Commands: []any{command}}
+	return process.Record(Went{to}).Send(command)
 }
 
 // reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that
 // is undone as well.
 func (s Saga) reject(order, reason string) step {
-	return step{
-		Events:   Events{Ended{reason}},
-		Commands: []any{ReleaseCredit{s.Customer, order}, CancelTicket{order}, RejectOrder{order, reason}},
-		Cancel:   []string{Answers},
-	}
+	return process.Record(Ended{reason}).
+		Send(ReleaseCredit{s.Customer, order}, CancelTicket{order}, RejectOrder{order, reason}).
+		CancelTimeout(Answers)
 }

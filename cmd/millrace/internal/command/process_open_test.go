@@ -36,10 +36,10 @@ func trips(t *testing.T, s *shell, j *journal.Journal) *process.Manager[trip] {
 	t.Helper()
 	m, err := process.New(j, s.client, process.Define(aggregate.Define[trip]("trip", packed{}, home{}),
 		process.On(func(_ placed, in process.Input) string { return in.Source.Value }, func(trip, placed, process.Input) (process.Step[trip], error) {
-			return process.Step[trip]{Events: aggregate.Events[trip]{packed{}}}, nil
+			return process.Record(packed{}), nil
 		}).Starts(),
 		process.On(func(_ arrived, in process.Input) string { return in.Source.Value }, func(trip, arrived, process.Input) (process.Step[trip], error) {
-			return process.Step[trip]{Events: aggregate.Events[trip]{home{}}}, nil
+			return process.Record(home{}), nil
 		}),
 	).OverWhen(func(t trip) bool { return t.Step < 0 }), process.Config{Now: func() time.Time { return s.env.Now() }})
 	require.NoError(t, err)

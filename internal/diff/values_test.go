@@ -1,4 +1,4 @@
-package aggregatetest
+package diff
 
 import (
 	"math"
@@ -58,7 +58,7 @@ func TestValuesWithTheSameContentsAreEqual(t *testing.T) {
 		"nil pointers with Equal":  {(*time.Time)(nil), (*time.Time)(nil)},
 		"pointers to equal values": {&now, &sameInstant},
 	} {
-		d, differs := compare(pair[0], pair[1])
+		d, differs := First(pair[0], pair[1])
 		assert.False(t, differs, "%s: %+v", name, d)
 	}
 }
@@ -70,36 +70,36 @@ func TestDifferencesAreNamedWithTheirPlace(t *testing.T) {
 	at := time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := map[string]struct {
 		want, got any
-		expected  difference
+		expected  Difference
 	}{
-		"values":             {1, 2, difference{"the value itself", "1", "2"}},
-		"texts":              {"a", "b", difference{"the value itself", `"a"`, `"b"`}},
-		"types":              {1, int64(1), difference{"the value itself", "a int", "a int64"}},
-		"nothing":            {nil, 1, difference{"the value itself", "nil", "1"}},
-		"floats":             {1.5, math.NaN(), difference{"the value itself", "1.5", "NaN"}},
-		"pointers":           {record{Ptr: &one}, record{Ptr: &two}, difference{"Ptr", "1", "2"}},
-		"nil pointer":        {record{Ptr: &one}, record{}, difference{"Ptr", "&1", "<nil>"}},
-		"types of interface": {record{Free: 1}, record{Free: "1"}, difference{"Free", "a int", "a string"}},
-		"nil interface":      {record{Free: 1}, record{}, difference{"Free", "1", "<nil>"}},
-		"nil function":       {record{}, record{Func: func() {}}, difference{"Func", "nil", "not nil"}},
-		"instants":           {record{At: at}, record{At: at.Add(1)}, difference{"At", "2024-01-02 03:04:05 +0000 UTC", "2024-01-02 03:04:05.000000001 +0000 UTC"}},
-		"unexported field":   {node{name: "a"}, node{name: "b"}, difference{"name", `"a"`, `"b"`}},
+		"values":             {1, 2, Difference{"the value itself", "1", "2"}},
+		"texts":              {"a", "b", Difference{"the value itself", `"a"`, `"b"`}},
+		"types":              {1, int64(1), Difference{"the value itself", "a int", "a int64"}},
+		"nothing":            {nil, 1, Difference{"the value itself", "nil", "1"}},
+		"floats":             {1.5, math.NaN(), Difference{"the value itself", "1.5", "NaN"}},
+		"pointers":           {record{Ptr: &one}, record{Ptr: &two}, Difference{"Ptr", "1", "2"}},
+		"nil pointer":        {record{Ptr: &one}, record{}, Difference{"Ptr", "&1", "nil"}},
+		"types of interface": {record{Free: 1}, record{Free: "1"}, Difference{"Free", "a int", "a string"}},
+		"nil interface":      {record{Free: 1}, record{}, Difference{"Free", "1", "nil"}},
+		"nil function":       {record{}, record{Func: func() {}}, Difference{"Func", "nil", "a func()"}},
+		"instants":           {record{At: at}, record{At: at.Add(1)}, Difference{"At", "2024-01-02 03:04:05 +0000 UTC", "2024-01-02 03:04:05.000000001 +0000 UTC"}},
+		"unexported field":   {node{name: "a"}, node{name: "b"}, Difference{"name", `"a"`, `"b"`}},
 		"deep": {
 			record{Lines: []node{{}, {next: &node{name: "a"}}}},
 			record{Lines: []node{{}, {next: &node{name: "b"}}}},
-			difference{"Lines[1].next.name", `"a"`, `"b"`},
+			Difference{"Lines[1].next.name", `"a"`, `"b"`},
 		},
-		"length":             {[]int{1, 2}, []int{1}, difference{"the value itself", "2 elements", "1 element"}},
-		"entry of a map":     {map[string]int{"a": 1}, map[string]int{"a": 2}, difference{`["a"]`, "1", "2"}},
-		"entry that is gone": {map[string]int{"a": 1}, map[string]int{}, difference{`["a"]`, "1", "no entry"}},
-		"entry that is new":  {map[string]int{}, map[string]int{"a": 1}, difference{`["a"]`, "no entry", "1"}},
-		"own idea of it":     {folded("abc"), folded("ab"), difference{"the value itself", `"abc"`, `"ab"`}},
+		"length":             {[]int{1, 2}, []int{1}, Difference{"the value itself", "2 elements", "1 element"}},
+		"entry of a map":     {map[string]int{"a": 1}, map[string]int{"a": 2}, Difference{`["a"]`, "1", "2"}},
+		"entry that is gone": {map[string]int{"a": 1}, map[string]int{}, Difference{`["a"]`, "1", "no entry"}},
+		"entry that is new":  {map[string]int{}, map[string]int{"a": 1}, Difference{`["a"]`, "no entry", "1"}},
+		"own idea of it":     {folded("abc"), folded("ab"), Difference{"the value itself", `"abc"`, `"ab"`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			found, differs := compare(test.want, test.got)
+			found, differs := First(test.want, test.got)
 			assert.True(t, differs)
 			assert.Equal(t, test.expected, found)
 		})

@@ -1,0 +1,113 @@
+package diff
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Kind is a kind of values that come in lists.
+type Kind struct {
+	Noun string // of one, such as "event"
+	// Name returns what two values share that are compared with each other although they differ. The
+	// default is the type, whether or not it is a pointer.
+	Name func(v any) string
+	// Note returns what to tell of a value that was expected and did not come. It may be nil.
+	Note func(v any) string
+}
+
+// mostDifferences limits the differences of two values that are listed.
+const mostDifferences = 10
+
+// List shows values in lines.
+func (k Kind) List(values []any) string {
+	if len(values) == 0 {
+		return "no " + k.Noun + "s"
+	}
+	var text strings.Builder
+	text.WriteString(Count(len(values), k.Noun))
+	for i, v := range values {
+		fmt.Fprintf(&text, "\n  %d. %s", i+1, Show(v))
+	}
+	return text.String()
+}
+
+// Compare returns a line for each value that is missing, is unexpected, differs from the expected
+// one of its name, or is in another place. It returns "" if the lists are equal.
+func (k Kind) Compare(want, got []any) string {
+	if slices.EqualFunc(want, got, equal) {
+		return ""
+	}
+	pairs := k.match(want, got)
+	came := make([]bool, len(got)) // as one that was expected
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	for i, v := range want {
+		p, ok := pairs[i]
+		if !ok {
+			add("missing: %s %d, %s%s", k.Noun, i+1, Show(v), k.note(v))
+			continue
+		}
+		came[p.got] = true
+		if p.moved {
+			add("in another place: %s %d was expected as %s %d: %s", k.Noun, p.got+1, k.Noun, i+1, Show(got[p.got]))
+		}
+		if len(p.differences) > 0 {
+			add("%s %d, %s, differs:%s", k.Noun, p.got+1, k.name(got[p.got]), list(p.differences))
+		}
+	}
+	for j, v := range got {
+		if !came[j] {
+			add("unexpected: %s %d, %s", k.Noun, j+1, Show(v))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Fields returns a line for each difference of two values, "" if they are equal.
+func Fields(want, got any) string {
+	found := differences(want, got, mostDifferences+1)
+	if len(found) == 0 {
+		return ""
+	}
+	return strings.TrimPrefix(list(found), "\n")
+}
+
+func list(found []Difference) string {
+	var text strings.Builder
+	for i, d := range found {
+		if i == mostDifferences {
+			text.WriteString("\n    and more")
+			break
+		}
+		fmt.Fprintf(&text, "\n    %v", d)
+	}
+	return text.String()
+}
+
+func equal(want, got any) bool {
+	_, differs := First(want, got)
+	return !differs
+}
+
+func (k Kind) name(v any) string {
+	if k.Name != nil {
+		return k.Name(v)
+	}
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return "nil"
+	}
+	return strings.TrimPrefix(t.String(), "*")
+}
+
+func (k Kind) note(v any) string {
+	if k.Note == nil {
+		return ""
+	}
+	if note := k.Note(v); note != "" {
+		return " (" + note + ")"
+	}
+	return ""
+}

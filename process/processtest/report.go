@@ -1,0 +1,119 @@
+package processtest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/process"
+)
+
+var (
+	commands  = diff.Kind{Noun: "command"}
+	timeouts  = diff.Kind{Noun: "timeout", Name: func(v any) string { return fmt.Sprintf("%q", v.(process.Timeout).Name) }}
+	cancelled = diff.Kind{Noun: "cancelled timeout", Name: func(v any) string { return v.(string) }}
+)
+
+func (s *Scenario[S]) events() diff.Kind {
+	return diff.Kind{Noun: "event", Note: func(v any) string {
+		event, _ := v.(aggregate.Event[S]) // nil if it is nil
+		if _, err := s.definition.Aggregate().Encode(event); err != nil {
+			return err.Error()
+		}
+		return ""
+	}}
+}
+
+// where is the place in the scenario.
+func (s *Scenario[S]) where() string {
+	if s.inputs == 0 {
+		return "Given"
+	}
+	return s.input
+}
+
+// unhandled says why the latest input led to no step.
+func (s *Scenario[S]) unhandled() string {
+	text := fmt.Sprintf("%s: %v", s.where(), s.err)
+	if !errors.Is(s.err, process.ErrPassedOver) {
+		return text + " (if this is expected, say so with ThenError)"
+	}
+	return text + " (if this is expected, say so with ThenPassedOver)"
+}
+
+// whyNone says why an event belongs to no process.
+func (s *Scenario[S]) whyNone(event any, in process.Input) string {
+	types := s.definition.EventTypes()
+	if !slices.Contains(types, in.Type) {
+		return fmt.Sprintf("there is no reaction to event type %q, only to %s", in.Type, quoted(types))
+	}
+	text := fmt.Sprintf("its reaction returned no process for %s", shown(event, in))
+	if in.Source == (aggregate.ID{}) {
+		text += ", whose source is not known: if the reaction uses that, pass When a process.Input with its Source"
+	}
+	return text
+}
+
+// shown shows an event, and its source if that is known.
+func shown(event any, in process.Input) string {
+	if in.Source == (aggregate.ID{}) {
+		return diff.Show(event)
+	}
+	return fmt.Sprintf("%s of %s %q", diff.Show(event), in.Source.Type, in.Source.Value)
+}
+
+// whyNotSet says why a timeout cannot fire.
+func (s *Scenario[S]) whyNotSet(name string) string {
+	text := "the timeout is not set"
+	switch why := s.gone[name]; {
+	case why != "":
+		text += " any more: " + why
+	case s.exists && s.keyFrom == "":
+		text += ": events that are passed to Given set none, so begin with the When whose step sets it"
+	default:
+		text += ": no step has set it"
+	}
+	if len(s.set) == 0 {
+		return text + "; no timeout is set"
+	}
+	return text + "; set are " + quoted(slices.Sorted(maps.Keys(s.set)))
+}
+
+// stepText shows all of the latest step.
+func (s *Scenario[S]) stepText() string {
+	var text strings.Builder
+	text.WriteString("the step was:")
+	for _, part := range []struct {
+		noun   string
+		values []any
+	}{
+		{"event", list(s.step.Events)},
+		{"command", list(s.step.Commands)},
+		{"timeout", list(s.step.Timeouts)},
+		{"cancelled timeout", list(s.step.Cancel)},
+	} {
+		for i, v := range part.values {
+			fmt.Fprintf(&text, "\n  %s %d: %s", part.noun, i+1, diff.Show(v))
+		}
+	}
+	return text.String()
+}
+
+func quoted(names []string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, fmt.Sprintf("%q", name))
+	}
+	return strings.Join(all, ", ")
+}
+
+func list[T any](values []T) (out []any) {
+	for _, v := range values {
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+package process
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing. Make
+// one with [Record]; the zero value does nothing. Its methods return a longer step and leave the one
+// that they are called on as it is.
+type Step[S any] struct {
+	// Events are what the process remembers. A step that does anything has at least one.
+	Events aggregate.Events[S]
+	// Commands are sent in their order when the step is stored.
+	Commands []any
+	// Timeouts are set, or moved.
+	Timeouts []Timeout
+	// Cancel names the timeouts that are cancelled.
+	Cancel []string
+}
+
+// Timeout has a process react when a time has come. Either After or At is set.
+type Timeout struct {
+	Name  string        // of a reaction made with [OnTimeout]
+	After time.Duration // from when the step is made
+	At    time.Time
+}
+
+// Record begins a step with the events that the process remembers of it. Without an event a step
+// that does anything fails with [ErrUnrecorded].
+//
+//	return process.Record(Begun{e.Total}).
+//		Send(ReserveCredit{e.Order, e.Total}).
+//		SetTimeout("credit", time.Minute), nil
+func Record[S any](events ...aggregate.Event[S]) Step[S] { return Step[S]{Events: events} }
+
+// Send adds commands. They are sent in their order when the step is stored, as the messages that
+// [Config].Marshaler makes of them, to the topics of [Config].GeneratePublishTopic. All commands of
+// a step together must fit an item of 400 KB. A command that is nil fails with [ErrInvalidStep].
+func (s Step[S]) Send(commands ...any) Step[S] {
+	s.Commands = append(slices.Clip(s.Commands), commands...)
+	return s
+}
+
+// SetTimeout has the process react, as [OnTimeout] with this name says, when some time has passed
+// since the step was made. A timeout that is set already is moved. A name without a reaction fails
+// with an [*UnknownTimeoutError]. A name that the step sets or cancels twice, and a duration that is
+// not more than 0, fail with [ErrInvalidStep].
+func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
+	return s.timeout(Timeout{Name: name, After: after})
+}
+
+// SetTimeoutAt is SetTimeout with a time. If it is past, the timeout fires at once.
+func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
+	return s.timeout(Timeout{Name: name, At: at})
+}
+
+func (s Step[S]) timeout(t Timeout) Step[S] {
+	s.Timeouts = append(slices.Clip(s.Timeouts), t)
+	return s
+}
+
+// CancelTimeout cancels timeouts, if they are set. Names fail as those of SetTimeout do.
+func (s Step[S]) CancelTimeout(names ...string) Step[S] {
+	s.Cancel = append(slices.Clip(s.Cancel), names...)
+	return s
+}
