@@ -21,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/booking/payment"
 	"github.com/millrace-dev/millrace/examples/booking/views"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -134,7 +135,7 @@ func (w *world) audit(ctx context.Context) string {
 	}
 	require.Empty(w.t, r.wrong, "the shows")
 	var wrong []string
-	for _, check := range []func(context.Context, *journal.Journal, *truth) error{w.auditMoney, w.auditMails, w.auditViews} {
+	for _, check := range []func(context.Context, *journal.Journal, *truth) error{w.auditMoney, w.auditCheckouts, w.auditMails, w.auditViews} {
 		if err := check(ctx, j, &r); err != nil {
 			wrong = append(wrong, err.Error())
 		}
@@ -212,6 +213,24 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 		case w.bank.Balance(b) != paid:
 			return fmt.Errorf("booking %s is %s and %d were paid, payment %s", b, status, w.bank.Balance(b), p.State.Status)
 		}
+	}
+	return nil
+}
+
+// auditCheckouts expects that every checkout has ended, and that none has anything left to do.
+func (w *world) auditCheckouts(ctx context.Context, _ *journal.Journal, _ *truth) error {
+	backlog := process.NewBacklog(w.client(), prefix+"process")
+	for p, err := range backlog.Open(ctx, process.Query{}) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s is open", p.Process)
+	}
+	for p, err := range backlog.Pending(ctx, process.Query{}) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%s of %s is pending", p.Row, p.Process)
 	}
 	return nil
 }

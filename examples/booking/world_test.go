@@ -225,7 +225,8 @@ func (w *world) schedule(shows, seats int) {
 			body["seats"] = append(body["seats"].([]string), seat(s)) //nolint:forcetypeassert // set above
 		}
 		status, reply := w.request(http.MethodPut, "/shows/"+showID(n), "", body)
-		require.Equal(w.t, http.StatusCreated, status, string(reply))
+		// A request that took too long may have scheduled the show.
+		require.Contains(w.t, []int{http.StatusCreated, http.StatusConflict}, status, string(reply))
 	}
 }
 
