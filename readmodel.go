@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -56,7 +57,7 @@ func (a *App) ReadModel(
 	a.handled(topics)
 	a.workers = append(a.workers, Part{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			reactions, err := build(ctx, g)
+			reactions, err := safely(ctx, g, build)
 			if err != nil {
 				return err
 			}
@@ -64,6 +65,18 @@ func (a *App) ReadModel(
 		})
 	}})
 	return model, nil
+}
+
+// safely calls build, and returns a panic as an error, as the App does with that of a handler.
+func safely(
+	ctx context.Context, g readmodel.Generation, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
+) (reactions []projection.Reaction, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("build panicked: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return build(ctx, g)
 }
 
 // project runs a projection until ctx ends.

@@ -101,6 +101,7 @@ func newEngine(client Client, config Config) (*engine, error) {
 		return nil, err
 	}
 	given := client
+	client = bounded{client}
 	if config.Now == nil {
 		clock := &clock{}
 		config.Now, client = clock.now, timed{client, clock}

@@ -42,7 +42,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
 	delay := f.config.ReconnectDelay + rand.N(f.config.ReconnectDelay)
-	text = append(fmt.Appendf(nil, "retry: %d\n\n", delay.Milliseconds()), text...)
+	text = append(fmt.Appendf(nil, "retry: %d\n\n", max(1, delay.Milliseconds())), text...)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(f.closing, cancel)()

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -146,12 +147,10 @@ func (b *Backlog) query(query Query, open bool) page {
 	}
 	filter := onlyBefore(query.Before, names, values)
 	return func(ctx context.Context, start item) ([]item, item, error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		out, err := b.client.Query(ctx, &dynamodb.QueryInput{
+		out, err := dynamo.Within(ctx, &dynamodb.QueryInput{
 			TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: &condition, FilterExpression: joined(filter),
 			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
-		})
+		}, b.client.Query, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,11 +170,9 @@ func (b *Backlog) scan(query Query, open bool) page {
 		filter = append(filter, "begins_with(#p, :p)")
 	}
 	return func(ctx context.Context, start item) ([]item, item, error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		out, err := b.client.Scan(ctx, &dynamodb.ScanInput{
+		out, err := dynamo.Within(ctx, &dynamodb.ScanInput{
 			TableName: &b.table, FilterExpression: joined(filter), ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
-		})
+		}, b.client.Scan, nil)
 		if err != nil {
 			return nil, nil, err
 		}

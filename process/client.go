@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region
@@ -17,9 +19,7 @@ type Client interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-const requestTimeout = 10 * time.Second
-
-// bounded ends each request after requestTimeout, so that a dead connection does not hold up what
+// bounded ends each request after dynamo.ReplyLimit, so that a dead connection does not hold up what
 // waits for it.
 type bounded struct {
 	client Client
@@ -27,30 +27,22 @@ type bounded struct {
 }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return within(ctx, in, b.client.GetItem, o)
+	return dynamo.Within(ctx, in, b.client.GetItem, o)
 }
 
 func (b bounded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return within(ctx, in, b.client.UpdateItem, o)
+	return dynamo.Within(ctx, in, b.client.UpdateItem, o)
 }
 
 func (b bounded) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return within(ctx, in, b.client.DeleteItem, o)
+	return dynamo.Within(ctx, in, b.client.DeleteItem, o)
 }
 
 func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	sent := time.Now()
-	out, err := within(ctx, in, b.client.Query, o)
+	out, err := dynamo.Within(ctx, in, b.client.Query, o)
 	if err == nil {
 		b.heard(sent, out.ResultMetadata)
 	}
 	return out, err
-}
-
-func within[In, Out any](
-	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
-) (*Out, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return request(ctx, in, options...)
 }

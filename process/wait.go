@@ -31,12 +31,12 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		process, err := m.loadOnce(ctx, id)
+		process, err := m.processes.Load(ctx, id)
 		switch {
 		case err == nil && m.definition.IsOver(process.State):
 			return process, nil
 		case err == nil, errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrThrottled),
-			errors.Is(err, journal.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
+			errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
 		default:
 			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
 		}
@@ -48,10 +48,4 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotOver, ctx.Err())
 		}
 	}
-}
-
-func (m *Manager[S]) loadOnce(ctx context.Context, id string) (repository.Aggregate[S], error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return m.processes.Load(ctx, id)
 }

@@ -288,6 +288,40 @@ func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
 	assert.Len(t, handled, 120)
 }
 
+// In a long outage events are given up, and their records stay.
+func TestRecordsOfEventsThatAreGivenUpAreBounded(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	const n = 40
+	write(t, j, "x", 0, n)
+	sub, messages := subscribe(t, subscriber.WithMaxDeferred(deferring(j, 2), 5))
+	down := make(chan struct{})
+	handled := map[string]bool{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for len(handled) < n-5 {
+			msg := <-messages
+			select {
+			case <-down:
+				handled[string(msg.Payload)] = true
+				msg.Ack()
+			default:
+				msg.Nack()
+			}
+		}
+	}()
+	eventually(t, "it goes on trying", func() bool { return sub.Stats().Skipped == 5 && sub.Stats().Nacked > 100 })
+	assert.Len(t, skipped(t, j), 5)
+	close(down)
+	select {
+	case <-done:
+	case <-time.After(patience):
+		require.Fail(t, "the others must be handled")
+	}
+	assert.Len(t, skipped(t, j), 5)
+}
+
 // An operator may make more records due than memory holds.
 func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 	t.Parallel()

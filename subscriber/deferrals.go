@@ -28,6 +28,7 @@ type deferrals struct {
 	waiting deferralQueue
 	out     int  // handed to the workers
 	more    bool // the table may have records that memory lacks
+	givenUp int  // records of events that are not tried any more, as of the last scan and since
 }
 
 // deferredEvent names an event of a topic.
@@ -66,7 +67,7 @@ func (f *deferrals) run(ctx context.Context) {
 		case <-timer.C:
 		case <-f.wake:
 		}
-		if now := time.Now(); !scanAt.After(now) || f.lacks() {
+		if now := time.Now(); !scanAt.After(now) || failures == 0 && f.lacks() {
 			err := f.scan(ctx)
 			switch {
 			case ctx.Err() != nil:
@@ -105,7 +106,7 @@ func (f *deferrals) lacks() bool {
 func (f *deferrals) scan(ctx context.Context) error {
 	most := f.config.maxDeferred
 	var found []checkpoint.Skipped
-	more := false
+	more, givenUp := false, 0
 	earliest := func() {
 		slices.SortFunc(found, func(a, b checkpoint.Skipped) int { return a.Due.Compare(b.Due) })
 		if len(found) > most {
@@ -117,6 +118,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 			return err
 		}
 		if e.Due.IsZero() {
+			givenUp++
 			continue
 		}
 		e.Reason, e.EventType = "", "" // memory needs neither
@@ -127,7 +129,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 	earliest()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.more = more
+	f.more, f.givenUp = more, givenUp
 	for _, e := range found {
 		f.hold(deferredEvent{e.Aggregate.Value, e.Number}, e.Due)
 	}
@@ -166,12 +168,13 @@ func (f *deferrals) stir() {
 	}
 }
 
-// isFull reports that no more events may be deferred: then those that fail hold up their
-// aggregates, and in the end the reading of the shard.
+// isFull reports that no more events may be deferred, so that the records of a shard are bounded
+// also in an outage in which events are given up. Then events that fail hold up their aggregates, and
+// in the end the reading of the shard.
 func (f *deferrals) isFull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.more || len(f.held) >= f.config.maxDeferred
+	return f.more || len(f.held)+f.givenUp >= f.config.maxDeferred
 }
 
 // release hands out events that are due, and returns how long it is until the next one is. It hands
@@ -212,6 +215,13 @@ func (f *deferrals) done(e *deferral) {
 	f.out--
 	f.mu.Unlock()
 	f.stir()
+}
+
+// gaveUp notes that an event is not tried any more, and that its record stays.
+func (f *deferrals) gaveUp() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.givenUp++
 }
 
 // deferralQueue orders events by when they are due. It implements heap.Interface.

@@ -115,6 +115,7 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 		return time.Time{}, err
 	}
 	if now.Due.IsZero() {
+		d.deferrals.gaveUp()
 		d.stats.skipped.Add(1)
 		d.logger.Error("Deferred event is given up, its record is left", cause, watermill.LogFields{
 			"aggregate_id": was.Aggregate.Value, "number": was.Number, "attempts": now.Attempts,

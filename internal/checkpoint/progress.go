@@ -65,9 +65,6 @@ func Bounded(reason string) string {
 	return strings.ToValidUTF8(reason, "?")
 }
 
-// pageTimeout bounds the read of a page, so that a dead connection is given up.
-const pageTimeout = 10 * time.Second
-
 // Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
 // stamps nothing: what a former owner may still write is as true as what it wrote before. But it
 // reads the cursor first: a former owner lists an aggregate before the cursor passes its events,
@@ -111,9 +108,7 @@ func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (p
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
 	err = backoff.Retry(func() error {
-		once, cancel := context.WithTimeout(ctx, pageTimeout)
-		defer cancel()
-		if page, err = pages.NextPage(once); err != nil && !dynamo.IsThrottle(err) && once.Err() == nil {
+		if page, err = pages.NextPage(ctx); err != nil && !dynamo.IsThrottle(err) && !errors.Is(err, dynamo.ErrNoReply) {
 			return backoff.Permanent(err)
 		}
 		return err

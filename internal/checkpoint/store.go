@@ -58,7 +58,7 @@ type Store struct {
 // New returns the store of a journal's checkpoint table.
 func New(j *journal.Journal) *Store {
 	c := j.Config()
-	return &Store{journal: eventlog.Of(j), client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
+	return &Store{journal: eventlog.Of(j), client: eventlog.Of(j).Bounded(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
 // Start returns the time at which a group begins that is to begin at t: events in a unit longer

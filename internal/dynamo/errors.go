@@ -193,7 +193,7 @@ var (
 func IsUnavailable(err error) bool {
 	var send *smithyhttp.RequestSendError
 	var response *smithyhttp.ResponseError
-	return !IsContext(err) && (IsUnreachable(err) || errors.As(err, &send) ||
+	return !IsContext(err) && (IsUnreachable(err) || errors.Is(err, ErrNoReply) || errors.As(err, &send) ||
 		errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError)
 }
 

@@ -159,6 +159,9 @@ type Engine interface {
 	// far as that is measured.
 	Ahead() time.Duration
 
+	// Bounded returns the journal's client with reads that end after dynamo.ReplyLimit.
+	Bounded() journal.Client
+
 	// Shard returns the logical shard of an aggregate, 0 to Shards()-1.
 	Shard(id aggregate.ID) int
 

@@ -68,12 +68,12 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 // RetryAllSkipped is [Groups.RetrySkipped] of all events of a group that it has skipped or deferred
 // and that are selected. It returns how many they are, also beside an error.
 //
-// It takes each logical shard that has such events from its owner once. What is throttled is
-// repeated with backoff. After an error call it again for the rest; events that were handled
-// meanwhile have no record any more.
+// It makes the records of a logical shard due while the shard's owner goes on, and then takes the
+// shard from it for a moment. What is throttled is repeated with backoff. After an error call it
+// again for all; events that were handled meanwhile have no record any more.
 //
 // It costs one write unit for each event, or more if the record is over 1 KB, and two for each shard
-// that has one; one read unit for some 20 records, twice.
+// that has one; one read unit for some 20 records.
 //
 // Errors: [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the
 // context's.
@@ -85,17 +85,11 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		var some bool
-		if some, err = g.hasSkipped(ctx, shardOf(k, roster, number), s); !some || err != nil {
-			continue
+		var edited int
+		edited, err = g.makeAllDue(ctx, shardOf(k, roster, number), s)
+		if count += edited; edited > 0 {
+			err = errors.Join(err, g.handOver(ctx, k, number))
 		}
-		due := map[skippedEvent]struct{}{}
-		err = again(ctx, func() error {
-			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-				return g.makeAllDue(ctx, shard, r.Epochs[number], s, due)
-			})
-		})
-		count += len(due)
 	}
 	if err != nil {
 		return count, failed("retry skipped events of", k, err)
@@ -103,38 +97,28 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 	return count, nil
 }
 
+// handOver takes a shard from its owner, and leaves it to the next one, who reads the records.
+func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) error {
+	return again(ctx, func() error {
+		return g.store.Operate(ctx, k, number, func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil })
+	})
+}
+
 // selects reports whether a record is among those that are asked for.
 func (s Selection) selects(e checkpoint.Skipped) bool {
 	return strings.Contains(e.Reason, s.Reason) && (s.EventType == "" || s.EventType == e.EventType)
 }
 
-func (g *Groups) hasSkipped(ctx context.Context, shard checkpoint.Shard, s Selection) (bool, error) {
-	for e, err := range g.store.Skipped(ctx, shard) {
-		if err != nil || s.selects(e) {
-			return err == nil, err
-		}
-	}
-	return false, nil
-}
-
-// skippedEvent names an event of a topic.
-type skippedEvent struct {
-	value  string // of the aggregate's id
-	number uint64
-}
-
-// makeAllDue makes the selected records of a shard due, a few side by side, but for those that an
-// earlier attempt at the shard has made due. It adds them to due.
-func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, s Selection, due map[skippedEvent]struct{}) error {
+// makeAllDue makes the selected records of a shard due, a few side by side.
+func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selection) (count int, err error) {
 	var some []checkpoint.Skipped
 	flush := func() error {
-		err := inParallel(writers, len(some), func(i int) error { return g.makeDue(ctx, shard, epoch, some[i]) })
+		err := inParallel(writers, len(some), func(i int) error { return g.makeDue(ctx, shard, some[i].Epoch, some[i]) })
 		if err != nil {
 			return err
 		}
 		for _, e := range some {
-			due[skippedEvent{e.Aggregate.Value, e.Number}] = struct{}{}
-			if s.Edited != nil {
+			if count++; s.Edited != nil {
 				s.Edited(e.Aggregate, e.Number)
 			}
 		}
@@ -143,45 +127,38 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch u
 	}
 	for e, err := range g.store.Skipped(ctx, shard) {
 		if err != nil {
-			return err
+			return count, err
 		}
-		if _, done := due[skippedEvent{e.Aggregate.Value, e.Number}]; done || !s.selects(e) {
+		if !s.selects(e) {
 			continue
 		}
 		if some = append(some, e); len(some) == retriedAtOnce {
 			if err := flush(); err != nil {
-				return err
+				return count, err
 			}
 		}
 	}
-	return flush()
+	return count, flush()
 }
 
 // retriedAtOnce is how many records are held in memory and made due, a few of them side by side.
 const retriedAtOnce = 100
 
-// makeDue makes a record due now. One that is gone meanwhile is no error: its event was handled, or
-// an operator has dropped it.
+// makeDue makes a record due now, under an epoch or that of the record, whichever is later. One that
+// is gone meanwhile is no error: its event was handled, or an operator has dropped it.
 func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
-	now := was
-	now.Epoch, now.Due, now.Attempts = epoch, g.journal.Config().Now().Truncate(time.Millisecond), 0
-	for {
+	for attempt := 1; ; attempt++ {
+		now := was
+		now.Epoch, now.Due, now.Attempts = max(epoch, was.Epoch), g.journal.Config().Now().Truncate(time.Millisecond), 0
 		err := patiently(ctx, func() error { return g.store.Reschedule(ctx, shard.Group, was, now) })
-		if !errors.Is(err, subscriber.ErrFenced) {
+		if !errors.Is(err, subscriber.ErrFenced) || attempt == editAttempts {
 			return err
 		}
-		// The former owner was in the middle of an attempt.
+		// An owner has tried the event meanwhile.
 		changed, found, readErr := g.store.ReadSkipped(ctx, shard.Group, was.Aggregate, was.Number)
-		if readErr != nil {
+		if readErr != nil || !found {
 			return readErr
 		}
-		if !found {
-			return nil
-		}
-		if changed.Epoch > epoch || changed.Due.Equal(was.Due) {
-			return err
-		}
 		was = changed
-		now.Part = changed.Part
 	}
 }

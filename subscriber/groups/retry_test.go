@@ -22,9 +22,11 @@ func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *tes
 			Aggregate: account(fmt.Sprintf("a%04d", n)), Number: 1, Reason: "it fails", At: time.Now(), Epoch: 1,
 		}))
 	}
+	before := s.epochs(t)
 	edited := map[string]int{}
-	count, err := s.RetryAllSkipped(t.Context(), group, topic, groups.Selection{Edited: func(id aggregate.ID, number uint64) {
+	count, err := s.RetryAllSkipped(t.Context(), group, topic, groups.Selection{Edited: func(id aggregate.ID, _ uint64) {
 		if len(edited) == 0 {
+			assert.Equal(t, before, s.epochs(t), "the owner goes on")
 			for n := events - 50; n < events; n++ { // the last ones of each shard, under a newer epoch
 				assert.NoError(t, s.RetrySkipped(t.Context(), group, account(fmt.Sprintf("a%04d", n)), 1))
 			}
@@ -36,5 +38,8 @@ func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *tes
 	assert.Len(t, edited, events)
 	for id, times := range edited {
 		assert.Equal(t, 1, times, id)
+	}
+	for n, epoch := range s.epochs(t) {
+		assert.Greater(t, epoch, before[n], "the next owner reads the records")
 	}
 }

@@ -1,0 +1,31 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// ReplyLimit is how long a request may take, with the SDK's own repetitions. The SDK waits without a
+// limit for a reply that a dead connection does not bring.
+const ReplyLimit = 10 * time.Second
+
+// ErrNoReply reports a request that was given up after [ReplyLimit].
+var ErrNoReply = errors.New("no reply within 10 seconds")
+
+// Within makes a request and gives it up after [ReplyLimit], with [ErrNoReply]. The end of ctx is
+// another error.
+func Within[In, Out any](
+	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
+) (*Out, error) {
+	once, cancel := context.WithTimeoutCause(ctx, ReplyLimit, ErrNoReply)
+	defer cancel()
+	out, err := request(once, in, options...)
+	if err != nil && context.Cause(once) == ErrNoReply { //nolint:errorlint // it is set as it is
+		err = fmt.Errorf("%w: %v", ErrNoReply, err) //nolint:errorlint // callers must not take it for the end of their context
+	}
+	return out, err
+}

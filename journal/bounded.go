@@ -1,0 +1,39 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// bounded is a client whose reads end after dynamo.ReplyLimit. Writes have limits of their own.
+type bounded struct{ Client }
+
+func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.GetItem, o)
+}
+
+func (b bounded) BatchGetItem(
+	ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.BatchGetItem, o)
+}
+
+func (b bounded) TransactGetItems(
+	ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactGetItemsOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.TransactGetItems, o)
+}
+
+func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.Query, o)
+}
+
+func (b bounded) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.Scan, o)
+}
+
+// Bounded returns the client with such reads, for the packages of this module.
+func (j *engine) Bounded() Client { return bounded{j.given} }
