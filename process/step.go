@@ -52,7 +52,8 @@ func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
 	return s.timeout(Timeout{Name: name, After: after})
 }
 
-// SetTimeoutAt is SetTimeout with a time. If it is past, the timeout fires at once.
+// SetTimeoutAt is SetTimeout with a time. If that is past, the timeout fires as soon as a manager
+// looks for timeouts.
 func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 	return s.timeout(Timeout{Name: name, At: at})
 }
