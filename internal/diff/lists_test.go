@@ -27,13 +27,14 @@ func TestEachListSaysHowItDiffers(t *testing.T) {
 		want, got []any
 		expected  string
 	}{
-		"equal":                     {[]any{a, c}, []any{a, c}, ""},
-		"none":                      {nil, []any{}, ""},
-		"missing":                   {[]any{a, c}, []any{a}, `- missing: command 2, diff.call{Who: "c"}`},
-		"missing before equal ones": {[]any{c, a, a}, []any{a, a}, `- missing: command 1, diff.call{Who: "c"}`},
-		"unexpected":                {[]any{a}, []any{c, a}, `- unexpected: command 1, diff.call{Who: "c"}`},
-		"both":                      {[]any{c}, []any{a}, "- missing: command 1, diff.call{Who: \"c\"}\n- unexpected: command 1, diff.send{To: \"a\", Total: 1}"},
-		"one of two equal ones":     {[]any{a, a}, []any{a}, `- missing: command 2, diff.send{To: "a", Total: 1}`},
+		"equal":                       {[]any{a, c}, []any{a, c}, ""},
+		"none":                        {nil, []any{}, ""},
+		"missing":                     {[]any{a, c}, []any{a}, `- missing: command 2, diff.call{Who: "c"}`},
+		"missing before equal ones":   {[]any{c, a, a}, []any{a, a}, `- missing: command 1, diff.call{Who: "c"}`},
+		"unexpected":                  {[]any{a}, []any{c, a}, `- unexpected: command 1, diff.call{Who: "c"}`},
+		"both":                        {[]any{c}, []any{a}, "- missing: command 1, diff.call{Who: \"c\"}\n- unexpected: command 1, diff.send{To: \"a\", Total: 1}"},
+		"the first of two equal ones": {[]any{a, c, a}, []any{c, a}, `- missing: command 1, diff.send{To: "a", Total: 1}`},
+		"one of two equal ones":       {[]any{a, a}, []any{a}, `- missing: command 2, diff.send{To: "a", Total: 1}`},
 		"nearly the same": {
 			[]any{c, a},
 			[]any{c, send{To: "z", Total: 9}},

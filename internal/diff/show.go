@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Show returns a value as Go code would write it, without the fields that are zero. Times, and types
-// that keep all of their fields to themselves, are shown by their method String.
+// Show returns a value as Go code would write it, without the fields that are zero. Times, and
+// types that export no field, are shown by their method String.
 func Show(v any) string { return show(reflect.ValueOf(v)) }
 
 // Count returns a number with its noun.

@@ -167,8 +167,8 @@ func isMessage(t reflect.Type) bool {
 	return ok
 }
 
-// nils reports whether it has compared two values because one of them is nil. Functions and channels
-// cannot be looked into; two that are not nil count as equal.
+// nils reports whether it has compared two values because one of them is nil. Functions and
+// channels cannot be looked into; two that are not nil count as equal.
 func (c *comparison) nils(path string, want, got reflect.Value) bool {
 	opaque := false
 	switch want.Kind() {
