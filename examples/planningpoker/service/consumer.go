@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
@@ -57,7 +58,7 @@ func (s *Service) NewConsumer(config subscriber.Config, logger watermill.LoggerA
 	if err != nil {
 		return nil, err
 	}
-	rooms, err := projection.New(s.client, projection.Config{}, s.View.Reactions()...)
+	rooms, err := projection.New(s.client, projection.Config{Definitions: []aggregate.AnyDefinition{room.Definition}}, s.View.Reactions()...)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	if s.Journal, err = journal.Open(ctx, client, store); err != nil {
 		return nil, err
 	}
-	if s.Rooms, err = repository.New(s.Journal, room.Definition, repository.Config{Cache: cached}); err != nil {
+	if s.Rooms, err = repository.New(s.Journal, room.Definition, repository.Config{Cache: cached, SnapshotSchema: room.Schema}); err != nil {
 		return nil, err
 	}
 	s.groups = groups.New(s.Journal)

@@ -71,7 +71,7 @@ func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replaye
 			status = "REVEALED"
 		}
 		expected[g.id+"/"+g.id] = map[string]string{
-			"item_type": "ROOM", "status": status, "name": r.state.Name, "round": strconv.Itoa(r.state.Round),
+			"item_type": "ROOM", "status": status, "name": r.state.Name, "round": strconv.Itoa(r.state.Round), "title": r.state.Title,
 			"version": strconv.FormatUint(r.version, 10), "expiration_unix_timestamp": expires,
 		}
 		for userID, name := range r.ever {

@@ -19,6 +19,7 @@ type Room struct {
 	Name      string    `json:"name"`
 	Deck      []string  `json:"deck"`
 	Round     int       `json:"round"`
+	Title     string    `json:"title"` // of the round's story; empty for none
 	Revealed  bool      `json:"revealed"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	EndsSoon  bool      `json:"endsSoon"` // in 10 minutes at most
@@ -81,7 +82,7 @@ func (a *api) missing(ctx context.Context, id string) error {
 // revealed is only known of the round in which they were picked.
 func document(v view.Room, you string) Room {
 	return Room{
-		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
+		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Title: v.Title, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
 		EndsSoon: v.EndsSoon, Version: v.Version, You: you, Users: users(v.Users, you, v.Revealed),
 		Joined: slices.ContainsFunc(v.Users, func(u view.User) bool { return u.UserID == you }),
 	}
