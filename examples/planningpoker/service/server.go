@@ -107,7 +107,7 @@ func (s *Server) assemble(config ServerConfig, address net.Addr) (err error) {
 	}
 	s.http = &http.Server{
 		Handler: loopback.Guard(address, web.New(web.Config{
-			Rooms: s.Rooms, View: s.View, Feed: s.feed, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
+			Rooms: s.Rooms, View: s.View, Feed: s.feed, History: s.History, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
 			SecureCookie: config.SecureCookie, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		}), config.Host),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/planningpoker/history"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 	"github.com/millrace-dev/millrace/journal"
@@ -101,6 +102,11 @@ func (s *Service) Wait(ctx context.Context, roomID string, version uint64) error
 		return err
 	}
 	return s.View.Settle(ctx, roomID, version)
+}
+
+// History returns the newest rounds of a room before a round, or of all for 0. See [history.Read].
+func (s *Service) History(ctx context.Context, roomID string, before int) ([]history.Round, error) {
+	return history.Read(ctx, s.Journal, roomID, before)
 }
 
 // Ready reports whether the tables answer.

@@ -238,6 +238,11 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "1 minute to 7 days"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "1 minute to 7 days"}, // as nanoseconds: a minute and a half, mod 2^64
 		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
+		{ada, "POST", "/rooms", `{"name": "x", "title": "two\nlines"}`, 400, "at most 200 characters"},
+		{ada, "POST", "/rooms/" + roomID + "/refresh", `{"title": "\u0000"}`, 400, "at most 200 characters"},
+		{ada, "GET", "/rooms/" + roomID + "/history?before=0", ``, 400, "number of a round"},
+		{ada, "GET", "/rooms/" + roomID + "/history?before=x", ``, 400, "number of a round"},
+		{ada, "GET", unknown + "/history", ``, 404, "no such room"},
 		{ada, "POST", "/rooms", `{"name": "x", "deck": ["1"]}`, 400, "2 to 20"},
 		{ada, "POST", "/rooms", `{"nome": "x"}`, 400, "nome"},
 		{ada, "POST", "/rooms", ``, 415, "application/json"},
@@ -318,7 +323,7 @@ func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 	}
 	all := func() {
 		t.Helper()
-		for _, query := range []string{"", "/users", "/users/x", "/events"} {
+		for _, query := range []string{"", "/users", "/users/x", "/history", "/events"} {
 			refused(http.MethodGet, "/rooms/"+roomID+query, "")
 			assert.Equal(t, http.StatusGone, bob.do(http.MethodHead, "/rooms/"+roomID+query, "").status, query)
 		}
