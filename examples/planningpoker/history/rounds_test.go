@@ -79,7 +79,9 @@ func TestEventsAreFoldedIntoRounds(t *testing.T) {
 		"members who left before the reveal": {
 			events: []room.Event{
 				opened(""), ada, ben, joined("c", "Cleo"), picked("a", "5"), picked("b", "8"), picked("c", "3"),
-				room.Left{UserID: "a"}, room.Kicked{UserID: "b", By: "c"}, room.Revealed{},
+				room.Left{UserID: "a"},
+				room.Kicked{UserID: "b", By: "c"},
+				room.Revealed{},
 			},
 			want: []history.Round{{Number: 1, RevealedAt: after(10), Picks: []history.Pick{{"c", "Cleo", "3"}}}},
 		},

@@ -77,6 +77,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	watchers.Wait()
 	compare(t, db, play, want)
 	compareReplies(t, play, want)
+	compareHistories(t, play, want)
 
 	again := againFromTheBeginning(t, truth, want)
 	compare(t, db, play, want)

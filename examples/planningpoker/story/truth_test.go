@@ -2,6 +2,7 @@ package story_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
@@ -27,7 +28,12 @@ type replayed struct {
 	state   room.Room
 	ever    map[string]string // the names of all who were in it, by user id
 	writes  int               // of rows, by the events from the first one on
+	titles  map[int]string    // of the rounds
+	results map[int]result    // of the rounds that were revealed
 }
+
+// result is which user had picked which card.
+type result map[string]string
 
 func roomAggregate(id string) aggregate.ID {
 	return aggregate.ID{Type: room.Definition.Type(), Value: id}
@@ -38,17 +44,21 @@ func replay(t *testing.T, s *service.Service, id string) replayed {
 	t.Helper()
 	version, err := s.Journal.Version(t.Context(), roomAggregate(id))
 	require.NoError(t, err)
-	r := replayed{version: version, ever: map[string]string{}}
+	r := replayed{version: version, ever: map[string]string{}, titles: map[int]string{}, results: map[int]result{}}
 	for record, err := range s.Journal.Events(t.Context(), roomAggregate(id), 1, version) {
 		require.NoError(t, err)
 		require.NoError(t, room.Definition.Replay(&r.state, record.EventType, record.Payload))
+		r.titles[r.state.Round] = r.state.Title
 		event, err := room.Definition.Decode(record.EventType, record.Payload)
 		require.NoError(t, err)
 		switch e := event.(type) {
 		case room.Joined:
 			r.ever[e.UserID] = e.Name
 			r.writes += 2
-		case room.Opened, room.Revealed:
+		case room.Opened:
+			r.writes++
+		case room.Revealed:
+			r.results[r.state.Round] = maps.Clone(r.state.Cards)
 			r.writes++
 		case room.TableRefreshed:
 			r.writes += 1 + len(e.UserIDs)
@@ -138,6 +148,34 @@ func compareReplies(t *testing.T, p *play, want map[string]replayed) {
 			}
 			assert.Equal(t, expected, shown, "in the order in which they joined")
 			assert.Equal(t, []any{r.version, r.state.Round, r.state.Revealed}, []any{seen.Version, seen.Round, seen.Revealed})
+		}
+	}
+}
+
+// compareHistories looks at the rounds of the rooms that a player is shown.
+func compareHistories(t *testing.T, p *play, want map[string]replayed) {
+	t.Helper()
+	for _, g := range p.rooms {
+		h, err := g.players[0].History(t.Context(), g.id, 0)
+		require.NoError(t, err)
+		r := want[g.id]
+		shown := r.state.Round - 1
+		if r.state.Revealed {
+			shown++
+		}
+		require.Len(t, h.Rounds, shown)
+		for i, round := range h.Rounds {
+			assert.Equal(t, shown-i, round.Number)
+			assert.Equal(t, r.titles[round.Number], round.Title)
+			picks := result{}
+			for _, pick := range round.Picks {
+				picks[pick.UserID] = pick.Card
+				assert.Equal(t, r.ever[pick.UserID], pick.Name)
+			}
+			want, revealed := r.results[round.Number]
+			assert.Equal(t, revealed, !round.RevealedAt.IsZero())
+			assert.Len(t, picks, len(want))
+			assert.Subset(t, picks, want)
 		}
 	}
 }

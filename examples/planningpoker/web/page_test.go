@@ -26,8 +26,14 @@ func TestMain(m *testing.M) {
 
 // open has a user open a room, and gives the path of its page.
 func open(u *browsertest.User, base, name string) (path string) {
+	return openWith(u, base, name, "")
+}
+
+// openWith has the first round be about a story.
+func openWith(u *browsertest.User, base, name, story string) (path string) {
 	u.Open(base)
 	u.Type("Room name", name)
+	u.Type("First story (optional)", story)
 	u.Press("Open the room")
 	u.Sees("Link to this room", name)
 	return strings.TrimPrefix(u.URL(), base)
