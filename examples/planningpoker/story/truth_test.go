@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,8 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/projection"
-	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // replayed is a room as its events have made it.
@@ -42,10 +39,10 @@ func roomAggregate(id string) aggregate.ID {
 // replay applies all events of a room to the aggregate, from the first one on.
 func replay(t *testing.T, s *service.Service, id string) replayed {
 	t.Helper()
-	version, err := s.Journal.Version(t.Context(), roomAggregate(id))
+	version, err := s.Journal().Version(t.Context(), roomAggregate(id))
 	require.NoError(t, err)
 	r := replayed{version: version, ever: map[string]string{}, titles: map[int]string{}, results: map[int]result{}}
-	for record, err := range s.Journal.Events(t.Context(), roomAggregate(id), 1, version) {
+	for record, err := range s.Journal().Events(t.Context(), roomAggregate(id), 1, version) {
 		require.NoError(t, err)
 		require.NoError(t, room.Definition.Replay(&r.state, record.EventType, record.Payload))
 		r.titles[r.state.Round] = r.state.Title
@@ -181,19 +178,19 @@ func compareHistories(t *testing.T, p *play, want map[string]replayed) {
 }
 
 // againFromTheBeginning has another consumer group tell the view every event once more.
-func againFromTheBeginning(t *testing.T, s *service.Service, want map[string]replayed) projection.Stats {
+func againFromTheBeginning(t *testing.T, db *dynamodb.Client, want map[string]replayed) projection.Stats {
 	t.Helper()
-	consumer, err := s.NewConsumer(subscriber.Config{ConsumerGroup: "again"}, watermill.NopLogger{})
+	s, err := service.Open(t.Context(), db, service.Config{})
 	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- consumer.Run(t.Context()) }()
+	view, err := s.Consume("again")
+	require.NoError(t, err)
+	stop, err := s.Start(t.Context())
+	require.NoError(t, err)
 	for id, r := range want {
 		assert.Eventually(t, func() bool {
-			return groups.New(s.Journal).WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
+			return s.Groups().WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
 		}, patience, time.Millisecond)
 	}
-	require.NoError(t, consumer.Close())
-	require.NoError(t, <-ended)
-	_, stats := consumer.Stats()
-	return stats
+	require.NoError(t, stop())
+	return view.Stats()
 }

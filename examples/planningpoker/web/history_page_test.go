@@ -25,7 +25,7 @@ func historyOf(u *browsertest.User) (shown, answer string) {
 
 func TestATeamSeesWhatItEstimatedBefore(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	const script = `<img src=x onerror=alert(1)>`
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	url := s.URL() + openWith(ada, s.URL(), "Sprint 12", "Log in")
@@ -74,7 +74,7 @@ func TestATeamSeesWhatItEstimatedBefore(t *testing.T) {
 
 func TestAStoryIsChosenBeforeAnybodyPicks(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -95,7 +95,7 @@ func TestAStoryIsChosenBeforeAnybodyPicks(t *testing.T) {
 
 func TestOlderRoundsAreShownOnRequest(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	id := strings.TrimPrefix(path, "/r/")

@@ -28,7 +28,7 @@ func (b *browser) history(query string) (h web.History) {
 
 func TestARoomShowsWhatWasEstimatedBefore(t *testing.T) {
 	t.Parallel()
-	s := serve(t, testdb.Client(t), service.ServerConfig{})
+	s := serve(t, testdb.Client(t), service.Config{})
 	ada, ben := visit(t, s.URL()), visit(t, s.URL())
 	command := func(who *browser, name, body string) { who.post("/rooms/"+roomID+"/"+name, body) }
 	ada.open(strings.Replace(opening, "{", `{"title": " Log in ",`, 1))
@@ -61,7 +61,7 @@ func TestARoomShowsWhatWasEstimatedBefore(t *testing.T) {
 
 func TestAHistoryLeadsToOlderRounds(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -81,7 +81,7 @@ func TestAHistoryLeadsToOlderRounds(t *testing.T) {
 
 func TestAHistoryThatIsTooLongIsAProblem(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	visit(t, s.URL()).open(opening)
 	handler := web.New(web.Config{
 		View: s.View, Feed: looksTwice{}, Metrics: http.NotFoundHandler(),

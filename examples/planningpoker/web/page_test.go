@@ -50,7 +50,7 @@ func enter(u *browsertest.User, url, name string) {
 func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	here, there := serve(t, db, service.Config{}).URL(), serve(t, db, service.Config{}).URL()
 	ada, ben, cleo := chromium.User(t, "Ada"), chromium.User(t, "Ben"), chromium.User(t, "Cleo")
 	path := open(ada, here, "Sprint 12")
 	ada.Press("Copy link")
@@ -109,7 +109,7 @@ func nextRound(u *browsertest.User, confirm string) {
 func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	here, there := serve(t, db, service.Config{}).URL(), serve(t, db, service.Config{}).URL()
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, here, "Sprint 12")
 	enter(ada, here+path, "Ada")
@@ -166,7 +166,7 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 
 func TestTheCardThatWasClickedLastCounts(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -182,7 +182,7 @@ func TestTheCardThatWasClickedLastCounts(t *testing.T) {
 
 func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	ada.Open(s.URL())
 	ada.TabTo("Room name")
@@ -238,7 +238,7 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 // The browser reports that a dialog was closed some time later, when it may be open again.
 func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
 	t.Parallel()
-	base := serve(t, dynamotest.New(t).Client(), service.ServerConfig{}).URL()
+	base := serve(t, dynamotest.New(t).Client(), service.Config{}).URL()
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	url := base + open(ada, base, "Sprint 12")
 	enter(ada, url, "Ada")
@@ -253,7 +253,7 @@ func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
 
 func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	const long = "Dmitri-Konstantinowitsch-Überlang-Namen"
 	light := chromium.User(t, "Ada", browsertest.Phone, browsertest.Still)
 	dark := chromium.User(t, "Ben", browsertest.Phone, browsertest.Still, browsertest.Dark)
@@ -307,7 +307,7 @@ func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 
 func TestNamesAreNothingButText(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	const name = `<img src=x onerror=alert(1)>`
 	eve, ada := chromium.User(t, "Eve"), chromium.User(t, "Ada")
 	path := open(eve, s.URL(), "<b>bold</b>")
@@ -321,7 +321,7 @@ func TestNamesAreNothingButText(t *testing.T) {
 func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	first := serve(t, db, service.ServerConfig{})
+	first := serve(t, db, service.Config{})
 	url := first.URL()
 	ada := chromium.User(t, "Ada")
 	path := open(ada, url, "Sprint 12")
@@ -332,7 +332,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	ada.Sees("Connection lost, trying again")
 	ada.Press("5")
 	ada.Sees("The server does not answer. Check whether it was done")
-	serve(t, db, service.ServerConfig{Address: strings.TrimPrefix(url, "http://")})
+	serve(t, db, service.Config{Address: strings.TrimPrefix(url, "http://")})
 	ada.SeesNo("Connection lost")
 	ben := chromium.User(t, "Ben")
 	enter(ben, url+path, "Ben")
@@ -346,7 +346,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -376,7 +376,7 @@ func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -405,7 +405,7 @@ func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
 
 func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -443,7 +443,7 @@ func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
 
 func TestAFormSaysInPlainWordsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	ada.Expects("status 400")
 	ada.Open(s.URL())

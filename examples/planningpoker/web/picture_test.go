@@ -22,7 +22,7 @@ func TestPicture(t *testing.T) {
 	if *picture == "" {
 		t.Skip("takes a picture for the README, with -picture FILE")
 	}
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	half := browsertest.Window(660, 1040, 1)
 	ada, ben := chromium.User(t, "Ada", half, browsertest.Still), chromium.User(t, "Ben", half, browsertest.Still, browsertest.Dark)
 	path := openWith(ada, s.URL(), "Sprint 12", "Log in with a passkey")
