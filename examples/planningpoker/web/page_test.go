@@ -296,6 +296,9 @@ func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	dark.Sees("Average 100000", "History", long+": XXXL")
 	readable()
 	nextRound(light, "Start round 2")
+	for _, u := range []*browsertest.User{light, dark} {
+		u.Sees("Round 2", "0 of 2 have picked")
+	}
 	dark.Press("100000")
 	light.Press("XXXL")
 	dark.Sees("Round 2: A-story", "Average 100000")

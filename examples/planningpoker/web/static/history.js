@@ -7,22 +7,21 @@ import { request } from "./server.js";
 import { time } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-let first; // the number of the newest round that is shown
+let first = 0; // the number of the newest round that is shown
 let older; // the path of the rounds before, if there are any
-let wanted, read; // which state of the room the history is to be of, and is of
+let wanted = 0; // the number of the newest round that is to be shown
 let reading = false;
 
-// follow reads the history again if a round was revealed or started since it was read. What fails
-// is tried again with the next view.
+// follow reads the history again if a round was revealed or ended since it was read. What fails is
+// tried again with the next view.
 export async function follow(path, view) {
-  wanted = `${view.round} ${view.revealed}`;
+  wanted = view.revealed ? view.round : view.round - 1;
   if (reading) return;
   reading = true;
   await attempt(async () => {
-    while (read !== wanted) {
-      const now = wanted;
+    for (let tried = 0; first < wanted && tried < wanted;) {
+      tried = wanted;
       showNewest(await request("GET", `${path}/history`));
-      read = now;
     }
   });
   reading = false;
