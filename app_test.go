@@ -112,8 +112,15 @@ func TestStartReturnsWhenAllRunsOrWhyItDoesNot(t *testing.T) {
 	require.NoError(t, app.Ready(t.Context()))
 	_, err = app.Start(t.Context())
 	require.ErrorIs(t, err, millrace.ErrStarted)
+	require.ErrorIs(t, app.Run(t.Context()), millrace.ErrStarted)
+	select {
+	case <-app.Stopped():
+		require.Fail(t, "it still runs")
+	default:
+	}
 	require.NoError(t, stop())
 	require.NoError(t, stop(), "it stops once")
+	<-app.Stopped()
 	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
 
 	db := dynamotest.New(t)
@@ -122,6 +129,7 @@ func TestStartReturnsWhenAllRunsOrWhyItDoesNot(t *testing.T) {
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no access"}), dynamotest.Table("shop-checkpoint"))
 	_, err = app.Start(t.Context())
 	require.ErrorIs(t, err, journal.ErrAccess)
+	<-app.Stopped()
 
 	app = open(t, dynamotest.New(t))
 	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
@@ -142,7 +150,11 @@ func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
 	close(fail)
-	require.Eventually(t, app.Router().IsClosed, patience, time.Millisecond, "the App ends with its part")
+	select {
+	case <-app.Stopped():
+	case <-time.After(patience):
+		require.Fail(t, "the App ends with its part")
+	}
 	require.EqualError(t, stop(), "broken: no disk")
 }
 

@@ -189,6 +189,7 @@ type App struct {
 	mu       sync.Mutex
 	started  bool
 	running  chan struct{}
+	stopped  chan struct{}
 	stopping atomic.Bool
 }
 
@@ -229,7 +230,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	}
 	return &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router,
-		topics: map[string]bool{}, running: make(chan struct{}),
+		topics: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -281,6 +282,9 @@ func (a *App) observe(name string, part any) {
 
 // Running is closed when all parts have been started.
 func (a *App) Running() <-chan struct{} { return a.running }
+
+// Stopped is closed when the App has run, and all has stopped.
+func (a *App) Stopped() <-chan struct{} { return a.stopped }
 
 // Ready reports whether the App has started, does not stop, and can read the journal. It costs half
 // a read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.

@@ -102,6 +102,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.mu.Unlock()
 	r := &run{App: a, ends: make(chan end, 1+len(a.workers)+len(a.parts)), active: map[string]int{}, cancels: map[int]context.CancelFunc{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer close(a.stopped)
 	defer r.cancel()
 	err := r.start(ctx)
 	if err == nil {
@@ -116,7 +117,8 @@ func (a *App) Run(ctx context.Context) error {
 
 // Start runs the App in the background, and returns once all has started. If the App cannot start,
 // it returns the error of [App.Run], or that of ctx if it ended before. stop ends the run, waits for
-// it, and returns the error of Run, each time that it is called. The end of ctx ends the run as well.
+// it, and returns the error of Run, each time that it is called. The end of ctx ends the run as well,
+// and so does a part that fails: [App.Stopped] tells.
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err

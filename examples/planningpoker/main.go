@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	switch command {
 	case "serve":
-		var config service.ServerConfig
+		var config service.Config
 		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "have browsers send the cookie by https alone, behind a proxy that does TLS")
 		flags.StringVar(&config.Host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")

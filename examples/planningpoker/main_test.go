@@ -43,7 +43,7 @@ func servesAndStops(t *testing.T, layout journal.Layout) {
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, &dynamo.Database{Client: db}, service.ServerConfig{Address: "127.0.0.1:0", Config: service.Config{Layout: layout}}, &out, &log)
+		ended <- serve(ctx, &dynamo.Database{Client: db}, service.Config{Address: "127.0.0.1:0", Layout: layout}, &out, &log)
 	}()
 
 	var base string
@@ -83,7 +83,7 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 	var out apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, &dynamo.Database{Client: testdb.Client(t)}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, io.Discard)
+		ended <- serve(ctx, &dynamo.Database{Client: testdb.Client(t)}, service.Config{Address: "127.0.0.1:0"}, &out, io.Discard)
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "/events\n") }, patience, 10*time.Millisecond)
 	transport := &http.Transport{}
@@ -127,7 +127,7 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, service.ServerConfig{Address: "127.0.0.1:-1"}, io.Discard, io.Discard)
+	err := serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, service.Config{Address: "127.0.0.1:-1"}, io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 

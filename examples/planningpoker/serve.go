@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 
@@ -14,7 +13,7 @@ import (
 )
 
 // serve runs a server until the context ends.
-func serve(ctx context.Context, db *dynamo.Database, config service.ServerConfig, out, log io.Writer) error {
+func serve(ctx context.Context, db *dynamo.Database, config service.Config, out, log io.Writer) error {
 	config.Logger = quiet(log)
 	server, err := service.Start(ctx, db.Client, config)
 	if err != nil {
@@ -29,6 +28,6 @@ func serve(ctx context.Context, db *dynamo.Database, config service.ServerConfig
   curl -b me %[1]s/rooms/%[2]s
   curl -b me -N %[1]s/rooms/%[2]s/events
 
-%[3]s`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader), db.Inspection(server.Journal.Config().Tables))
-	return errors.Join(server.Run(ctx), server.Close())
+%[3]s`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader), db.Inspection(server.Journal().Config().Tables))
+	return server.Wait()
 }

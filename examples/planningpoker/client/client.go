@@ -79,6 +79,17 @@ func (v *Visitor) Room(ctx context.Context, roomID string) (r web.Room, err erro
 	return r, err
 }
 
+// History returns a page of the rounds of a room: of those before a round, or of all for 0. Errors:
+// [*Problem].
+func (v *Visitor) History(ctx context.Context, roomID string, before int) (h web.History, err error) {
+	path := "/rooms/" + roomID + "/history"
+	if before > 0 {
+		path += fmt.Sprintf("?before=%d", before)
+	}
+	err = v.decode(ctx, http.MethodGet, path, nil, &h)
+	return h, err
+}
+
 // Watch calls show with each state of a room that the server sends, until that says that it has
 // seen enough, the room is gone, or the stream ends, which is no error. Errors: [*Problem], those
 // of the connection, the context's.

@@ -45,7 +45,7 @@ type Report struct {
 
 // Run plays on tables of its own, which it deletes in the end.
 func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
-	shared := service.Config{Prefix: "load-" + uuid.NewString()[:8] + "-", Layout: config.Layout}
+	shared := service.Config{Prefix: "load-" + uuid.NewString()[:8] + "-", Layout: config.Layout, Logger: config.Logger}
 	var servers [2]*service.Server
 	defer func() { // after the servers are closed
 		if servers[0] != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 		}
 	}()
 	for i := range servers {
-		if servers[i], err = service.Start(ctx, client, service.ServerConfig{Config: shared, Logger: config.Logger}); err != nil {
+		if servers[i], err = service.Start(ctx, client, shared); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, servers[i].Close()) }()

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
-// Open opens a room for some time. Errors: [ErrInvalid], [ErrExists], [ErrExpired].
-func Open(name string, deck []string, lifetime time.Duration, now time.Time) Decision {
-	opened := Opened{name, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
+// Open opens a room for some time, with the story of the first round, or none. Errors:
+// [ErrInvalid], [ErrExists], [ErrExpired].
+func Open(name, title string, deck []string, lifetime time.Duration, now time.Time) Decision {
+	title = strings.TrimSpace(title)
+	opened := Opened{name, title, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
 	n := len(slices.Compact(slices.Sorted(slices.Values(deck))))
 	return func(r Room) (Events, error) {
 		switch {
@@ -20,7 +23,7 @@ func Open(name string, deck []string, lifetime time.Duration, now time.Time) Dec
 		case n < len(deck) || n < minDeck || n > maxDeck:
 			return nil, invalid("a deck has %d to %d different cards", minDeck, maxDeck)
 		}
-		return Events{opened}, cmp.Or(legible("the name of a room", maxRoomName, name), legible("a card", maxCard, deck...))
+		return Events{opened}, cmp.Or(legible("the name of a room", maxRoomName, name), legible("a card", maxCard, deck...), titled(title))
 	}
 }
 
@@ -88,13 +91,16 @@ func Reveal(userID string, round int, now time.Time) Decision {
 }
 
 // Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one.
-// Errors: [ErrNotMember].
-func Refresh(userID string, round int, now time.Time) Decision {
+// So it starts the next round, with its story or none. A table without cards is refreshed only for
+// another story. Errors: [ErrNotMember], [ErrInvalid] for the title of the story.
+func Refresh(userID string, round int, title string, now time.Time) Decision {
+	title = strings.TrimSpace(title)
 	return func(r Room) (Events, error) {
-		if err := r.admit(now, userID); err != nil || cmp.Or(round, r.Round) != r.Round || len(r.Cards) == 0 && !r.Revealed {
+		unused := len(r.Cards) == 0 && !r.Revealed && (title == "" || title == r.Title)
+		if err := r.admit(now, userID); err != nil || cmp.Or(round, r.Round) != r.Round || unused {
 			return nil, err
 		}
-		return Events{TableRefreshed{slices.Clone(r.Members)}}, nil
+		return Events{TableRefreshed{slices.Clone(r.Members), title}}, titled(title)
 	}
 }
 

@@ -36,6 +36,14 @@ func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(format string, args ...any) error { return invalidError(fmt.Sprintf(format, args...)) }
 
+// titled refuses the title of a story that cannot be read, or is too long. A round needs none.
+func titled(title string) error {
+	if title != "" && (utf8.RuneCountInString(title) > maxTitle || text.Fault(title) != "") {
+		return invalid("the title of a story has at most %d characters, all of which can be seen, on one line", maxTitle)
+	}
+	return nil
+}
+
 // legible refuses names that cannot be read, or are too long.
 func legible(what string, most int, names ...string) error {
 	for _, name := range names {

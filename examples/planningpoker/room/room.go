@@ -11,7 +11,11 @@ import (
 )
 
 // Definition makes rooms an aggregate type. Its name is also the topic of their events.
-var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Picked{}, Revealed{}, TableRefreshed{}, Kicked{})
+var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Picked{}, Revealed{}, TableRefreshed{}, Kicked{}).
+	WithUpcasters(upcasters...)
+
+// Schema is the version of [Room] as it is stored in snapshots. Version 1 has a title.
+const Schema = 1
 
 // Event is anything that happens to a room.
 type Event = aggregate.Event[Room]
@@ -30,6 +34,7 @@ type Room struct {
 	Deck      []string          `json:"deck"`
 	ExpiresAt time.Time         `json:"expiresAt"` // seconds, UTC
 	Round     int               `json:"round"`     // from 1
+	Title     string            `json:"title"`     // of the round's story; empty for none
 	Revealed  bool              `json:"revealed"`
 	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
 	Joins     int               `json:"joins"`   // ever, as what is known of a user stays as long as the room
@@ -37,9 +42,11 @@ type Room struct {
 	Kicked    []string          `json:"kicked"`  // user ids of those who were kicked and have not joined again
 }
 
-// Limits of a room: members at once, joins ever, cards, and characters of names and cards.
+// Limits of a room: members at once, joins ever, cards, and characters of names, cards and
+// titles.
 const (
 	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20
 	maxRoomName, maxUserName, maxCard      = 80, 40, 8
+	maxTitle                               = 200
 	minLifetime, maxLifetime               = time.Minute, 7 * 24 * time.Hour
 )

@@ -36,7 +36,7 @@ func given(t *testing.T, events ...room.Event) *aggregatetest.Scenario[room.Room
 func TestATeamPlaysARound(t *testing.T) {
 	t.Parallel()
 	given(t).
-		When(room.Open("Sprint 12", deck, time.Hour, now)).Then(opened).
+		When(room.Open("Sprint 12", "", deck, time.Hour, now)).Then(opened).
 		When(room.Join("ada", "ADA", now)).Then(ada).
 		When(room.Join("bob", "BOB", now)).Then(bob).
 		When(room.Pick("ada", "3", 0, now)).Then(picked("ada", "3")).
@@ -46,7 +46,7 @@ func TestATeamPlaysARound(t *testing.T) {
 			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"}, Joins: 2,
 			Cards: map[string]string{"ada": "2", "bob": "☕"},
 		}).
-		When(room.Refresh("bob", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		When(room.Refresh("bob", 0, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
 		ThenState(room.Room{
 			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"}, Joins: 2,
 		})
@@ -54,7 +54,7 @@ func TestATeamPlaysARound(t *testing.T) {
 
 func TestARoomIsOpenedOnce(t *testing.T) {
 	t.Parallel()
-	given(t, opened).When(room.Open("again", deck, time.Hour, now)).ThenError(room.ErrExists)
+	given(t, opened).When(room.Open("again", "", deck, time.Hour, now)).ThenError(room.ErrExists)
 }
 
 func TestARoomIsOpenedWithinItsLimits(t *testing.T) {
@@ -67,25 +67,25 @@ func TestARoomIsOpenedWithinItsLimits(t *testing.T) {
 	}
 	longest := strings.Repeat("部", 80)
 	for name, open := range map[string]room.Decision{
-		"no name":             room.Open("", deck, time.Hour, now),
-		"a blank name":        room.Open(" \t", deck, time.Hour, now),
-		"a name of two lines": room.Open("Sprint\n12", deck, time.Hour, now),
-		"a long name":         room.Open(longest+"x", deck, time.Hour, now),
-		"no deck":             room.Open("x", nil, time.Hour, now),
-		"a deck of one":       room.Open("x", many(1), time.Hour, now),
-		"a deck of many":      room.Open("x", many(20+1), time.Hour, now),
-		"a card twice":        room.Open("x", []string{"1", "2", "1"}, time.Hour, now),
-		"a card without text": room.Open("x", []string{"1", ""}, time.Hour, now),
-		"a long card":         room.Open("x", []string{"1", "123456789"}, time.Hour, now),
-		"a short life":        room.Open("x", deck, time.Minute-1, now),
-		"a long life":         room.Open("x", deck, 7*24*time.Hour+1, now),
+		"no name":             room.Open("", "", deck, time.Hour, now),
+		"a blank name":        room.Open(" \t", "", deck, time.Hour, now),
+		"a name of two lines": room.Open("Sprint\n12", "", deck, time.Hour, now),
+		"a long name":         room.Open(longest+"x", "", deck, time.Hour, now),
+		"no deck":             room.Open("x", "", nil, time.Hour, now),
+		"a deck of one":       room.Open("x", "", many(1), time.Hour, now),
+		"a deck of many":      room.Open("x", "", many(20+1), time.Hour, now),
+		"a card twice":        room.Open("x", "", []string{"1", "2", "1"}, time.Hour, now),
+		"a card without text": room.Open("x", "", []string{"1", ""}, time.Hour, now),
+		"a long card":         room.Open("x", "", []string{"1", "123456789"}, time.Hour, now),
+		"a short life":        room.Open("x", "", deck, time.Minute-1, now),
+		"a long life":         room.Open("x", "", deck, 7*24*time.Hour+1, now),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			given(t).When(open).ThenError(room.ErrInvalid)
 		})
 	}
-	given(t).When(room.Open(longest, many(20), 7*24*time.Hour, now)).Then(room.Opened{
+	given(t).When(room.Open(longest, "", many(20), 7*24*time.Hour, now)).Then(room.Opened{
 		Name: longest, Deck: many(20), ExpiresAt: now.Add(7 * 24 * time.Hour).Truncate(time.Second),
 	})
 }
@@ -99,10 +99,10 @@ func TestWhoJoinsHasAName(t *testing.T) {
 func TestAUserIsToldWhatIsInvalidInTheirOwnTerms(t *testing.T) {
 	t.Parallel()
 	for reason, refused := range map[string]room.Decision{
-		"the name of a room needs 1 to 80 characters that can be seen, on one line": room.Open(" ", deck, time.Hour, now),
-		"a card needs 1 to 8 characters that can be seen, on one line":              room.Open("x", []string{"1", ""}, time.Hour, now),
-		"a deck has 2 to 20 different cards":                                        room.Open("x", []string{"1", "1"}, time.Hour, now),
-		"a room is open for 1 minute to 7 days":                                     room.Open("x", deck, time.Second, now),
+		"the name of a room needs 1 to 80 characters that can be seen, on one line": room.Open(" ", "", deck, time.Hour, now),
+		"a card needs 1 to 8 characters that can be seen, on one line":              room.Open("x", "", []string{"1", ""}, time.Hour, now),
+		"a deck has 2 to 20 different cards":                                        room.Open("x", "", []string{"1", "1"}, time.Hour, now),
+		"a room is open for 1 minute to 7 days":                                     room.Open("x", "", deck, time.Second, now),
 	} {
 		given(t).When(refused).ThenErrorFunc(func(t testing.TB, err error) { assert.EqualError(t, err, reason) })
 	}
@@ -191,7 +191,7 @@ func TestAMemberRevealsBeforeAllHavePicked(t *testing.T) {
 	given(t, opened, ada, bob, picked("ada", "1")).
 		When(room.Reveal("bob", 1, now)).Then(room.Revealed{By: "bob"}).
 		When(room.Pick("bob", "2", 0, now)).ThenError(room.ErrRevealed).
-		When(room.Refresh("ada", 1, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		When(room.Refresh("ada", 1, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
 		When(room.Pick("bob", "2", 0, now)).Then(picked("bob", "2")).
 		When(room.Reveal("ada", 0, now)).Then(room.Revealed{By: "ada"})
 }
@@ -216,7 +216,7 @@ func TestOnlyMembersPickRevealRefreshAndKick(t *testing.T) {
 	given(t, opened, ada).
 		When(room.Pick("eve", "1", 0, now)).ThenError(room.ErrNotMember).
 		When(room.Reveal("eve", 0, now)).ThenError(room.ErrNotMember).
-		When(room.Refresh("eve", 0, now)).ThenError(room.ErrNotMember).
+		When(room.Refresh("eve", 0, "", now)).ThenError(room.ErrNotMember).
 		When(room.Kick("ada", "eve", now)).ThenError(room.ErrNotMember)
 }
 
@@ -253,28 +253,28 @@ func TestRevealedCardsStayUntilTheTableIsRefreshed(t *testing.T) {
 		When(room.Pick("bob", "2", 0, now)).ThenError(room.ErrRevealed).
 		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}).
 		ThenStateFunc(func(t testing.TB, r room.Room) { assert.True(t, r.Revealed) }).
-		When(room.Refresh("ada", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}}).
+		When(room.Refresh("ada", 0, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}}).
 		When(room.Pick("ada", "2", 0, now)).Then(picked("ada", "2"), room.Revealed{})
 }
 
 func TestATableIsRefreshedBeforeAllHavePicked(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, bob, picked("ada", "1")).
-		When(room.Refresh("bob", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
+		When(room.Refresh("bob", 0, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
 }
 
 func TestWhatWasMeantForARoundDoesNothingToTheNextOne(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, bob, picked("ada", "1"), picked("bob", "2"), room.Revealed{}).
 		When(room.Pick("ada", "2", 2, now)).ThenError(room.ErrRoundOver).
-		When(room.Refresh("ada", 1, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		When(room.Refresh("ada", 1, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
 		When(room.Pick("ada", "3", 2, now)).Then(picked("ada", "3")).
-		When(room.Refresh("bob", 1, now)).ThenNothing().
-		When(room.Refresh("ada", 1, now)).ThenNothing().
+		When(room.Refresh("bob", 1, "", now)).ThenNothing().
+		When(room.Refresh("ada", 1, "", now)).ThenNothing().
 		When(room.Reveal("bob", 1, now)).ThenNothing().
 		When(room.Pick("bob", "2", 1, now)).ThenError(room.ErrRoundOver).
 		When(room.Pick("ada", "3", 1, now)).ThenError(room.ErrRoundOver).
-		When(room.Refresh("bob", 2, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
+		When(room.Refresh("bob", 2, "", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
 }
 
 func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
@@ -284,7 +284,7 @@ func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
 	given(t, opened, ada).When(room.Leave("bob", now)).ThenNothing()
 	given(t, opened, ada, bob, picked("ada", "1")).When(room.Pick("ada", "1", 0, now)).ThenNothing()
 	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).When(room.Pick("ada", "1", 0, now)).ThenNothing()
-	given(t, opened, ada).When(room.Refresh("ada", 0, now)).ThenNothing()
+	given(t, opened, ada).When(room.Refresh("ada", 0, "", now)).ThenNothing()
 	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).When(room.Reveal("ada", 0, now)).ThenNothing()
 	given(t, opened, ada).When(room.Visit(now)).ThenNothing()
 	given(t, opened, ada, bob, room.Kicked{UserID: "bob", By: "ada"}).When(room.Kick("bob", "ada", now)).ThenNothing()
@@ -293,7 +293,7 @@ func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
 func commands(at time.Time) map[string]room.Decision {
 	return map[string]room.Decision{
 		"join": room.Join("eve", "EVE", at), "leave": room.Leave("ada", at), "pick": room.Pick("ada", "1", 0, at),
-		"reveal": room.Reveal("ada", 0, at), "refresh": room.Refresh("ada", 0, at), "visit": room.Visit(at), "kick": room.Kick("bob", "ada", at),
+		"reveal": room.Reveal("ada", 0, at), "refresh": room.Refresh("ada", 0, "", at), "visit": room.Visit(at), "kick": room.Kick("bob", "ada", at),
 	}
 }
 
@@ -310,7 +310,7 @@ func TestARoomThatWasNeverOpenedIsNotFound(t *testing.T) {
 func TestNothingHappensInARoomThatHasExpired(t *testing.T) {
 	t.Parallel()
 	expired := commands(closes)
-	expired["open"] = room.Open("again", deck, time.Hour, closes)
+	expired["open"] = room.Open("again", "", deck, time.Hour, closes)
 	for name, command := range expired {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,118 +1,153 @@
-// Package service puts the example together: rooms that take commands, a consumer that tells the
-// view what has happened in them, a feed that tells browsers when the view has changed, and a
-// server for all of it. Any number of processes may run it on the same tables.
+// Package service puts the example together on a millrace.App: rooms that take commands, a
+// projection that tells the view what has happened in them, a feed that tells browsers when the view
+// has changed, and a server for all of it. Any number of processes may run it on the same tables.
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/planningpoker/history"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
+
+// ViewGroup names what the positions in the journal belong to. A group with another name would be a
+// new one, and start at the beginning unless the config says otherwise.
+const ViewGroup = "room-view"
 
 // cached is how many rooms a process remembers, so that a command takes one round trip while no
 // other process writes.
 const cached = 10_000
 
-// Config configures a [Service].
+// A page is live, so what other processes commit is looked for more often than by default, which
+// costs some 40 read units a second at most for each process, group and four shards. An event that
+// the live read misses is found by a trailing read, at an age of 0.5 seconds or of trailingDelay,
+// which must be longer than clock differences and index delay together.
+const (
+	pollInterval    = 50 * time.Millisecond
+	maxPollInterval = 200 * time.Millisecond
+	trailingDelay   = 4 * time.Second
+)
+
+// Config configures a [Service] and a [Server]. The zero value serves on any free port of this
+// machine.
 type Config struct {
-	Prefix string           // of the names of tables; default: none
-	Layout journal.Layout   // of the tables of events; default: journal.Classic
-	Now    func() time.Time // default: time.Now
+	Prefix     string            // of the names of tables; default: none
+	Layout     journal.Layout    // of the tables of events; default: journal.Classic
+	Now        func() time.Time  // default: time.Now
+	Subscriber subscriber.Config // as in millrace.Config, with shorter intervals by default
+	Logger     *slog.Logger      // default: slog.Default()
+	Address    string            // to listen on; default: 127.0.0.1:0
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
+	// does TLS.
+	SecureCookie bool
+	Host         string // that a proxy in front is known by, if the address is a loopback one
 }
 
-// Service is one process's part of the application.
+func (c *Config) setDefaults() {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	c.Address = cmp.Or(c.Address, "127.0.0.1:0")
+	c.Subscriber = prompt(c.Subscriber)
+}
+
+func prompt(config subscriber.Config) subscriber.Config {
+	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)
+	config.MaxPollInterval = cmp.Or(config.MaxPollInterval, maxPollInterval)
+	config.TrailingDelay = cmp.Or(config.TrailingDelay, trailingDelay)
+	return config
+}
+
+// Service is one process's part of the application. It takes commands at once. What else it does,
+// it does while its App runs: see [Service.Consume] and [Service.Listen].
 type Service struct {
-	Rooms   *repository.Repository[room.Room]
-	View    *view.DAO
-	Journal *journal.Journal
-	groups  *groups.Groups
-	client  journal.Client
-	now     func() time.Time
-	tables  []string
+	*millrace.App
+	Rooms  *repository.Repository[room.Room]
+	View   *view.DAO
+	config Config
+	tables []string
 }
 
 // Open makes the tables where they are missing, and opens them: Operation is the journal, which is
 // kept for good, and Room the view.
 func Open(ctx context.Context, client journal.Client, config Config) (*Service, error) {
-	if config.Now == nil {
-		config.Now = time.Now
+	config.setDefaults()
+	tables := journal.Tables{
+		Journal: config.Prefix + "Operation", Snapshot: config.Prefix + "OperationSnapshot", Checkpoint: config.Prefix + "OperationCheckpoint",
 	}
-	store := journal.Config{
-		Tables: journal.Tables{
-			Journal: config.Prefix + "Operation", Snapshot: config.Prefix + "OperationSnapshot", Checkpoint: config.Prefix + "OperationCheckpoint",
+	app, err := millrace.Open(ctx, client, millrace.Config{
+		Journal: journal.Config{
+			Tables: tables, Layout: config.Layout, RetryBudget: trailingDelay / 2,
+			Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
 		},
-		Shards:      4, // of about 1,000 write units a second each; fixed once the tables are made
-		Layout:      config.Layout,
-		RetryBudget: trailingDelay / 2,
+		Subscriber: config.Subscriber, Logger: watermill.NewSlogLogger(config.Logger),
+	})
+	if err != nil {
+		return nil, err
 	}
 	rooms := config.Prefix + "Room"
 	s := &Service{
-		View: view.NewDAO(client, rooms, config.Now), client: client, now: config.Now,
-		tables: []string{store.Tables.Journal, store.Tables.Snapshot, store.Tables.Checkpoint, rooms},
-	}
-	if err := journal.Create(ctx, client, store); err != nil {
-		return nil, err
+		App: app, View: view.NewDAO(client, rooms, config.Now), config: config,
+		tables: []string{tables.Journal, tables.Snapshot, tables.Checkpoint, rooms},
 	}
 	if err := s.View.CreateTable(ctx); err != nil {
 		return nil, err
 	}
-	var err error
-	if s.Journal, err = journal.Open(ctx, client, store); err != nil {
-		return nil, err
-	}
-	if s.Rooms, err = repository.New(s.Journal, room.Definition, repository.Config{Cache: cached}); err != nil {
-		return nil, err
-	}
-	s.groups = groups.New(s.Journal)
-	return s, nil
+	s.Rooms, err = millrace.Repository(app, room.Definition, repository.Config{Cache: cached, SnapshotSchema: room.Schema})
+	return s, err
 }
 
-// NewFeed makes a feed of the rooms that change, for one process among those that serve them.
-func (s *Service) NewFeed(logger watermill.LoggerAdapter) (*live.Feed, error) {
-	return live.New(live.Config{
-		Journal: s.Journal, Group: ViewGroup, Topics: []string{room.Definition.Type()}, Logger: logger,
-		Key: func(ctx context.Context, r *journal.Record) (string, error) {
-			_ = s.View.Settle(ctx, r.Aggregate.Value, r.Number) // who is told too early looks again after a while
-			return r.Aggregate.Value, nil
-		},
-		Hint:       func(r *journal.Record) string { return r.Aggregate.Value },
-		Subscriber: prompt(subscriber.Config{}),
-	})
+// Consume has the service bring the view up to date with the events of the rooms. Processes with the
+// same group share the logical shards of the journal.
+func (s *Service) Consume(group string) (*projection.Projection, error) {
+	return s.Project(millrace.Group{Name: group, Topics: []string{room.Definition.Type()}}, s.View.Reactions()...)
 }
 
-// Wait waits until queries show an event of a room. Errors: those of groups.Groups.WaitApplied and
-// view.DAO.Settle.
-func (s *Service) Wait(ctx context.Context, roomID string, version uint64) error {
+// WaitShown waits until queries show an event of a room. Errors: those of groups.Groups.WaitApplied
+// and view.DAO.Settle.
+func (s *Service) WaitShown(ctx context.Context, roomID string, version uint64) error {
 	id := aggregate.ID{Type: room.Definition.Type(), Value: roomID}
-	if err := s.groups.WaitApplied(ctx, ViewGroup, id, version); err != nil {
+	if err := s.Groups().WaitApplied(ctx, ViewGroup, id, version); err != nil {
 		return err
 	}
 	return s.View.Settle(ctx, roomID, version)
 }
 
-// Ready reports whether the tables answer.
+// History returns the newest rounds of a room before a round, or of all for 0. See [history.Read].
+func (s *Service) History(ctx context.Context, roomID string, before int) ([]history.Round, error) {
+	return history.Read(ctx, s.Journal(), roomID, before)
+}
+
+// Ready reports whether commands and queries work: the tables answer, and the App runs. How far
+// behind the view is, its metrics say.
 func (s *Service) Ready(ctx context.Context) error {
-	const nobody = "nobody"
-	if _, err := s.View.ExistRoom(ctx, nobody); err != nil {
+	if err := s.App.Ready(ctx); err != nil {
 		return err
 	}
+	const nobody = "nobody"
 	if _, err := s.Rooms.Load(ctx, nobody); !errors.Is(err, journal.ErrNotFound) {
-		return fmt.Errorf("journal: %w", err)
+		return fmt.Errorf("load a room: %w", err)
 	}
-	return nil
+	_, err := s.View.ExistRoom(ctx, nobody)
+	return err
 }
 
 // DropTables deletes the tables and all that is in them. It takes a client that can.

@@ -122,7 +122,7 @@ func (g *game) next(who *player) (command string, body client.Body) {
 	case n < 75:
 		command, body = "join", client.Body{"name": who.name}
 	case n < 87:
-		command = "refresh"
+		command, body = "refresh", client.Body{"title": fmt.Sprint("Story ", n)}
 	case n < 97:
 		command = "leave"
 	default:

@@ -49,8 +49,8 @@ func start(t *testing.T, db *dynamodb.Client, faults *faultMix) *servers {
 
 func (s *servers) start(ctx context.Context, place int) {
 	c := s.faults.connect(s.db)
-	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.ServerConfig{
-		Consumer: subscriber.Config{
+	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.Config{
+		Subscriber: subscriber.Config{
 			LeaseDuration: 2 * time.Second, // so that the story is short
 			TrailingDelay: time.Second,
 		},
@@ -103,8 +103,7 @@ func (s *servers) crash(ctx context.Context, place int) {
 // duplicates counts the writes that events would have made that were not new.
 func (s *servers) duplicates() (n uint64) {
 	for _, each := range s.all {
-		_, view := each.Consumer.Stats()
-		n += view.Dropped
+		n += each.Projection.Stats().Dropped
 	}
 	return n
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/internal/testdb"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -58,7 +57,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	play.after(all/4, func() { servers.restart(ctx, 0) })
 	play.after(all/2, func() {
 		for _, r := range play.rooms[:2] { // every event of theirs comes once more
-			assert.NoError(t, groups.New(truth.Journal).ResetAggregate(ctx, service.ViewGroup, roomAggregate(r.id), 0))
+			assert.NoError(t, truth.Groups().ResetAggregate(ctx, service.ViewGroup, roomAggregate(r.id), 0))
 		}
 	})
 	play.after(3*all/4, func() { servers.crash(ctx, 1) })
@@ -69,7 +68,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	for _, r := range play.rooms {
 		want[r.id] = replay(t, truth, r.id)
 		wait, cancel := context.WithTimeout(ctx, patience)
-		require.NoError(t, truth.Wait(wait, r.id, want[r.id].version), "the view must get to the end")
+		require.NoError(t, truth.WaitShown(wait, r.id, want[r.id].version), "the view must get to the end")
 		cancel()
 		r.waitShown(ctx, want[r.id].version)
 	}
@@ -77,8 +76,9 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	watchers.Wait()
 	compare(t, db, play, want)
 	compareReplies(t, play, want)
+	compareHistories(t, play, want)
 
-	again := againFromTheBeginning(t, truth, want)
+	again := againFromTheBeginning(t, db, want)
 	compare(t, db, play, want)
 
 	assert.Positive(t, faults.failed(), "requests must fail")
@@ -103,9 +103,7 @@ func TestARoomThatEndedIsStillWholeInTheJournal(t *testing.T) {
 	play := newPlay(t, servers, *seed)
 	play.open(t.Context())
 	later := func() time.Time { return time.Now().Add(48 * time.Hour) }
-	late, err := service.Start(t.Context(), db, service.ServerConfig{
-		Config: service.Config{Now: later}, Logger: slog.New(slog.DiscardHandler),
-	})
+	late, err := service.Start(t.Context(), db, service.Config{Now: later, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, late.Close()) }()
 

@@ -2,11 +2,11 @@ package story_test
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -17,8 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/projection"
-	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // replayed is a room as its events have made it.
@@ -27,7 +25,12 @@ type replayed struct {
 	state   room.Room
 	ever    map[string]string // the names of all who were in it, by user id
 	writes  int               // of rows, by the events from the first one on
+	titles  map[int]string    // of the rounds
+	results map[int]result    // of the rounds that were revealed
 }
+
+// result is which user had picked which card.
+type result map[string]string
 
 func roomAggregate(id string) aggregate.ID {
 	return aggregate.ID{Type: room.Definition.Type(), Value: id}
@@ -36,19 +39,23 @@ func roomAggregate(id string) aggregate.ID {
 // replay applies all events of a room to the aggregate, from the first one on.
 func replay(t *testing.T, s *service.Service, id string) replayed {
 	t.Helper()
-	version, err := s.Journal.Version(t.Context(), roomAggregate(id))
+	version, err := s.Journal().Version(t.Context(), roomAggregate(id))
 	require.NoError(t, err)
-	r := replayed{version: version, ever: map[string]string{}}
-	for record, err := range s.Journal.Events(t.Context(), roomAggregate(id), 1, version) {
+	r := replayed{version: version, ever: map[string]string{}, titles: map[int]string{}, results: map[int]result{}}
+	for record, err := range s.Journal().Events(t.Context(), roomAggregate(id), 1, version) {
 		require.NoError(t, err)
 		require.NoError(t, room.Definition.Replay(&r.state, record.EventType, record.Payload))
+		r.titles[r.state.Round] = r.state.Title
 		event, err := room.Definition.Decode(record.EventType, record.Payload)
 		require.NoError(t, err)
 		switch e := event.(type) {
 		case room.Joined:
 			r.ever[e.UserID] = e.Name
 			r.writes += 2
-		case room.Opened, room.Revealed:
+		case room.Opened:
+			r.writes++
+		case room.Revealed:
+			r.results[r.state.Round] = maps.Clone(r.state.Cards)
 			r.writes++
 		case room.TableRefreshed:
 			r.writes += 1 + len(e.UserIDs)
@@ -71,7 +78,7 @@ func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replaye
 			status = "REVEALED"
 		}
 		expected[g.id+"/"+g.id] = map[string]string{
-			"item_type": "ROOM", "status": status, "name": r.state.Name, "round": strconv.Itoa(r.state.Round),
+			"item_type": "ROOM", "status": status, "name": r.state.Name, "round": strconv.Itoa(r.state.Round), "title": r.state.Title,
 			"version": strconv.FormatUint(r.version, 10), "expiration_unix_timestamp": expires,
 		}
 		for userID, name := range r.ever {
@@ -142,20 +149,48 @@ func compareReplies(t *testing.T, p *play, want map[string]replayed) {
 	}
 }
 
-// againFromTheBeginning has another consumer group tell the view every event once more.
-func againFromTheBeginning(t *testing.T, s *service.Service, want map[string]replayed) projection.Stats {
+// compareHistories looks at the rounds of the rooms that a player is shown.
+func compareHistories(t *testing.T, p *play, want map[string]replayed) {
 	t.Helper()
-	consumer, err := s.NewConsumer(subscriber.Config{ConsumerGroup: "again"}, watermill.NopLogger{})
+	for _, g := range p.rooms {
+		h, err := g.players[0].History(t.Context(), g.id, 0)
+		require.NoError(t, err)
+		r := want[g.id]
+		shown := r.state.Round - 1
+		if r.state.Revealed {
+			shown++
+		}
+		require.Len(t, h.Rounds, shown)
+		for i, round := range h.Rounds {
+			assert.Equal(t, shown-i, round.Number)
+			assert.Equal(t, r.titles[round.Number], round.Title)
+			picks := result{}
+			for _, pick := range round.Picks {
+				picks[pick.UserID] = pick.Card
+				assert.Equal(t, r.ever[pick.UserID], pick.Name)
+			}
+			want, revealed := r.results[round.Number]
+			assert.Equal(t, revealed, !round.RevealedAt.IsZero())
+			assert.Len(t, picks, len(want))
+			assert.Subset(t, picks, want)
+		}
+	}
+}
+
+// againFromTheBeginning has another consumer group tell the view every event once more.
+func againFromTheBeginning(t *testing.T, db *dynamodb.Client, want map[string]replayed) projection.Stats {
+	t.Helper()
+	s, err := service.Open(t.Context(), db, service.Config{})
 	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- consumer.Run(t.Context()) }()
+	view, err := s.Consume("again")
+	require.NoError(t, err)
+	stop, err := s.Start(t.Context())
+	require.NoError(t, err)
 	for id, r := range want {
 		assert.Eventually(t, func() bool {
-			return groups.New(s.Journal).WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
+			return s.Groups().WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
 		}, patience, time.Millisecond)
 	}
-	require.NoError(t, consumer.Close())
-	require.NoError(t, <-ended)
-	_, stats := consumer.Stats()
-	return stats
+	require.NoError(t, stop())
+	return view.Stats()
 }

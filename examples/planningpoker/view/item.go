@@ -19,6 +19,7 @@ const (
 	attrVersion   = "version" // the number of the last event that changed the row
 	attrDeck      = "deck"
 	attrRound     = "round"
+	attrTitle     = "title"   // of the round's story
 	attrChanged   = "changed" // the users whose rows that event changed too
 	attrCard      = "card"
 	attrJoined    = "joined"        // the number of the event by which a user joined
@@ -45,6 +46,7 @@ func roomOf(item attributes) Room {
 		Name:      textOf(item[attrName]),
 		Deck:      textsOf(item[attrDeck]),
 		Round:     int(numberOf(item[attrRound])),
+		Title:     textOf(item[attrTitle]),
 		Revealed:  textOf(item[attrStatus]) == statusRevealed,
 		ExpiresAt: time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),
 		Version:   uint64(numberOf(item[attrVersion])),

@@ -107,7 +107,7 @@ func TestEventsLeavePresenceAsItIs(t *testing.T) {
 	f.show()
 	db.Clock().Advance(time.Minute)
 	attend(t, f, "ada")
-	f.execute(room.Pick("ada", "1", 0, f.now()), room.Pick("bob", "1", 0, f.now()), room.Refresh("ada", 0, f.now()))
+	f.execute(room.Pick("ada", "1", 0, f.now()), room.Pick("bob", "1", 0, f.now()), room.Refresh("ada", 0, "", f.now()))
 	f.show()
 	assert.Equal(t, []string{"ada"}, present(t, f))
 }

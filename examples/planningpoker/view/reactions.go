@@ -32,7 +32,7 @@ func (d *DAO) openRoom(e room.Opened, source *journal.Record) []projection.Write
 	}
 	return []projection.Write{d.put(source, source.Aggregate.Value, attributes{
 		attrItemType: text(itemRoom), attrStatus: text(statusPicking), attrName: text(e.Name), attrDeck: texts(e.Deck),
-		attrRound: number(1), attrExpiresAt: number(e.ExpiresAt.Unix()), attrChanged: texts(nil),
+		attrRound: number(1), attrTitle: text(e.Title), attrExpiresAt: number(e.ExpiresAt.Unix()), attrChanged: texts(nil),
 	})}
 }
 
@@ -75,8 +75,8 @@ func (d *DAO) reveal(_ room.Revealed, source *journal.Record) []projection.Write
 }
 
 func (d *DAO) refreshPokerTable(e room.TableRefreshed, source *journal.Record) []projection.Write {
-	writes := []projection.Write{d.updateRoom(source, ", #status = :to, #round = #round + :one",
-		attributes{":to": text(statusPicking), ":one": number(1)}, e.UserIDs...)}
+	writes := []projection.Write{d.updateRoom(source, ", #status = :to, #round = #round + :one, #title = :title",
+		attributes{":to": text(statusPicking), ":one": number(1), ":title": text(e.Title)}, e.UserIDs...)}
 	for _, userID := range e.UserIDs {
 		writes = append(writes, d.updateUser(source, userID, " REMOVE #card", nil))
 	}

@@ -36,7 +36,7 @@ func TestTheViewShowsWhatHappenedInARoom(t *testing.T) {
 	assert.True(t, r.Revealed)
 	assert.Equal(t, 1, r.Round)
 
-	f.execute(room.Refresh("ada", 0, f.now()), f.join("zoe"), room.Kick("ada", "bob", f.now()))
+	f.execute(room.Refresh("ada", 0, "", f.now()), f.join("zoe"), room.Kick("ada", "bob", f.now()))
 	r = f.show()
 	assert.Equal(t, [][2]string{{"bob", ""}, {"zoe", ""}}, who(r.Users), "who returns comes behind the others")
 	assert.False(t, r.Revealed)
@@ -69,7 +69,7 @@ func TestOldEventsThatComeAgainChangeNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.execute(f.join("ada"), f.join("bob"), room.Pick("ada", "1", 0, f.now()), room.Leave("ada", f.now()), f.join("ada"),
-		room.Pick("ada", "2", 0, f.now()), room.Pick("bob", "3", 0, f.now()), room.Refresh("bob", 0, f.now()), room.Pick("bob", "1", 0, f.now()))
+		room.Pick("ada", "2", 0, f.now()), room.Pick("bob", "3", 0, f.now()), room.Refresh("bob", 0, "", f.now()), room.Pick("bob", "1", 0, f.now()))
 	f.project("view", f.view)
 	before := f.rows(table)
 
@@ -91,7 +91,7 @@ func TestAnEventDoesNotBringBackARowThatHasExpired(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	f.execute(room.Pick("ada", "1", 0, f.now()), room.Pick("bob", "1", 0, f.now()), room.Refresh("ada", 0, f.now()), room.Leave("ada", f.now()))
+	f.execute(room.Pick("ada", "1", 0, f.now()), room.Pick("bob", "1", 0, f.now()), room.Refresh("ada", 0, "", f.now()), room.Leave("ada", f.now()))
 	f.project("view", f.view)
 
 	rows := f.rows(table)
@@ -123,7 +123,7 @@ func TestWhoHasLeftIsNotUpdated(t *testing.T) {
 func TestARoomThatHasExpiredIsNotRebuilt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.execute(f.join("ada"), room.Pick("ada", "1", 0, f.now()), room.Refresh("ada", 0, f.now()), room.Leave("ada", f.now()))
+	f.execute(f.join("ada"), room.Pick("ada", "1", 0, f.now()), room.Refresh("ada", 0, "", f.now()), room.Leave("ada", f.now()))
 	rebuilt := view.NewDAO(f.client, "Rebuilt", func() time.Time { return f.now().Add(time.Hour) })
 	require.NoError(t, rebuilt.CreateTable(t.Context()))
 

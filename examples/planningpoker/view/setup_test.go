@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
@@ -62,7 +63,7 @@ func setupOn(t *testing.T, client *dynamodb.Client, now func() time.Time) *fixtu
 	require.NoError(t, err)
 	f.rooms, err = repository.New(f.journal, room.Definition, repository.Config{})
 	require.NoError(t, err)
-	f.execute(room.Open("Sprint 12", deck, time.Hour, now()))
+	f.execute(room.Open("Sprint 12", "", deck, time.Hour, now()))
 	return f
 }
 
@@ -80,7 +81,7 @@ func (f *fixture) join(user string) room.Decision { return room.Join(user, "Name
 // project brings a view up to date by a consumer group that starts at the beginning.
 func (f *fixture) project(group string, v *view.DAO) projection.Stats {
 	f.t.Helper()
-	p, err := projection.New(f.client, projection.Config{}, v.Reactions()...)
+	p, err := projection.New(f.client, projection.Config{Definitions: []aggregate.AnyDefinition{room.Definition}}, v.Reactions()...)
 	require.NoError(f.t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: f.journal, ConsumerGroup: group}, nil)
 	require.NoError(f.t, err)

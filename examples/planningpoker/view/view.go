@@ -32,7 +32,8 @@ type Room struct {
 	RoomID    string
 	Name      string
 	Deck      []string
-	Round     int // from 1
+	Round     int    // from 1
+	Title     string // of the round's story; empty for none
 	Revealed  bool
 	ExpiresAt time.Time // seconds, UTC
 	EndsSoon  bool      // in 10 minutes at most

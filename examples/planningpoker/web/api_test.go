@@ -26,7 +26,7 @@ const opening = `{"roomId": "` + roomID + `", "name": "Sprint 12", "deck": ["1",
 
 func TestTwoBrowsersPlayInOneRoom(t *testing.T) {
 	t.Parallel()
-	s := serve(t, testdb.Client(t), service.ServerConfig{})
+	s := serve(t, testdb.Client(t), service.Config{})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 
 	opened := ada.post("/rooms", opening)
@@ -63,7 +63,7 @@ func TestTwoBrowsersPlayInOneRoom(t *testing.T) {
 
 func TestUsersAreListedAndLookedUp(t *testing.T) {
 	t.Parallel()
-	s := serve(t, testdb.Client(t), service.ServerConfig{})
+	s := serve(t, testdb.Client(t), service.Config{})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -109,7 +109,7 @@ func (c changes) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...fu
 func TestACardThatWasNeverRevealedIsNotShownByTheRevealOfALaterRound(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	s := serve(t, client, service.ServerConfig{})
+	s := serve(t, client, service.Config{})
 	ada := visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -136,7 +136,7 @@ func TestACardThatWasNeverRevealedIsNotShownByTheRevealOfALaterRound(t *testing.
 
 func TestWhoSawTheRoundBeforeDoesNothingToTheNextOne(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -159,7 +159,7 @@ func TestWhoSawTheRoundBeforeDoesNothingToTheNextOne(t *testing.T) {
 func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	servers := []*service.Server{serve(t, client, service.ServerConfig{}), serve(t, client, service.ServerConfig{})}
+	servers := []*service.Server{serve(t, client, service.Config{}), serve(t, client, service.Config{})}
 	team := make([]*browser, 6)
 	for i := range team {
 		team[i] = visit(t, servers[i%2].URL())
@@ -192,7 +192,7 @@ func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
 
 func TestAnIDSaysNothingOfItsSecret(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := stranger(t, s.URL())
 
 	first := ada.do(http.MethodGet, "/rooms/"+roomID, "")
@@ -209,14 +209,14 @@ func TestAnIDSaysNothingOfItsSecret(t *testing.T) {
 
 func TestBehindAProxyThatDoesTLSTheCookieIsForHTTPSAlone(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{SecureCookie: true})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{SecureCookie: true})
 	cookie := stranger(t, s.URL()).do(http.MethodGet, "/", "").header.Get("Set-Cookie")
 	assert.Regexp(t, `^poker_user=[0-9a-f]{32}; .*; Secure(;|$)`, cookie)
 }
 
 func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -238,6 +238,11 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "1 minute to 7 days"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "1 minute to 7 days"}, // as nanoseconds: a minute and a half, mod 2^64
 		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
+		{ada, "POST", "/rooms", `{"name": "x", "title": "two\nlines"}`, 400, "at most 200 characters"},
+		{ada, "POST", "/rooms/" + roomID + "/refresh", `{"title": "\u0000"}`, 400, "at most 200 characters"},
+		{ada, "GET", "/rooms/" + roomID + "/history?before=0", ``, 400, "number of a round"},
+		{ada, "GET", "/rooms/" + roomID + "/history?before=x", ``, 400, "number of a round"},
+		{ada, "GET", unknown + "/history", ``, 404, "no such room"},
 		{ada, "POST", "/rooms", `{"name": "x", "deck": ["1"]}`, 400, "2 to 20"},
 		{ada, "POST", "/rooms", `{"nome": "x"}`, 400, "nome"},
 		{ada, "POST", "/rooms", ``, 415, "application/json"},
@@ -267,7 +272,7 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 
 func TestAFormOfAnotherSiteIsRefused(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := visit(t, s.URL())
 	ada.open(opening)
 	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
@@ -284,7 +289,7 @@ func TestAFormOfAnotherSiteIsRefused(t *testing.T) {
 func TestHeadSaysWhatGetWould(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada := visit(t, s.URL())
 	path := "/rooms/" + roomID
 	assert.Equal(t, http.StatusNotFound, ada.do(http.MethodHead, path, "").status)
@@ -301,7 +306,7 @@ func TestHeadSaysWhatGetWould(t *testing.T) {
 func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(strings.Replace(opening, "{", `{"lifetimeMinutes": 90,`, 1))
 	ada.join("Ada")
@@ -318,7 +323,7 @@ func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 	}
 	all := func() {
 		t.Helper()
-		for _, query := range []string{"", "/users", "/users/x", "/events"} {
+		for _, query := range []string{"", "/users", "/users/x", "/history", "/events"} {
 			refused(http.MethodGet, "/rooms/"+roomID+query, "")
 			assert.Equal(t, http.StatusGone, bob.do(http.MethodHead, "/rooms/"+roomID+query, "").status, query)
 		}
@@ -335,7 +340,7 @@ func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 func TestARoomSaysThatItEndsSoon(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada := visit(t, s.URL())
 	ada.open(opening)
 	assert.False(t, ada.room().EndsSoon)
@@ -345,7 +350,7 @@ func TestARoomSaysThatItEndsSoon(t *testing.T) {
 
 func TestARoundIsRevealedWithoutThoseWhoDoNotPick(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -366,7 +371,7 @@ func TestARoundIsRevealedWithoutThoseWhoDoNotPick(t *testing.T) {
 
 func TestWhoWasKickedJoinsAgain(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")

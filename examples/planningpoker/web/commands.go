@@ -41,6 +41,10 @@ type (
 	ending struct {
 		Round int `json:"round"` // as in picking
 	}
+	refreshing struct {
+		Round int    `json:"round"` // as in picking
+		Title string `json:"title"` // of the next round's story
+	}
 	kicking struct {
 		UserID string `json:"userId"`
 	}
@@ -61,8 +65,8 @@ func (a *api) commands() {
 	a.mux.Handle("POST /rooms/{id}/reveal", command(a, func(user string, b ending, now time.Time) room.Decision {
 		return room.Reveal(user, b.Round, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b ending, now time.Time) room.Decision {
-		return room.Refresh(user, b.Round, now)
+	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b refreshing, now time.Time) room.Decision {
+		return room.Refresh(user, b.Round, b.Title, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {
 		return room.Kick(b.UserID, user, now)
@@ -95,6 +99,7 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	var body struct {
 		Name            string   `json:"name"`
 		RoomID          string   `json:"roomId"`
+		Title           string   `json:"title"` // of the first round's story
 		Deck            []string `json:"deck"`
 		LifetimeMinutes int64    `json:"lifetimeMinutes"`
 	}
@@ -118,7 +123,7 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	case minutes > 0:
 		lifetime = time.Duration(minutes) * time.Minute
 	}
-	opening := room.Open(strings.TrimSpace(body.Name), body.Deck, lifetime, a.Now())
+	opening := room.Open(strings.TrimSpace(body.Name), body.Title, body.Deck, lifetime, a.Now())
 	version, status, err := a.execute(r, id.String(), opening, http.StatusCreated)
 	return rest.Reply{Status: status, Location: "/rooms/" + id.String(), Body: struct {
 		RoomID  string `json:"roomId"`

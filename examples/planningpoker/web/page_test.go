@@ -26,8 +26,14 @@ func TestMain(m *testing.M) {
 
 // open has a user open a room, and gives the path of its page.
 func open(u *browsertest.User, base, name string) (path string) {
+	return openWith(u, base, name, "")
+}
+
+// openWith has the first round be about a story.
+func openWith(u *browsertest.User, base, name, story string) (path string) {
 	u.Open(base)
 	u.Type("Room name", name)
+	u.Type("First story (optional)", story)
 	u.Press("Open the room")
 	u.Sees("Link to this room", name)
 	return strings.TrimPrefix(u.URL(), base)
@@ -44,7 +50,7 @@ func enter(u *browsertest.User, url, name string) {
 func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	here, there := serve(t, db, service.Config{}).URL(), serve(t, db, service.Config{}).URL()
 	ada, ben, cleo := chromium.User(t, "Ada"), chromium.User(t, "Ben"), chromium.User(t, "Cleo")
 	path := open(ada, here, "Sprint 12")
 	ada.Press("Copy link")
@@ -103,7 +109,7 @@ func nextRound(u *browsertest.User, confirm string) {
 func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	here, there := serve(t, db, service.Config{}).URL(), serve(t, db, service.Config{}).URL()
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, here, "Sprint 12")
 	enter(ada, here+path, "Ada")
@@ -160,7 +166,7 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 
 func TestTheCardThatWasClickedLastCounts(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -176,7 +182,7 @@ func TestTheCardThatWasClickedLastCounts(t *testing.T) {
 
 func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	ada.Open(s.URL())
 	ada.TabTo("Room name")
@@ -232,7 +238,7 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 // The browser reports that a dialog was closed some time later, when it may be open again.
 func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
 	t.Parallel()
-	base := serve(t, dynamotest.New(t).Client(), service.ServerConfig{}).URL()
+	base := serve(t, dynamotest.New(t).Client(), service.Config{}).URL()
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	url := base + open(ada, base, "Sprint 12")
 	enter(ada, url, "Ada")
@@ -247,7 +253,7 @@ func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
 
 func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	const long = "Dmitri-Konstantinowitsch-Überlang-Namen"
 	light := chromium.User(t, "Ada", browsertest.Phone, browsertest.Still)
 	dark := chromium.User(t, "Ben", browsertest.Phone, browsertest.Still, browsertest.Dark)
@@ -284,9 +290,19 @@ func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	light.Sees("Their cards are taken back unseen")
 	readable()
 	light.Press("Cancel")
+	light.Type("Next story (optional)", "A-story-with-a-title-that-has-no-place-to-break-in-it-at-all")
 	dark.Press("100000")
-	light.Sees("Average 100000")
-	dark.Sees("Average 100000")
+	light.Sees("Average 100000", "History", long+": XXXL")
+	dark.Sees("Average 100000", "History", long+": XXXL")
+	readable()
+	nextRound(light, "Start round 2")
+	for _, u := range []*browsertest.User{light, dark} {
+		u.Sees("Round 2", "0 of 2 have picked")
+	}
+	dark.Press("100000")
+	light.Press("XXXL")
+	dark.Sees("Round 2: A-story", "Average 100000")
+	light.Sees("Round 2: A-story", "Average 100000")
 	readable()
 	assert.True(t, browsertest.Evaluate[bool](dark,
 		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every((part) => part < 64)`), "the page is dark")
@@ -294,7 +310,7 @@ func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 
 func TestNamesAreNothingButText(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	const name = `<img src=x onerror=alert(1)>`
 	eve, ada := chromium.User(t, "Eve"), chromium.User(t, "Ada")
 	path := open(eve, s.URL(), "<b>bold</b>")
@@ -308,7 +324,7 @@ func TestNamesAreNothingButText(t *testing.T) {
 func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	first := serve(t, db, service.ServerConfig{})
+	first := serve(t, db, service.Config{})
 	url := first.URL()
 	ada := chromium.User(t, "Ada")
 	path := open(ada, url, "Sprint 12")
@@ -319,7 +335,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	ada.Sees("Connection lost, trying again")
 	ada.Press("5")
 	ada.Sees("The server does not answer. Check whether it was done")
-	serve(t, db, service.ServerConfig{Address: strings.TrimPrefix(url, "http://")})
+	serve(t, db, service.Config{Address: strings.TrimPrefix(url, "http://")})
 	ada.SeesNo("Connection lost")
 	ben := chromium.User(t, "Ben")
 	enter(ben, url+path, "Ben")
@@ -333,7 +349,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -363,7 +379,7 @@ func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -392,7 +408,7 @@ func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
 
 func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -430,7 +446,7 @@ func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
 
 func TestAFormSaysInPlainWordsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	ada.Expects("status 400")
 	ada.Open(s.URL())

@@ -22,10 +22,10 @@ func TestPicture(t *testing.T) {
 	if *picture == "" {
 		t.Skip("takes a picture for the README, with -picture FILE")
 	}
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
-	half := browsertest.Window(660, 800, 1)
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
+	half := browsertest.Window(660, 1040, 1)
 	ada, ben := chromium.User(t, "Ada", half, browsertest.Still), chromium.User(t, "Ben", half, browsertest.Still, browsertest.Dark)
-	path := open(ada, s.URL(), "Sprint 12")
+	path := openWith(ada, s.URL(), "Sprint 12", "Log in with a passkey")
 	enter(ada, s.URL()+path, "Ada")
 	enter(ben, s.URL()+path, "Ben")
 	for name, card := range map[string]string{"Cleo": "5", "Dora": "8"} {

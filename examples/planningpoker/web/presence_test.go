@@ -21,7 +21,7 @@ import (
 func TestEveryServerShowsWhoHasAPageOpen(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	config := service.ServerConfig{Config: service.Config{Now: db.Clock().Now}}
+	config := service.Config{Now: db.Clock().Now}
 	here, there := serve(t, db.Client(), config), serve(t, db.Client(), config)
 	ada, ben := visit(t, here.URL()), client.New(there.URL, http.DefaultTransport)
 	ada.open(opening)
@@ -58,7 +58,7 @@ func (f toldFeed) Notify(key string) { *f.told = append(*f.told, key) }
 func TestTheOthersAreToldOfWhoReturns(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada := visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
@@ -80,7 +80,7 @@ func TestTheOthersAreToldOfWhoReturns(t *testing.T) {
 func TestARoomIsShownWhereItCannotBeNotedWhoIsPresent(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	ada := client.New(s.URL, http.DefaultTransport)
 	require.NoError(t, ada.Visit(t.Context()))
 	_, err := ada.Open(t.Context(), client.Body{"roomId": roomID, "name": "Sprint 12"})

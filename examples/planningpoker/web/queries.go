@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/history"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 )
@@ -19,6 +22,7 @@ type Room struct {
 	Name      string    `json:"name"`
 	Deck      []string  `json:"deck"`
 	Round     int       `json:"round"`
+	Title     string    `json:"title"` // of the round's story; empty for none
 	Revealed  bool      `json:"revealed"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	EndsSoon  bool      `json:"endsSoon"` // in 10 minutes at most
@@ -37,9 +41,17 @@ type User struct {
 	Card    string `json:"card,omitempty"` // one's own, or everybody's once revealed
 }
 
+// History is a page of the rounds of a room that are revealed or over, the newest one first. It says
+// nothing of cards that were not revealed.
+type History struct {
+	Rounds []history.Round `json:"rounds"`
+	Older  string          `json:"older,omitempty"` // the path of the next page
+}
+
 func (a *api) queries() {
 	a.mux.Handle("GET /rooms/{id}", a.getRoom)
 	a.mux.Handle("HEAD /rooms/{id}", a.existRoom)
+	a.mux.Handle("GET /rooms/{id}/history", a.getHistory)
 	a.mux.Handle("GET /rooms/{id}/users", a.getUsers)
 	a.mux.Handle("GET /rooms/{id}/users/{userID}", a.getUser)
 }
@@ -81,22 +93,51 @@ func (a *api) missing(ctx context.Context, id string) error {
 // revealed is only known of the round in which they were picked.
 func document(v view.Room, you string) Room {
 	return Room{
-		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
+		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Title: v.Title, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
 		EndsSoon: v.EndsSoon, Version: v.Version, You: you, Users: users(v.Users, you, v.Revealed),
 		Joined: slices.ContainsFunc(v.Users, func(u view.User) bool { return u.UserID == you }),
 	}
 }
 
 func (a *api) existRoom(r *http.Request) (rest.Reply, error) {
+	_, err := a.existing(r)
+	return rest.Reply{}, err
+}
+
+// existing returns the id of the room in the path, if it is there to be seen.
+func (a *api) existing(r *http.Request) (string, error) {
 	id, err := roomID(r)
 	if err != nil {
-		return rest.Reply{}, err
+		return "", err
 	}
 	exists, err := a.View.ExistRoom(r.Context(), id)
 	if err == nil && !exists {
 		err = a.missing(r.Context(), id)
 	}
-	return rest.Reply{}, err
+	return id, err
+}
+
+func (a *api) getHistory(r *http.Request) (rest.Reply, error) {
+	before := 0
+	if text := r.URL.Query().Get("before"); text != "" {
+		var err error
+		if before, err = strconv.Atoi(text); err != nil || before < 1 {
+			return rest.Reply{}, rest.BadRequest("before is the number of a round, not %q", text)
+		}
+	}
+	id, err := a.existing(r)
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	rounds, err := a.History(r.Context(), id, before)
+	if err != nil {
+		return rest.Reply{}, err
+	}
+	document := History{Rounds: append([]history.Round{}, rounds...)}
+	if n := len(rounds); n > 0 && rounds[n-1].Number > 1 {
+		document.Older = fmt.Sprintf("/rooms/%s/history?before=%d", id, rounds[n-1].Number)
+	}
+	return rest.Reply{Body: document}, nil
 }
 
 func (a *api) getUsers(r *http.Request) (rest.Reply, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -30,7 +31,7 @@ import (
 func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
-	here, there := serve(t, db, service.ServerConfig{}), serve(t, db, service.ServerConfig{})
+	here, there := serve(t, db, service.Config{}), serve(t, db, service.Config{})
 	ada := visit(t, here.URL())
 	ada.open(opening)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -80,7 +81,7 @@ func (looksTwice) Notify(string) {}
 func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
-	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	s := serve(t, db.Client(), service.Config{Now: db.Clock().Now})
 	visit(t, s.URL()).open(opening)
 	var events []live.Event
 	handler := web.New(web.Config{View: s.View, Feed: looksTwice{func() { db.Clock().Advance(24 * time.Hour) }, &events}, Metrics: http.NotFoundHandler()})
@@ -96,7 +97,7 @@ func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []error{groups.ErrNotApplied, errors.New("no answer")} {
-		s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+		s := serve(t, dynamotest.New(t).Client(), service.Config{})
 		handler := web.New(web.Config{
 			Rooms: s.Rooms, View: s.View, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now,
 			Wait: func(context.Context, string, uint64) error { return reason }, Logger: slog.New(slog.DiscardHandler),
@@ -141,7 +142,7 @@ func TestWhoKnowsARoomCannotGuessTheNextOne(t *testing.T) {
 
 func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := stranger(t, s.URL())
 	for _, path := range []string{"/", "/r/" + roomID} {
 		got := ada.do(http.MethodGet, path, "")
@@ -155,7 +156,7 @@ func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
 func TestOperatorsAreTold(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	s := serve(t, db.Client(), service.ServerConfig{})
+	s := serve(t, db.Client(), service.Config{})
 	operator := stranger(t, s.URL())
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/healthz", "").status)
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/readyz", "").status)
@@ -170,12 +171,17 @@ func TestOperatorsAreTold(t *testing.T) {
 
 func TestAServerWhoseTablesDoNotAnswerIsNotReady(t *testing.T) {
 	t.Parallel()
-	for _, table := range []string{"Room", "OperationSnapshot"} {
-		t.Run(table, func(t *testing.T) {
+	for _, c := range []struct {
+		table  string
+		layout journal.Layout
+	}{
+		{"Room", journal.Classic}, {"OperationSnapshot", journal.Classic}, {"OperationSnapshot", journal.Packed}, {"Operation", journal.Packed},
+	} {
+		t.Run(c.table+" "+string(c.layout), func(t *testing.T) {
 			t.Parallel()
 			db := dynamotest.New(t)
-			s := serve(t, db.Client(), service.ServerConfig{})
-			fault := db.Inject(dynamotest.InternalError(), dynamotest.Table(table))
+			s := serve(t, db.Client(), service.Config{Layout: c.layout})
+			fault := db.Inject(dynamotest.InternalError(), dynamotest.Table(c.table))
 			got := stranger(t, s.URL()).do(http.MethodGet, "/readyz", "")
 			fault.Remove()
 			assert.Equal(t, http.StatusServiceUnavailable, got.status, got.body)

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -25,11 +26,11 @@ const patience = 2 * time.Minute
 const roomID = "01J00000000000000000000RXM"
 
 // serve starts a server that stops with the test.
-func serve(t *testing.T, client *dynamodb.Client, config service.ServerConfig) *service.Server {
+func serve(t *testing.T, client *dynamodb.Client, config service.Config) *service.Server {
 	t.Helper()
 	var log bytes.Buffer
 	config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
-	s, err := service.Start(t.Context(), client, config)
+	s, err := service.Start(context.WithoutCancel(t.Context()), client, config) // pages are open until its cleanup
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(), "%s", &log) })
 	return s

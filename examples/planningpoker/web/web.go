@@ -8,6 +8,8 @@
 //	     /kick
 //	GET  /rooms/{id}                    the room as the visitor may see it
 //	GET  /rooms/{id}/users[/{userId}]   who is in it
+//	GET  /rooms/{id}/history            its rounds that are revealed or over, the newest 50;
+//	                                    ?before=51 has those before a round
 //	GET  /rooms/{id}/events             the room, now and whenever it changes; its visitor is
 //	                                    present meanwhile
 //	GET  /, /r/{id}, /static/...        the page
@@ -25,6 +27,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/history"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 	"github.com/millrace-dev/millrace/live"
@@ -47,6 +50,9 @@ type Config struct {
 	Rooms Rooms
 	View  *view.DAO
 	Feed  Feed
+	// History returns the newest rounds of a room before a round, or of all for 0. See
+	// [history.Read].
+	History func(ctx context.Context, roomID string, before int) ([]history.Round, error)
 	// Wait waits until queries show an event of a room, as long as the context lasts. Errors:
 	// groups.ErrNotApplied.
 	Wait    func(ctx context.Context, roomID string, version uint64) error
@@ -87,7 +93,7 @@ func explain(err error) (status int, detail string, ok bool) {
 		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
 		http.StatusForbidden:            {room.ErrNotMember},
 		http.StatusNotFound:             {room.ErrNotFound, view.ErrNoUser},
-		http.StatusConflict:             {room.ErrExists, room.ErrFull, room.ErrRevealed, room.ErrNoCards, room.ErrRoundOver, room.ErrNotThere},
+		http.StatusConflict:             {room.ErrExists, room.ErrFull, room.ErrRevealed, room.ErrNoCards, room.ErrRoundOver, room.ErrNotThere, history.ErrTooLong},
 		http.StatusGone:                 {room.ErrExpired},
 		http.StatusUnsupportedMediaType: {errNotJSON},
 	} {

@@ -13,7 +13,7 @@ import (
 
 func TestAPageThatIsNotSeenKeepsNoStream(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -51,7 +51,7 @@ const many = 7
 
 func TestManyWindowsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -70,7 +70,7 @@ func TestManyWindowsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 
 func TestWindowsThatAreClosedDoNotPauseOthers(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
@@ -87,7 +87,7 @@ func TestWindowsThatAreClosedDoNotPauseOthers(t *testing.T) {
 
 func TestManyTabsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")

@@ -1,5 +1,6 @@
+import { follow } from "./history.js";
 import { ask, askStill, kick, refresh, reveal } from "./question.js";
-import { canRefresh, canReveal, moveInHand, show, stopAt } from "./room.js";
+import { canRefresh, canReveal, moveInHand, nextStory, show, showActions, stopAt } from "./room.js";
 import { listen, request } from "./server.js";
 import { sentence } from "./words.js";
 
@@ -31,7 +32,7 @@ function isMissing(roomId) {
 
 function lobby() {
   const form = $("open");
-  const { name, preset, deck, lifetime } = form.elements;
+  const { name, title, preset, deck, lifetime } = form.elements;
   $("lobby").hidden = false;
   preset.onchange = () => {
     $("own-deck").hidden = !(deck.required = preset.value === "own");
@@ -40,7 +41,7 @@ function lobby() {
     event.preventDefault();
     act(form, async () => {
       const cards = (preset.value === "own" ? deck.value : preset.value).split(/\s+/).filter(Boolean);
-      const room = { name: name.value.trim(), lifetimeMinutes: Number(lifetime.value) };
+      const room = { name: name.value.trim(), title: title.value.trim(), lifetimeMinutes: Number(lifetime.value) };
       if (cards.length > 0) room.deck = cards; // else the server's own
       const { roomId } = await request("POST", "/rooms?wait=true", room);
       // A view that is far behind shows the room later than the server waits.
@@ -58,6 +59,7 @@ function room(id) {
   const { name } = $("join").elements;
   let view; // the newest that came
   let pending; // the card that was clicked: {card, round, version}, with the version that shows it once it is known
+  let started; // the story with which this page has started a round that is not shown yet
   let leaving = false;
 
   function update(newest) {
@@ -66,8 +68,13 @@ function room(id) {
     view = newest;
     if (pending?.version <= view.version || pending?.round < view.round) pending = undefined;
     const wasHere = document.activeElement?.closest("#play, #join");
+    if (started && started === view.title) {
+      if (nextStory() === started) $("next").reset();
+      started = undefined;
+    }
     show(view, pending?.card);
     $("room").hidden = false;
+    follow(path, view);
     askStill(view);
     if (before?.joined && !view.joined && !leaving) {
       say("You are no longer at the table: somebody kicked you, or you left in another window. You can join again.");
@@ -155,10 +162,16 @@ function room(id) {
     const { round } = view;
     if (canReveal(view) && await ask(view, reveal(round))) attempt($("reveal"), () => command("reveal", { round }));
   };
-  $("refresh").onclick = async () => {
-    const { round, users } = view;
+  $("next").oninput = () => showActions(view);
+  $("next").onsubmit = async (event) => {
+    event.preventDefault();
+    const { round, users } = view, title = nextStory();
     const asked = users.some((user) => user.picked);
-    if (canRefresh(view) && (!asked || await ask(view, refresh(round)))) attempt($("refresh"), () => command("refresh", { round }));
+    if (!canRefresh(view) || (asked && !await ask(view, refresh(round)))) return;
+    attempt($("refresh"), async () => {
+      started = title;
+      await command("refresh", { round, title });
+    });
   };
   $("leave").onclick = () => attempt($("leave"), async () => {
     leaving = true;

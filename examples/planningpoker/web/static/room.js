@@ -16,6 +16,8 @@ export function show(view, pending) {
   $("about").textContent = `Round ${view.round}, open until ${time(view.expiresAt)}`;
   showEnding(view);
   showSeats(view);
+  $("story").textContent = view.title;
+  $("story").hidden = !view.title;
   showResult(view);
   showHand(view, pending);
   showActions(view);
@@ -122,12 +124,15 @@ function showHand(view, pending) {
   $("hand-title").textContent = view.revealed ? "Refresh the table to pick again" : "Your card";
 }
 
-// canReveal and canRefresh tell whether there are cards for it. Their buttons are not disabled,
-// which would take the focus away.
-export const canReveal = (view) => !view.revealed && view.users.some((user) => user.picked);
-export const canRefresh = (view) => view.revealed || view.users.some((user) => user.picked);
+// nextStory is the title that was typed for the next round.
+export const nextStory = () => $("next").elements.title.value.trim();
 
-function showActions(view) {
+// canReveal and canRefresh tell whether there are cards for it, or another story. Their buttons are
+// not disabled, which would take the focus away.
+export const canReveal = (view) => !view.revealed && view.users.some((user) => user.picked);
+export const canRefresh = (view) => view.revealed || view.users.some((user) => user.picked) || !["", view.title].includes(nextStory());
+
+export function showActions(view) {
   $("reveal").setAttribute("aria-disabled", !canReveal(view));
   $("refresh").setAttribute("aria-disabled", !canRefresh(view));
 }
@@ -160,6 +165,6 @@ function news(before, now) {
     went.length > 0 && `${went.join(", ")} left the table.`,
     away.length > 0 && `Away: ${away.join(", ")}.`,
     back.length > 0 && `Back: ${back.join(", ")}.`,
-    now.round > before.round && `Round ${now.round} has begun.`,
+    now.round > before.round && `Round ${now.round} has begun${now.title && `: ${now.title}`}.`,
   ].filter(Boolean).join(" ");
 }

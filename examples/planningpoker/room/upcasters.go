@@ -1,0 +1,30 @@
+package room
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Rounds had no stories when these events were stored. They are read as events of today with an
+// empty title. The new names keep a program that does not know titles from losing them: it fails on
+// an event that it does not know.
+type (
+	openedV1 struct {
+		Name      string    `json:"name"`
+		Deck      []string  `json:"deck"`
+		ExpiresAt time.Time `json:"expiresAt"`
+	}
+	tableRefreshedV1 struct {
+		UserIDs []string `json:"userIds"`
+	}
+)
+
+var upcasters = []aggregate.Upcaster{
+	aggregate.Upcast("room.opened.v1", func(old openedV1) Opened {
+		return Opened{Name: old.Name, Deck: old.Deck, ExpiresAt: old.ExpiresAt}
+	}),
+	aggregate.Upcast("room.table-refreshed.v1", func(old tableRefreshedV1) TableRefreshed {
+		return TableRefreshed{UserIDs: old.UserIDs}
+	}),
+}
