@@ -137,7 +137,7 @@ func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	if err != nil {
 		return Step[S]{}, err
 	}
-	if len(step.Events)+len(step.Commands)+len(step.Timeouts)+len(step.Cancel) == 0 {
+	if len(step.events)+len(step.commands)+len(step.timeouts)+len(step.cancelled) == 0 {
 		return step, errNothingToDo
 	}
 	return step, d.check(step)
@@ -145,7 +145,7 @@ func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 
 // check finds faults of a step that show before it is stored.
 func (d Definition[S]) check(step Step[S]) error {
-	if len(step.Events) == 0 {
+	if len(step.events) == 0 {
 		return ErrUnrecorded
 	}
 	seen := map[string]bool{}
@@ -159,7 +159,7 @@ func (d Definition[S]) check(step Step[S]) error {
 		seen[name] = true
 		return nil
 	}
-	for _, t := range step.Timeouts {
+	for _, t := range step.timeouts {
 		if err := once(t.Name); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (d Definition[S]) check(step Step[S]) error {
 			return fmt.Errorf("%w: timeout %q needs a duration of more than 0, or a time", ErrInvalidStep, t.Name)
 		}
 	}
-	for _, name := range step.Cancel {
+	for _, name := range step.cancelled {
 		if err := once(name); err != nil {
 			return err
 		}

@@ -226,7 +226,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if err != nil {
 		return err
 	}
-	_, err = m.processes.Save(ctx, process, step.Events, repository.CommandID(in.ID), repository.Writes(p.writesOf))
+	_, err = m.processes.Save(ctx, process, step.events, repository.CommandID(in.ID), repository.Writes(p.writesOf))
 	switch {
 	case errors.As(err, new(*journal.DuplicateCommandError)):
 		m.stats.repeated.Add(1)

@@ -34,7 +34,7 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	if err != nil {
 		return nil, err
 	}
-	m.definition.aggregate.Apply(&after.State, step.Events...)
+	m.definition.aggregate.Apply(&after.State, step.events...)
 	begins, ends := process.Version == 0, m.definition.IsOver(after.State)
 	row := rowKey(process.ID, openRow)
 	switch {

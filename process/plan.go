@@ -47,7 +47,7 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 	if p.writes, err = m.listing(process, step, now); err != nil {
 		return p, err
 	}
-	if len(step.Timeouts) > 0 || len(step.Commands) > 0 {
+	if len(step.timeouts) > 0 || len(step.commands) > 0 {
 		if err := m.queues.prepare(ctx); err != nil {
 			m.config.Logger.Info("Timeouts and commands go to fewer queues than configured: the stored number could not be raised", m.fields(id, watermill.LogFields{"err": err}))
 		}
@@ -57,10 +57,10 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 	if fired != nil {
 		timeouts[fired.name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, fired.name)}
 	}
-	for _, name := range step.Cancel {
+	for _, name := range step.cancelled {
 		timeouts[name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, name)}
 	}
-	for _, t := range step.Timeouts {
+	for _, t := range step.timeouts {
 		at := t.At
 		if at.IsZero() {
 			at = now.Add(t.After)
@@ -75,10 +75,10 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
 		p.writes = append(p.writes, timeouts[name])
 	}
-	if len(step.Commands) == 0 {
+	if len(step.commands) == 0 {
 		return p, nil
 	}
-	if p.commands, err = m.commands(id, in, carried, step.Commands); err != nil {
+	if p.commands, err = m.commands(id, in, carried, step.commands); err != nil {
 		return p, err
 	}
 	item, err := m.commandsItem(id, in.ID, p.commands, now)

@@ -11,15 +11,23 @@ import (
 // Make one with [Record]; the zero value does nothing. Its methods return a longer step and do not
 // change the one that they are called on.
 type Step[S any] struct {
-	// Events are what the process remembers. A step that does anything has at least one.
-	Events aggregate.Events[S]
-	// Commands are sent in their order when the step is stored.
-	Commands []any
-	// Timeouts are set, or moved.
-	Timeouts []Timeout
-	// Cancel names the timeouts that are cancelled.
-	Cancel []string
+	events    aggregate.Events[S]
+	commands  []any
+	timeouts  []Timeout
+	cancelled []string
 }
+
+// Events returns what the process remembers.
+func (s Step[S]) Events() aggregate.Events[S] { return s.events }
+
+// Commands returns the commands that are sent, in their order.
+func (s Step[S]) Commands() []any { return s.commands }
+
+// Timeouts returns the timeouts that are set or moved.
+func (s Step[S]) Timeouts() []Timeout { return s.timeouts }
+
+// Cancelled returns the names of the timeouts that are cancelled.
+func (s Step[S]) Cancelled() []string { return s.cancelled }
 
 // Timeout has a process react when a time has come. Either After or At is set.
 type Timeout struct {
@@ -34,13 +42,13 @@ type Timeout struct {
 //	return process.Record(Begun{e.Total}).
 //		Send(ReserveCredit{e.Order, e.Total}).
 //		SetTimeout("credit", time.Minute), nil
-func Record[S any](events ...aggregate.Event[S]) Step[S] { return Step[S]{Events: events} }
+func Record[S any](events ...aggregate.Event[S]) Step[S] { return Step[S]{events: events} }
 
 // Send adds commands. They are sent in their order when the step is stored, as the messages that
 // [Config].Marshaler makes of them, to the topics of [Config].GeneratePublishTopic. All commands of
 // a step together must fit an item of 400 KB. A command that is nil fails with [ErrInvalidStep].
 func (s Step[S]) Send(commands ...any) Step[S] {
-	s.Commands = append(slices.Clip(s.Commands), commands...)
+	s.commands = append(slices.Clip(s.commands), commands...)
 	return s
 }
 
@@ -59,12 +67,12 @@ func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 }
 
 func (s Step[S]) timeout(t Timeout) Step[S] {
-	s.Timeouts = append(slices.Clip(s.Timeouts), t)
+	s.timeouts = append(slices.Clip(s.timeouts), t)
 	return s
 }
 
 // CancelTimeout cancels timeouts, if they are set. Names fail as those of SetTimeout do.
 func (s Step[S]) CancelTimeout(names ...string) Step[S] {
-	s.Cancel = append(slices.Clip(s.Cancel), names...)
+	s.cancelled = append(slices.Clip(s.cancelled), names...)
 	return s
 }

@@ -13,15 +13,14 @@ import (
 func TestAStepHasAllThatItIsMadeOf(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
-	assert.Equal(t, process.Step[Saga]{
-		Events:   aggregate.Events[Saga]{Begun{1}, Reserved{}},
-		Commands: []any{1, 2, 3},
-		Timeouts: []process.Timeout{{Name: "a", After: time.Second}, {Name: "b", At: at}},
-		Cancel:   []string{"c", "d", "e"},
-	}, process.Record(Begun{1}, Reserved{}).
+	step := process.Record(Begun{1}, Reserved{}).
 		Send(1, 2).Send(3).
 		SetTimeout("a", time.Second).SetTimeoutAt("b", at).
-		CancelTimeout("c").CancelTimeout("d", "e"))
+		CancelTimeout("c").CancelTimeout("d", "e")
+	assert.Equal(t, aggregate.Events[Saga]{Begun{1}, Reserved{}}, step.Events())
+	assert.Equal(t, []any{1, 2, 3}, step.Commands())
+	assert.Equal(t, []process.Timeout{{Name: "a", After: time.Second}, {Name: "b", At: at}}, step.Timeouts())
+	assert.Equal(t, []string{"c", "d", "e"}, step.Cancelled())
 }
 
 func TestStepsThatBeginAlikeDoNotShareWhatIsAdded(t *testing.T) {
@@ -32,11 +31,11 @@ func TestStepsThatBeginAlikeDoNotShareWhatIsAdded(t *testing.T) {
 	}
 	one := base.Send("one").SetTimeout("one", 1).CancelTimeout("one")
 	two := base.Send("two").SetTimeout("two", 1).CancelTimeout("two")
-	assert.Equal(t, []any{"c", "c", "c", "one"}, one.Commands)
-	assert.Equal(t, "one", one.Timeouts[3].Name)
-	assert.Equal(t, "one", one.Cancel[3])
-	assert.Equal(t, "two", two.Commands[3])
-	assert.Equal(t, "two", two.Timeouts[3].Name)
-	assert.Equal(t, "two", two.Cancel[3])
-	assert.Len(t, base.Commands, 3)
+	assert.Equal(t, []any{"c", "c", "c", "one"}, one.Commands())
+	assert.Equal(t, "one", one.Timeouts()[3].Name)
+	assert.Equal(t, "one", one.Cancelled()[3])
+	assert.Equal(t, "two", two.Commands()[3])
+	assert.Equal(t, "two", two.Timeouts()[3].Name)
+	assert.Equal(t, "two", two.Cancelled()[3])
+	assert.Len(t, base.Commands(), 3)
 }

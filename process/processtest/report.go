@@ -91,10 +91,10 @@ func (s *Scenario[S]) stepText() string {
 		noun   string
 		values []any
 	}{
-		{"event", list(s.step.Events)},
-		{"command", list(s.step.Commands)},
-		{"timeout", list(s.step.Timeouts)},
-		{"cancelled timeout", list(s.step.Cancel)},
+		{"event", list(s.step.Events())},
+		{"command", list(s.step.Commands())},
+		{"timeout", list(s.step.Timeouts())},
+		{"cancelled timeout", list(s.step.Cancelled())},
 	} {
 		for i, v := range part.values {
 			fmt.Fprintf(&text, "\n  %s %d: %s", part.noun, i+1, diff.Show(v))

@@ -124,13 +124,13 @@ func (s *Scenario[S]) react(key string, in process.Input) {
 	if s.err != nil {
 		return
 	}
-	s.apply(s.step.Events)
-	for _, name := range s.step.Cancel {
+	s.apply(s.step.Events())
+	for _, name := range s.step.Cancelled() {
 		if s.set[name] {
 			s.unset(name, "it was cancelled by "+s.input)
 		}
 	}
-	for _, t := range s.step.Timeouts {
+	for _, t := range s.step.Timeouts() {
 		s.set[t.Name] = true
 	}
 }
@@ -164,7 +164,7 @@ func (s *Scenario[S]) apply(events aggregate.Events[S]) {
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(s.events(), list(want), list(s.step.Events))
+		s.equal(s.events(), list(want), list(s.step.Events()))
 	}
 	return s
 }
@@ -173,7 +173,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(commands, list(want), list(s.step.Commands))
+		s.equal(commands, list(want), list(s.step.Commands()))
 	}
 	return s
 }
@@ -182,7 +182,7 @@ func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(timeouts, list(want), list(s.step.Timeouts))
+		s.equal(timeouts, list(want), list(s.step.Timeouts()))
 	}
 	return s
 }
@@ -191,7 +191,7 @@ func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(cancelled, list(want), list(s.step.Cancel))
+		s.equal(cancelled, list(want), list(s.step.Cancelled()))
 	}
 	return s
 }

@@ -42,9 +42,7 @@ func setupProcesses(t *testing.T) (*shell, *process.Manager[saga]) {
 	require.NoError(t, process.CreateTable(t.Context(), s.client, ""))
 	m, err := process.New(s.open(t, journal.Config{}), s.client, process.Define(aggregate.Define[saga]("saga", begun{}),
 		process.On(func(_ placed, in process.Input) string { return in.Source.Value }, func(saga, placed, process.Input) (process.Step[saga], error) {
-			return process.Step[saga]{
-				Events: aggregate.Events[saga]{begun{}}, Commands: []any{charge{"o1"}}, Timeouts: []process.Timeout{{Name: "answers", After: time.Hour}},
-			}, nil
+			return process.Record(begun{}).Send(charge{"o1"}).SetTimeout("answers", time.Hour), nil
 		}).Starts(),
 		process.OnTimeout("answers", func(saga, process.Input) (process.Step[saga], error) { return process.Step[saga]{}, nil }),
 	), process.Config{
