@@ -531,6 +531,10 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		"a nil handler": func(a *millrace.App) error {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil)
 		},
+		"no reactions": func(a *millrace.App) error {
+			_, err := a.Project(millrace.Group{Name: "audit", Topics: []string{"order"}})
+			return err
+		},
 		"a nil command": func(a *millrace.App) error { return a.HandleCommands(nil) },
 		"two handlers of a type": func(a *millrace.App) error {
 			h := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })

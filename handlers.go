@@ -147,6 +147,9 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	if err := a.mayAdd(); err != nil {
 		return nil, err
 	}
+	if len(reactions) == 0 {
+		return nil, &ConfigError{"reactions", fmt.Sprintf("of group %q are missing; add one for each type of event", g.Name)}
+	}
 	p, err := projection.New(a.client, projection.Config{Definitions: slices.Clone(a.definitions)}, reactions...)
 	if err != nil {
 		return nil, err
