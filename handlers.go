@@ -18,8 +18,8 @@ import (
 
 // Group is a consumer group and what it handles.
 type Group struct {
-	// Name is subscriber.Config.ConsumerGroup. Another name is another group, which begins with the
-	// first event. Each group of an App is added once, with all its topics.
+	// Name is subscriber.Config.ConsumerGroup. A new name is a new group, which by default begins with
+	// the first event. Add each group once, with all its topics.
 	Name string
 	// Topics are the aggregate types whose events the group handles.
 	Topics []string
@@ -45,11 +45,23 @@ func (g Group) validate() error {
 	return nil
 }
 
+// with returns the group with settings that its Configure can change.
+func (g Group) with(set func(*subscriber.Config)) Group {
+	configure := g.Configure
+	g.Configure = func(c *subscriber.Config) {
+		set(c)
+		if configure != nil {
+			configure(c)
+		}
+	}
+	return g
+}
+
 // Repository returns a repository on the App's journal, as repository.New does. Its definition
 // upcasts the events of its aggregates for what is added after it.
 //
-// Errors: [*ConfigError] if the events of its aggregates are handled already, [ErrStarted], those of
-// repository.New.
+// Errors: [*ConfigError] if the type was defined before or its events are handled already,
+// [ErrStarted], those of repository.New.
 func Repository[S any](a *App, definition aggregate.Definition[S], config repository.Config) (*repository.Repository[S], error) {
 	if err := a.mayDefine(definition); err != nil {
 		return nil, err
@@ -85,9 +97,10 @@ func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
 	return nil
 }
 
-// Process adds a process manager, which reacts to the events of some topics, with the aggregate type
-// of its definition as the consumer group. If config leaves them out, Publisher is that of the App,
-// commands go to [Config].CommandTopic, and the table is Prefix + "process", which is created.
+// Process adds a process manager, which reacts to the events of some topics. Its consumer group is
+// the aggregate type of its definition. If config leaves them out, Publisher, Marshaler and Logger
+// are those of the App, commands go to [Config].CommandTopic, and the table is Prefix + "process".
+// The table is created.
 //
 // Errors: those of [Repository], of process.CreateTable and of process.New.
 func Process[S any](ctx context.Context, a *App, definition process.Definition[S], topics []string, config process.Config) (*process.Manager[S], error) {
@@ -139,8 +152,8 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	return process.CreateTable(ctx, a.client, config.Table)
 }
 
-// Project adds a projection, whose reactions to the events of a group's topics commit with the
-// group's positions.
+// Project adds a projection. The writes of its reactions to the events of a group's topics commit
+// with the group's positions.
 //
 // Errors: [*ConfigError], [ErrStarted], those of projection.New and subscriber.NewSubscriber.
 func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Projection, error) {
@@ -161,47 +174,36 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	return p, nil
 }
 
-// Handle has a group handle the messages of its topics. Their events are upcast.
+// Handle adds a handler of the messages of a group's topics. Their events are upcast.
 //
 // Errors: [*ConfigError], [ErrStarted], those of subscriber.NewSubscriber.
 func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 	if handle == nil {
 		return &ConfigError{"handle", fmt.Sprintf("of group %q is nil; pass a function that handles its messages", g.Name)}
 	}
-	configure := g.Configure
-	g.Configure = func(c *subscriber.Config) {
-		c.Definitions = slices.Clone(a.definitions)
-		if configure != nil {
-			configure(c)
-		}
-	}
-	return a.add(g, handle)
+	return a.add(g.with(func(c *subscriber.Config) { c.Definitions = slices.Clone(a.definitions) }), handle)
 }
 
-// HandleEvents has a group handle the events of its topics by typed handlers of Watermill's cqrs
-// component. Events are upcast, and those without a handler are not delivered.
+// HandleEvents adds typed handlers of Watermill's cqrs component for the events of a group's
+// topics. Events are upcast. Those without a handler are not delivered.
 //
 // Errors: those of [App.Handle], and of the cqrs component.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := a.mayHandle(g, handlers); err != nil {
 		return err
 	}
-	configure := g.Configure
-	g.Configure = func(c *subscriber.Config) {
+	g = g.with(func(c *subscriber.Config) {
 		c.Definitions = slices.Clone(a.definitions)
 		for _, handler := range handlers {
 			c.EventTypes = append(c.EventTypes, a.config.Marshaler.Name(handler.NewEvent()))
 		}
-		if configure != nil {
-			configure(c)
-		}
-	}
+	})
 	return a.addTyped(g, true, handlers)
 }
 
-// HandleCommands has the group "commands" handle the commands of [Config].CommandTopic, each by the
-// handler of its type. See package command for handlers. It is called once. A command without a
-// handler is nacked, and comes again: in a rolling deployment a newer process handles it.
+// HandleCommands adds the handlers of the commands of [Config].CommandTopic, one for each type, in
+// the group "commands". See package command for handlers. It is called once. A command without a
+// handler is nacked and comes again: in a rolling deployment a newer process handles it.
 //
 // Errors: those of [App.Handle], and of the cqrs component.
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
@@ -220,7 +222,7 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	return a.addTyped(g, false, all)
 }
 
-// mayHandle reports handlers that are missing, and those that would never be called.
+// mayHandle reports missing handlers, and a second one of a type, which would never be called.
 func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
 	if len(handlers) == 0 {
 		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
@@ -242,14 +244,14 @@ func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
 // commandGroup is the consumer group of commands.
 const commandGroup = "commands"
 
-// commandHandler is a handler of commands as one of a group: the handlers of a group share a
+// commandHandler is a handler of commands as a handler of a group. The handlers of a group share a
 // subscriber, so commands of all types stay in order.
 type commandHandler struct{ cqrs.CommandHandler }
 
 // NewEvent returns a new command.
 func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
-// addTyped adds a group processor for each topic, which share a subscriber.
+// addTyped adds a group processor for each topic. They share a subscriber.
 func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
 	sub, err := a.newSubscriber(g)
 	if err != nil {
@@ -278,7 +280,7 @@ func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandl
 	return nil
 }
 
-// add has the router handle the topics of a group.
+// add adds a handler for each topic of a group to the router.
 func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
 	sub, err := a.newSubscriber(g)
 	if err != nil {
@@ -291,7 +293,7 @@ func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
 	return nil
 }
 
-// handlerName is that of the router's handler of a topic.
+// handlerName returns the name of the router's handler of a topic.
 func (g Group) handlerName(topic string) string { return g.Name + "/" + topic }
 
 // newSubscriber makes the subscriber of a group on the App's router.
@@ -324,7 +326,7 @@ func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
 	return sub, nil
 }
 
-// subscribed notes the subscriber of a group whose handlers are on the router.
+// subscribed records the subscriber of a group whose handlers are on the router.
 func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
 	a.groupNames = append(a.groupNames, g.Name)
 	a.subscribers = append(a.subscribers, sub)
@@ -332,7 +334,8 @@ func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
 	a.handled(g.Topics)
 }
 
-// handled notes that the events of topics are handled: a definition that comes later is too late.
+// handled records that the events of topics are handled, so that no definition of them is added
+// later.
 func (a *App) handled(topics []string) {
 	for _, topic := range topics {
 		a.topics[topic] = true

@@ -11,8 +11,8 @@
 //	err = app.Serve(listener, server)
 //	err = app.Run(ctx) // until ctx ends, or stop, err := app.Start(ctx)
 //
-// An App is optional: it does nothing that a program cannot do with the packages below it, which
-// [App.Journal], [App.Router], [App.Groups] and [App.Publisher] lead to.
+// An App is optional: a program can do the same with the packages below it. [App.Journal],
+// [App.Router], [App.Groups] and [App.Publisher] return what an App is made of.
 //
 // # Tables
 //
@@ -23,31 +23,34 @@
 //
 // # Events of old types
 //
-// The definitions that [Repository] and [Process] are given upcast the events of their aggregates
-// for all handlers, projections and process managers that are added after them.
+// The definitions passed to [Repository] and [Process] upcast the events of their aggregates, for
+// all handlers, projections, read models and process managers that are added after them.
 //
 // # Commands
 //
-// [App.HandleCommands] has one consumer group, "commands", handle the commands of one topic,
-// [Config].CommandTopic, each by the handler of its type. Process managers publish their commands
-// there. Commands for one aggregate id are handled in their order.
+// [App.HandleCommands] adds the handlers of the commands of one topic, [Config].CommandTopic, in
+// one consumer group, "commands". Process managers publish their commands there. Commands with the
+// same aggregate id are handled in order.
 //
 // # Start and stop
 //
-// [App.Run] starts the handlers first, then the process managers, then the parts in the order in
-// which they were added. Requests of the start that DynamoDB throttles or does not answer are
-// repeated for up to 30 seconds. When its context ends, or a part fails, [App.Ready] returns
-// [ErrNotRunning] from then on. Run stops the parts in the reverse order, then the handlers and the
-// process managers, and at last the publisher. Each step has a time limit. So Run returns within
+// [App.Run] starts the handlers first, then the process managers and read models, then the parts in
+// the order in which they were added. Requests of the start that DynamoDB throttles or does not
+// answer are repeated for up to 30 seconds.
+//
+// When its context ends, or a part fails, [App.Ready] returns [ErrNotRunning] from then on. Run
+// stops the parts in the reverse order, then the handlers, then the process managers and read
+// models, and at last the publisher. Each of these has a time limit, so Run returns within
 // [Config].StopTimeout, or a few seconds later.
 //
 // # Hooks
 //
 // Metrics: metrics.Collectors(app) returns the collectors of all that was added. Traces:
-// Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps; correlation
-// and causation ids pass from messages to events, and to commands, without either. Health:
-// [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of sqlprojection, or a
-// [Part] that runs readmodel.Model.Run. Live pages: a Part that runs live.Feed.Run, before the server.
+// Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps;
+// correlation and causation ids pass from messages to events, and to commands, without either.
+// Health: [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of
+// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: a Part that runs
+// live.Feed.Run, before the server.
 package millrace
 
 import (
@@ -81,12 +84,12 @@ type Config struct {
 	// names are used as they are named; the others get the prefix.
 	Journal journal.Config
 
-	// ExistingTables has Open, [Process] and [App.ReadModel] use the tables that are there, and
-	// create none. Default: missing tables are created.
+	// ExistingTables makes Open, [Process] and [App.ReadModel] use existing tables, and create none.
+	// Default: missing tables are created.
 	ExistingTables bool
 
-	// Subscriber is what the subscribers of all groups have in common. Journal, ConsumerGroup,
-	// EventTypes and Definitions are filled in.
+	// Subscriber has the settings that the subscribers of all groups share. The App sets Journal,
+	// ConsumerGroup, EventTypes and Definitions.
 	Subscriber subscriber.Config
 
 	// Marshaler names, encodes and decodes commands, and decodes events for [App.HandleEvents].
@@ -96,15 +99,15 @@ type Config struct {
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
 
-	// Middleware is around all handlers, the first one outermost. subscriber.NackReason is outside of
-	// them, and Watermill's Recoverer inside. Default: none.
+	// Middleware wraps all handlers, the first one outermost. subscriber.NackReason wraps them, and
+	// they wrap Watermill's Recoverer. Default: none.
 	Middleware []message.HandlerMiddleware
 
-	// HandlerTimeout is how long handlers have to finish when the App stops. Default: that of
-	// Subscriber.CloseTimeout, 5 seconds.
+	// HandlerTimeout is how long handlers have to finish when the App stops. Default:
+	// Subscriber.CloseTimeout if that is set, 5 seconds otherwise.
 	HandlerTimeout time.Duration
 
-	// StopTimeout is how long [App.Run] takes to stop, at most, with all parts. Default: 30 seconds.
+	// StopTimeout limits how long [App.Run] waits for all parts to stop. Default: 30 seconds.
 	StopTimeout time.Duration
 
 	// Logger receives the logs of all parts. Default: none.
@@ -162,9 +165,9 @@ func (e *ConfigError) Error() string { return fmt.Sprintf("millrace: %s %s", e.F
 
 // Errors of this package, for errors.Is. [*ConfigError] is for errors.As.
 var (
-	// ErrStarted reports that the App runs, or has run. An App runs once, and all is added before.
+	// ErrStarted reports that the App runs, or has run. An App runs once. Add everything before.
 	ErrStarted = errors.New("the app has been started")
-	// ErrNotRunning reports that the App has not started yet, or stops.
+	// ErrNotRunning reports that the App has not started yet, is stopping, or has stopped.
 	ErrNotRunning = errors.New("the app does not run")
 )
 
@@ -184,7 +187,7 @@ type App struct {
 	workers     []Part // process managers and read models
 	parts       []Part
 	components  []component
-	topics      map[string]bool // whose events are handled
+	topics      map[string]bool // that something added so far handles
 
 	mu       sync.Mutex
 	started  bool
@@ -199,8 +202,8 @@ type component struct {
 	part any
 }
 
-// Open creates the tables that are missing, unless [Config].ExistingTables is set, opens the journal
-// and returns an App without parts.
+// Open creates the tables that are missing, unless [Config].ExistingTables is set. It opens the
+// journal, and returns an App without parts.
 //
 // Errors: [*ConfigError] and those of journal.Create and journal.Open.
 func Open(ctx context.Context, client journal.Client, config Config) (*App, error) {
@@ -265,7 +268,7 @@ func (a *App) Router() *message.Router { return a.router }
 func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler }
 
 // Components yields what was added, with its name: repositories and process managers by their
-// aggregate type, subscribers and projections by their consumer group. For metrics.Collectors.
+// aggregate type, subscribers and projections by their consumer group. metrics.Collectors uses it.
 func (a *App) Components() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, c := range a.components {
@@ -283,11 +286,11 @@ func (a *App) observe(name string, part any) {
 // Running is closed when all parts have been started.
 func (a *App) Running() <-chan struct{} { return a.running }
 
-// Stopped is closed when the App has run, and all has stopped.
+// Stopped is closed when the App has run and everything has stopped.
 func (a *App) Stopped() <-chan struct{} { return a.stopped }
 
-// Ready reports whether the App has started, does not stop, and can read the journal. It costs half
-// a read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
+// Ready returns nil if the App has started, is not stopping, and can read the journal. It costs
+// half a read unit. Errors: [ErrNotRunning] and those of journal.Journal.Version.
 func (a *App) Ready(ctx context.Context) error {
 	select {
 	case <-a.running:
@@ -297,17 +300,21 @@ func (a *App) Ready(ctx context.Context) error {
 	if a.stopping.Load() {
 		return ErrNotRunning
 	}
-	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"}) // which nobody has
+	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"}) // an id that no aggregate has
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// ReadyHandler answers 200 while [App.Ready] returns nil, and 503 with its error otherwise.
+// readyTimeout is how long a readiness check waits for the journal.
+const readyTimeout = 2 * time.Second
+
+// ReadyHandler answers 200 if [App.Ready] returns nil within two seconds. Otherwise it logs the
+// error and answers 503, without the error.
 func (a *App) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), closing)
+		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := a.Ready(ctx); err != nil {
 			a.config.Logger.Error("The app is not ready", err, nil)

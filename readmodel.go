@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
-// ReadModel adds a read model that can be rebuilt while it serves, and returns it for queries. While
-// the App runs it keeps each generation up to date: it calls build, which creates the generation's
-// tables if they are missing and returns the reactions that write to them, and projects events in
-// the generation's consumer group. See package readmodel for how to rebuild it.
+// ReadModel adds a read model that can be rebuilt while it serves, and returns it for queries.
+// While the App runs it keeps each generation up to date: it calls build, which creates the
+// generation's tables if they are missing and returns the reactions that write to them, and
+// projects events in the generation's consumer group. See package readmodel for how to rebuild it.
 //
 // If config leaves them out, Journal and Logger are those of the App, and the table is Prefix +
 // "readmodel", which is created. An error of build is logged, and build is called again after

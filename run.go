@@ -16,14 +16,14 @@ import (
 
 // Part is something that runs beside the handlers, such as a server.
 type Part struct {
-	// Name names the part in errors. Each part of an App has another one.
+	// Name names the part in errors. It is unique in an App.
 	Name string
 	// Run runs until Stop is called, or until its context ends if there is no Stop. If it returns
 	// earlier, the App stops, with its error.
 	Run func(ctx context.Context) error
-	// Stop ends Run. It is called once, also where the App stops before Run was called. If it does
-	// not return when its context ends, the App goes on without it. Default: the context of Run is
-	// ended.
+	// Stop ends Run. It is called once, also if the App stops before it has called Run. If it does
+	// not return when its context ends, the App goes on without it. Default: the App ends the context
+	// of Run.
 	Stop func(ctx context.Context) error
 }
 
@@ -116,9 +116,10 @@ func (a *App) Run(ctx context.Context) error {
 }
 
 // Start runs the App in the background, and returns once all has started. If the App cannot start,
-// it returns the error of [App.Run], or that of ctx if it ended before. stop ends the run, waits for
-// it, and returns the error of Run, each time that it is called. The end of ctx ends the run as well,
-// and so does a part that fails: [App.Stopped] tells.
+// it returns the error of [App.Run], or that of ctx if it ended before.
+//
+// stop ends the run, waits for it, and returns the error of Run, each time that it is called. The
+// run also ends when ctx ends or a part fails. [App.Stopped] is closed then.
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	}
 }
 
-// start starts the handlers, and when all have subscribed, the rest.
+// start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
 	r.begin("handlers", func() error { return r.router.Run(r.ctx) })
 	if err := r.wait(ctx, r.router.Running()); err != nil {
@@ -185,7 +186,7 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	}
 }
 
-// stop stops the parts, then the process managers and the handlers, and then the publisher.
+// stop stops the parts, then the handlers, the workers and the publisher.
 func (r *run) stop() error {
 	r.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
@@ -202,19 +203,7 @@ func (r *run) stopParts(ctx context.Context) error {
 	var errs []error
 	for i, p := range slices.Backward(r.parts) {
 		if p.Stop != nil {
-			stopped := make(chan error, 1)
-			go func() { stopped <- p.Stop(ctx) }()
-			var err error
-			select {
-			case err = <-stopped:
-			case <-ctx.Done():
-				select {
-				case err = <-stopped: // as its context ended
-				case <-time.After(grace):
-					err = ctx.Err()
-				}
-			}
-			if err != nil {
+			if err := stopPart(ctx, p); err != nil {
 				errs = append(errs, fmt.Errorf("stop %s: %w", p.Name, err))
 			}
 		}
@@ -228,7 +217,24 @@ func (r *run) stopParts(ctx context.Context) error {
 // grace is how long a part has to return from Stop after its context has ended.
 const grace = 100 * time.Millisecond
 
-// stopHandlers ends the router, and the contexts of all that has no Stop.
+// stopPart calls Stop of a part, and gives it up after its context has ended and grace has passed.
+func stopPart(ctx context.Context, p Part) error {
+	stopped := make(chan error, 1)
+	go func() { stopped <- p.Stop(ctx) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-stopped:
+		return err
+	case <-time.After(grace):
+		return ctx.Err()
+	}
+}
+
+// stopHandlers closes the router, and ends the contexts of workers and of parts without a Stop.
 func (r *run) stopHandlers(ctx context.Context) (err error) {
 	select {
 	case <-r.router.Running():
@@ -258,7 +264,7 @@ func (r *run) stopHandlers(ctx context.Context) (err error) {
 	return err
 }
 
-// await waits until all that runs has ended.
+// await waits until everything that runs has ended.
 func (r *run) await(ctx context.Context) (err error) {
 	for len(r.active) > 0 {
 		select {

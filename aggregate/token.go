@@ -14,8 +14,8 @@ type Version struct {
 	Version uint64
 }
 
-// Token is a consistency token: what a write has led to, for a reader that wants to see it. A client
-// gets it as a string with the reply to a command, and sends it with the next query:
+// Token is a consistency token: what a write has led to, for a reader that wants to see it. A
+// client gets it as a string with the reply to a command, and sends it with the next query:
 //
 //	w.Header().Set("Consistency-Token", order.Token().String())
 //
@@ -28,9 +28,9 @@ type Token []Version
 // maxTokenVersions is as many as one transaction can write to.
 const maxTokenVersions = 100
 
-// String returns text of letters, digits and some punctuation, which fits into a header and, escaped
-// once more, into a URL: order:42@7,account:alice@3. An id with other characters is escaped as in a
-// query. See [ParseToken].
+// String returns text of letters, digits and some punctuation, which fits into a header and,
+// escaped once more, into a URL: order:42@7,account:alice@3. An id with other characters is escaped
+// as in a query. See [ParseToken].
 func (t Token) String() string {
 	parts := make([]string, len(t))
 	for i, v := range t {
@@ -59,8 +59,8 @@ func (t Token) And(other Token) Token {
 }
 
 // ParseToken reads the text of a [Token]. The text may come from anybody, so a token says what to
-// wait for and proves nothing. It has up to 100 aggregates. Of one that comes several times the latest
-// version counts.
+// wait for and proves nothing. It has up to 100 aggregates. Of one that comes several times the
+// latest version counts.
 //
 // The error is an [*InvalidTokenError].
 func ParseToken(text string) (Token, error) {
@@ -99,8 +99,8 @@ func parseVersion(text string) (v Version, err error) {
 	return v, v.ID.Validate()
 }
 
-// InvalidTokenError reports text that is not a [Token]. It is the fault of who has sent it: a server
-// answers with the status 400.
+// InvalidTokenError reports text that is not a [Token]. It is the fault of who has sent it: a
+// server answers with the status 400.
 type InvalidTokenError struct{ Text, Reason string }
 
 func (e *InvalidTokenError) Error() string { return "invalid consistency token: " + e.Reason }

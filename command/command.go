@@ -21,20 +21,22 @@ type Executor[S any] interface {
 // Route returns the id of the aggregate that a command is for, and the decision on it.
 type Route[C, S any] func(command *C) (id string, decide aggregate.Decision[S])
 
-// ErrNoID reports that a message has no UUID, so that a second delivery could not be told from a
-// second command. Nothing was written.
+// ErrNoID reports that a message has no UUID, so a second delivery could not be recognised. Nothing
+// was written.
 var ErrNoID = errors.New("the message of the command has no UUID: give it one, such as watermill.NewUUID()")
 
 // Handler returns a handler for a cqrs.CommandProcessor. It executes each command of the type C on
-// the aggregate to which route leads, once, however often its message is delivered: the UUID of the
+// the aggregate that route returns, once, however often its message is delivered: the UUID of the
 // message is the [repository.CommandID].
 //
 // The events carry the correlation id and the trace of the message, and its UUID as their causation
 // id, whichever Pub/Sub has delivered it.
 //
-// A command that the decision refuses is acked, as the decision would refuse it again, after
-// [OnRefused]. All other errors of Execute are returned, so the message is nacked. See
-// [repository.RefusedError] for those that another delivery cannot cure.
+// A command that the decision refuses is passed to [OnRefused] and acked, as the decision would
+// refuse it again. All other errors of Execute are returned, so the message is nacked. See
+// [repository.RefusedError] for errors that another delivery does not resolve.
+//
+// Errors of the handler: [ErrNoID], those of repository.Repository.Execute and of [OnRefused].
 func Handler[C, S any](name string, executor Executor[S], route Route[C, S], options ...Option[C]) cqrs.CommandHandler {
 	var o handlerOptions[C]
 	for _, option := range options {
@@ -54,7 +56,7 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 			given = append(given, o.execute(command)...)
 		}
 		_, err := executor.Execute(ctx, id, decide, given...)
-		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // one inside another error is that of another call
+		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // a wrapped one is of another call, made by the decision
 		switch {
 		case !ok:
 			return err
@@ -66,8 +68,8 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 	})
 }
 
-// causedBy adds to a context what the events get from the message. The context may be that of an
-// event whose handler has sent the command.
+// causedBy returns a context with the metadata that the events get from the message. The metadata
+// of ctx may be that of the event whose handler sent the command.
 func causedBy(ctx context.Context, msg *message.Message) context.Context {
 	metadata := aggregate.MetadataFromContext(ctx)
 	envelope.CopyTraceKeys(aggregate.Metadata(msg.Metadata), metadata)
@@ -86,8 +88,8 @@ type handlerOptions[C any] struct {
 	execute func(command *C) []repository.Option
 }
 
-// OnRefused calls a function with each command that its decision has refused, to answer the sender
-// for example. If it returns an error, the message is nacked, and the command comes again. So it may
+// OnRefused calls a function with each command that its decision refused, for example to answer the
+// sender. If it returns an error, the message is nacked, and the command comes again. So it may
 // be called more than once for one message.
 func OnRefused[C any](f func(ctx context.Context, command *C, refused *repository.RefusedError) error) Option[C] {
 	return func(o *handlerOptions[C]) { o.refused = f }

@@ -1,5 +1,5 @@
 // Package consistency lets HTTP clients read what they have written. The reply to a command has a
-// consistency token in a header, and the client sends it with its next queries, which then wait until
+// consistency token in a header. The client sends it with its next queries, and these wait until
 // the read model shows the write:
 //
 //	order, err := orders.Execute(r.Context(), id, place)
@@ -33,18 +33,18 @@ func Set(w http.ResponseWriter, token aggregate.Token) {
 type Config struct {
 	// Patience is how long a query waits, at most. Default: 2 seconds.
 	Patience time.Duration
-	// Topics are the aggregate types that the read model has. The part of a token that is about
-	// others is left out. Default: all.
+	// Topics are the aggregate types that the read model is built from. The parts of a token for
+	// other types are ignored. Default: all types.
 	Topics []string
 	// OnError is called with the error of a wait, before the reply, for a log or a metric.
 	// Default: nothing.
 	OnError func(r *http.Request, err error)
 }
 
-// Middleware has each request with a token wait until wait returns. A token that cannot be read is
-// answered with the status 400. If the wait fails, because the read model is late for example, the
-// answer is 503 with Retry-After: 1, and the client may send the query again, with the token or
-// without it.
+// Middleware makes each request with a token wait until wait returns. A token that cannot be parsed
+// is answered with status 400. If the wait fails, for example because the read model is late, the
+// answer is 503 with Retry-After: 1. The client may send the query again, with the token or without
+// it.
 func Middleware(wait func(context.Context, aggregate.Token) error, config Config) func(http.Handler) http.Handler {
 	if config.Patience == 0 {
 		config.Patience = 2 * time.Second

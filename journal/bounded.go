@@ -35,5 +35,5 @@ func (b bounded) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dy
 	return dynamo.Within(ctx, in, b.Client.Scan, o)
 }
 
-// Bounded returns the client with such reads, for the packages of this module.
+// Bounded returns the client with bounded reads, for the packages of this module.
 func (j *engine) Bounded() Client { return bounded{j.given} }

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// trimmedSchema marks the snapshot that stands for trimmed events. No writer numbers its schemas so.
+// trimmedSchema marks the snapshot that stands for trimmed events. No writer numbers its schemas
+// so.
 const trimmedSchema = 0x7472696d6d6564
 
 // trimmedState is that snapshot's payload. It is JSON, as other programs of the family expect.

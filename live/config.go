@@ -41,8 +41,8 @@ type Config struct {
 	// WaitTimeout is how long the feed waits for the read model to apply an event. After it, the
 	// failure is logged and watchers are notified anyway. It should be longer than a takeover takes
 	// after a member of the group has crashed: 1.25 times subscriber.Config.LeaseDuration, which is
-	// 10 seconds by default. The next events of an aggregate that was late are waited for a
-	// twentieth of it, until the read model has one in time. Default: 15 seconds.
+	// 10 seconds by default. For the next events of an aggregate that was late the feed
+	// waits a twentieth of it, until the read model is in time again. Default: 15 seconds.
 	WaitTimeout time.Duration
 
 	// Key returns the key that an event concerns, as watchers name it, or "" for none. It is called
@@ -51,8 +51,8 @@ type Config struct {
 	// the event's aggregate, without its type (Record.Aggregate.Value).
 	Key func(ctx context.Context, r *journal.Record) (string, error)
 
-	// Hint returns the same key where the record alone has it. Then events whose key nobody watches
-	// cost no reads. Default: none, or that of the default Key.
+	// Hint returns the same key from the record alone, if that is possible. Events whose key nobody
+	// watches then cost no reads. Default: none, or with the default Key the same id.
 	Hint func(r *journal.Record) string
 
 	// RefreshInterval is how often [Feed.Serve] repeats its query without a notification. Each
@@ -69,8 +69,9 @@ type Config struct {
 	// stopped. Default: 1 second.
 	ReconnectDelay time.Duration
 
-	// Subscriber configures the subscription to each topic, such as its PollInterval, which is the
-	// latency of events of other processes. Journal, Broadcast and Start are filled in.
+	// Subscriber configures the subscription to each topic, such as its PollInterval, which
+	// determines the latency of events of other processes. The feed sets Journal, Broadcast and
+	// Start.
 	Subscriber subscriber.Config
 
 	// Logger receives failed waits, keys and queries, and the logs of the subscription. Default:

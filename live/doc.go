@@ -38,21 +38,21 @@
 // # What a client gets
 //
 // A client gets states, not events. Several changes that come while a query runs, or while a client
-// is slow, are one signal, and the next query has them all. A client that was away gets the present
-// state when it reconnects. So a watcher takes the same memory however much happens.
+// is slow, are one notification, and the next query returns them all. A client that was away gets
+// the current state when it reconnects. So the memory of a watcher does not grow with the changes.
 //
-// Notifications are a way to be fast, and nothing depends on them: Serve repeats its query every
+// Notifications reduce the latency only: Serve also repeats its query every
 // [Config].RefreshInterval. So a client that has missed a change has it after that time at the
-// latest. This happens where the read model is later than [Config].WaitTimeout, where Key fails,
-// and where the journal's tail shows an event late (see subscriber.Config.TrailingDelay).
+// latest. A change is missed if the read model is later than [Config].WaitTimeout, if Key fails, or
+// if the journal's tail shows an event late (see subscriber.Config.TrailingDelay).
 //
 // # Late read models
 //
-// A wait holds one of subscriber.Config.MaxInFlight places (64) for at most WaitTimeout. The later
-// events of the same aggregate queue behind it, in their order, in bounded memory. Those of other
-// aggregates do not, until all places are taken: that takes as many aggregates that are late at the
-// same time, as when the read model is down. An aggregate that stays late, because the group has
-// parked it for example, takes the whole WaitTimeout once and a twentieth of it for later events.
+// Up to subscriber.Config.MaxInFlight (64) waits run at once, each for at most WaitTimeout. Later
+// events of the same aggregate queue behind its wait, in their order, in bounded memory. Events of
+// other aggregates queue only while all of these waits are running, for example while the read
+// model is down. An aggregate that stays late, for example because the group has parked it, takes
+// the whole WaitTimeout once and a twentieth of it for later events.
 //
 // # Start and stop
 //

@@ -88,7 +88,8 @@ func (f *Feed) Run(ctx context.Context) error {
 	return err
 }
 
-// Running returns a channel that is closed when Run observes events. Streams need not wait for it.
+// Running returns a channel that is closed when Run observes events. Streams need not wait for
+// that.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
 // Close ends all streams and watchers at once, and then Run. It waits for the calls of [Config].Key
@@ -111,15 +112,16 @@ func (f *Feed) endWatching() {
 	f.watchers.close()
 }
 
-// Watch returns a channel that receives a value after a change of what the key names. Several
-// changes are one value until it is received. The channel is closed when the feed ends. The caller
-// queries after Watch has returned, and calls stop when it watches no more.
+// Watch returns a channel that receives a value after a change of what the key names. Changes
+// before the value is received are one value. The channel is closed when the feed ends. The caller
+// queries after Watch has returned, and calls stop when it no longer watches.
 func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
 	return f.watchers.add(key)
 }
 
-// Notify notifies the watchers of a key in this process of a change that is not an event, such as
-// one of who is present. Watchers in other processes learn of it with their next refresh.
+// Notify notifies the watchers of a key in this process. Use it for changes that are not events,
+// such as a user who goes offline. Watchers in other processes see the change at their next
+// refresh.
 func (f *Feed) Notify(key string) { f.watchers.notify(key) }
 
 // logAndAck acks events whose handling failed, since watchers refresh in any case.

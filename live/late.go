@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// lateShare is the part of WaitTimeout that an aggregate gets whose last wait failed.
+	// lateShare divides WaitTimeout for an aggregate whose last wait failed.
 	lateShare = 20
 	// maxLate bounds the aggregates that are remembered as late.
 	maxLate = 10_000
 )
 
-// late remembers the aggregates that the read model was too late with, so that each of them takes
-// the whole WaitTimeout only once, as those that the group has parked. The zero value has none.
+// late remembers the aggregates whose last wait failed, so that an aggregate that stays late, such
+// as a parked one, takes the whole WaitTimeout only once. The zero value has none.
 type late struct {
 	mu  sync.Mutex
 	ids map[aggregate.ID]struct{}
@@ -39,7 +39,7 @@ func (l *late) note(id aggregate.ID, isLate bool) {
 		return
 	}
 	if l.ids == nil || len(l.ids) >= maxLate {
-		l.ids = map[aggregate.ID]struct{}{} // to forget one costs a longer wait
+		l.ids = map[aggregate.ID]struct{}{} // forgetting an aggregate costs one longer wait
 	}
 	l.ids[id] = struct{}{}
 }

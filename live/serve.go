@@ -14,12 +14,12 @@ import (
 // Serve streams what query returns as server-sent events: at once, after each change of what the
 // key names, and every [Config].RefreshInterval. An [Event] with an ID is sent only if it differs
 // from the last one. Serve returns nil when the client disconnects, does not read for
-// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends, which also ends
-// the context of a query after the first.
+// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends. The end of the
+// feed also ends the context of all queries except the first.
 //
 // If the first query fails, Serve returns its error and has written nothing, so the caller can
-// answer with a status. A browser's EventSource does not reconnect after a status other than 200. If
-// a later query fails, Serve logs the error and ends the stream, and the client reconnects.
+// answer with a status. A browser's EventSource does not reconnect after a status other than 200.
+// If a later query fails, Serve logs the error and ends the stream, and the client reconnects.
 //
 // The writer must support flushing: one that a middleware has wrapped needs a method Flush or
 // Unwrap. Otherwise Serve returns [http.ErrNotSupported] and has written nothing.
@@ -40,15 +40,27 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer events
 	delay := f.config.ReconnectDelay + rand.N(f.config.ReconnectDelay)
 	text = append(fmt.Appendf(nil, "retry: %d\n\n", max(1, delay.Milliseconds())), text...)
+	if !s.send(text) || event.Last {
+		return nil
+	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(f.closing, cancel)()
+	if err := f.follow(ctx, &s, changed, query); err != nil && ctx.Err() == nil {
+		f.config.Logger.Error("A query failed, and with it a stream of events", err, watermill.LogFields{"key": key})
+	}
+	return nil // the reply has begun
+}
+
+// follow sends the result of query after each change and each refresh, until the stream ends. It
+// returns the error of a query.
+func (f *Feed) follow(ctx context.Context, s *stream, changed <-chan struct{}, query func(context.Context) (Event, error)) error {
 	refresh := time.NewTicker(f.config.RefreshInterval)
 	defer refresh.Stop()
-	for s.send(text) && !event.Last {
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -58,17 +70,18 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 			}
 		case <-refresh.C:
 		}
-		if event, err = query(ctx); err == nil {
-			text, err = s.encode(event)
-		}
+		event, err := query(ctx)
 		if err != nil {
-			if ctx.Err() == nil {
-				f.config.Logger.Error("A query failed, and with it a stream of events", err, watermill.LogFields{"key": key})
-			}
-			return nil // the reply has begun
+			return err
+		}
+		text, err := s.encode(event)
+		if err != nil {
+			return err
+		}
+		if !s.send(text) || event.Last {
+			return nil
 		}
 	}
-	return nil
 }
 
 // canFlush reports whether a writer, or one that it wraps, supports flushing.
@@ -85,8 +98,8 @@ func canFlush(w http.ResponseWriter) bool {
 	}
 }
 
-// stream is the reply to a client. It keeps a digest of the last event and not the event, whose
-// size is not bounded.
+// stream is the reply to a client. It keeps a digest of the last event, as the size of the event is
+// not bounded.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -94,7 +107,7 @@ type stream struct {
 	last    [sha256.Size]byte
 }
 
-// encode returns what to send for an event: a comment if the client has it.
+// encode returns what to send for an event: a comment if the client already has it.
 func (s *stream) encode(e Event) ([]byte, error) {
 	text, err := e.encode()
 	if err != nil {
@@ -109,7 +122,7 @@ func (s *stream) encode(e Event) ([]byte, error) {
 }
 
 func (s *stream) send(text []byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) // there is none where it is not supported
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) // without an effect if it is not supported
 	if _, err := s.w.Write(text); err != nil {
 		return false
 	}

@@ -2,7 +2,7 @@ package live
 
 import "sync"
 
-// watchers are the channels of those who watch, by key. The zero value has none.
+// watchers are the channels of watchers, by key. The zero value has none.
 type watchers struct {
 	mu     sync.Mutex
 	byKey  map[string]map[chan struct{}]struct{}

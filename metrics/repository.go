@@ -17,7 +17,8 @@ type RepositoryConfig struct {
 	AggregateType string
 }
 
-// NewRepositoryCollector makes a collector of a repository's metrics. It is safe for concurrent use.
+// NewRepositoryCollector makes a collector of a repository's metrics. It is safe for concurrent
+// use.
 //
 // Registering it fails if the repository is nil or the type empty, and if the registry has a
 // collector of that type already.

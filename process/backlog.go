@@ -20,7 +20,7 @@ import (
 )
 
 // Backlog is what process managers have left to do: timeouts that are set, commands that are stored
-// and not sent, and processes that are not over. It is for those who operate them, and needs no
+// and not sent, and processes that are not over. It is for tools of operators, and needs no
 // definition. It is safe for concurrent use.
 type Backlog struct {
 	client journal.Client
@@ -42,25 +42,25 @@ type Pending struct {
 	// Row identifies it within the process: "timeout/" with a name, or "commands/" with the id
 	// of an input.
 	Row string
-	// Timeout is its name, if it is one.
+	// Timeout is the name of the timeout; empty for commands.
 	Timeout string
-	// Input is the id of the input that led to the commands, if they are some.
+	// Input is the id of the input that led to the commands; empty for a timeout.
 	Input    string
 	Commands []PendingCommand
 	// At is when the timeout is due, or when the commands were stored.
 	At time.Time
-	// Next is when a manager takes it up. It is At of a timeout that none has taken up, and
-	// [Config].RetryAfter later than the last attempt of others.
+	// Next is when a manager takes it up. It is At for a timeout without an attempt, and otherwise
+	// [Config].RetryAfter after the commands were stored or the last attempt began.
 	Next time.Time
-	// Attempts is how often [Manager.Run] has taken it up. One may be under way.
+	// Attempts is how often [Manager.Run] has taken it up. The last attempt may be running.
 	Attempts int
-	// Failure is the error of the last attempt that failed, cut after 500 bytes; empty if none has.
+	// Failure is the error of the last attempt that failed, cut after 500 bytes; empty if none failed.
 	Failure string
 
 	token string
 }
 
-// PendingCommand is a command as it will be sent. Before it failed, it may have been.
+// PendingCommand is a command as it will be sent. A failed attempt may have sent it already.
 type PendingCommand struct {
 	Topic   string
 	Message *message.Message
@@ -68,22 +68,22 @@ type PendingCommand struct {
 
 // Query selects what [Backlog.Pending] and [Backlog.Open] return. The zero value is everything.
 type Query struct {
-	// Type is that of the processes.
+	// Type is the type of the processes. Default: all types.
 	Type string
-	// ID is that of one process of the Type, which is required then.
+	// ID is the id of one process. It requires Type. Default: all processes.
 	ID string
-	// Before, if not zero: only what has a Pending.At, or an OpenProcess.Begun, before that time.
-	// With the time of now, Pending returns the timeouts that are overdue, and commands.
+	// Before selects what has a Pending.At, or an OpenProcess.Begun, before that time. With the
+	// current time, Pending returns the timeouts that are overdue, and commands. Default: all.
 	Before time.Time
 }
 
-// Pending returns what is pending, in no order, or of one process in that of rows. It ends with the
-// first error.
+// Pending returns what is pending: of one process in the order of Pending.Row, otherwise in no
+// order. The sequence ends with the first error.
 //
-// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
-// query leaves out; the table has nothing but what is pending and a small row for each process that
-// is open. Of one process it costs a read unit for each 4 KB that is pending there, strongly
-// consistent.
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, also for rows
+// that the query does not select. The table holds only what is pending, a small row for each open
+// process, and one for each type. For one process it costs a read unit for each 4 KB that is
+// pending there, strongly consistent.
 //
 // Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
 // journal.ErrAccess, the context's.
@@ -195,7 +195,7 @@ func joined(filter []string) *string {
 	return aws.String(strings.Join(filter, " AND "))
 }
 
-// processOf is the process of a row.
+// processOf returns the process of a row.
 func processOf(row item) (id aggregate.ID) {
 	id.Type, id.Value, _ = strings.Cut(text(row[pkey]), separator)
 	return id
@@ -230,11 +230,11 @@ func pendingOf(row item) Pending {
 	return p
 }
 
-// Retry has a manager take it up within its [Config].PollInterval, instead of when
-// [Config].RetryAfter is over. A timeout that is not due stays as it is. It takes one write unit
+// Retry makes p due, so that a manager takes it up within its [Config].PollInterval instead of
+// after [Config].RetryAfter. A timeout does not fire before Pending.At. Retry costs one write unit
 // and two of the index.
 //
-// If somebody is at it just now it is done twice: a timeout's step happens once all the same, and
+// If a manager is handling p, it is handled twice: the step of a timeout still happens once, and
 // commands are sent again with the same UUIDs.
 //
 // Errors: [ErrNotPending], those of Pending.
@@ -252,14 +252,16 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 	return b.explain("retry", p, err)
 }
 
-// Drop deletes it without sending it. It takes two write units, or more if the row is over 1 KB.
+// Drop deletes p without firing or sending it. It costs two write units, or more if the row is over
+// 1 KB. Nothing else of the process changes.
 //
-// A timeout that is dropped never fires, as if its process had cancelled it, but the process does
-// not know: one that waits for nothing else waits forever. Commands that are dropped are not sent,
-// though their process takes them for sent; those before the one that fails were, perhaps. All of
-// them are in Pending.Commands, to be seen to in another way. Nothing else of the process changes.
-// A manager that is at it just now does no harm: the timeout has fired before or does not fire, and
-// commands that are on their way arrive.
+// A timeout that is dropped never fires. The process is not told: if it waits for nothing else, it
+// waits forever. Commands that are dropped are not sent, though the process counts them as sent.
+// Those before the one that failed may have been sent already. Pending.Commands holds all of them,
+// for an operator to do what they ask for in another way.
+//
+// If a manager is handling p, the timeout has either fired or does not fire, and commands that are
+// being published arrive.
 //
 // Errors: [ErrNotPending], those of Pending.
 func (b *Backlog) Drop(ctx context.Context, p Pending) error {

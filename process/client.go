@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region
-// of the journal: one transaction spans both.
+// Client is the part of a *dynamodb.Client that a [Manager] uses. Its account and region must be
+// those of the journal, as one transaction writes to the tables of both.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -19,11 +19,11 @@ type Client interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-// bounded ends each request after dynamo.ReplyLimit, so that a dead connection does not hold up what
-// waits for it.
+// bounded ends each request after dynamo.ReplyLimit, so that a dead connection does not hold up
+// what waits for it.
 type bounded struct {
-	client Client
-	heard  func(sent time.Time, reply middleware.Metadata) // of each look for what is due
+	client  Client
+	observe func(sent time.Time, reply middleware.Metadata) // called after each poll
 }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -42,7 +42,7 @@ func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*
 	sent := time.Now()
 	out, err := dynamo.Within(ctx, in, b.client.Query, o)
 	if err == nil {
-		b.heard(sent, out.ResultMetadata)
+		b.observe(sent, out.ResultMetadata)
 	}
 	return out, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Config configures a [Manager]. Publisher and GeneratePublishTopic are required where reactions
-// send commands.
+// Config configures a [Manager]. Publisher and GeneratePublishTopic are required if reactions send
+// commands.
 type Config struct {
 	// Table keeps the timeouts that are set and the commands that are not sent yet. [CreateTable]
 	// makes it. Managers of several types can share one. Default: "process".
@@ -33,32 +33,33 @@ type Config struct {
 	// Codec decodes the events that come in. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Definitions of the aggregates that events come from have them upcast before the process gets
-	// them, and decoded by their own codec. Events of aggregates without one come as they are
-	// stored. Default: none.
+	// Definitions are those of the aggregates that events come from. They upcast the events before
+	// the process gets them, and their codecs decode them. Events of other aggregates come as they
+	// are stored. Default: none.
 	Definitions []aggregate.AnyDefinition
 
 	// Repository configures the repository of the processes. Its Snapshots are by default taken
 	// with each step, as the states of processes are small and each step loads one.
 	Repository repository.Config
 
-	// Queues is over how many partitions of the table's index the timeouts and commands are spread:
-	// each takes some 1,000 writes a second. The table stores the highest number that a manager of
-	// the type has had, and all of them use that number within a minute. So it can be raised at any
-	// time, in a rolling deployment too, and a lower number has no effect. At most 256. Default: 1.
+	// Queues is the number of partitions of the table's index over which timeouts and commands are
+	// spread. Each takes about 1,000 writes a second. The table stores the highest number that a
+	// manager of the type has had, and all of them use that number within a minute. So it can be
+	// raised at any time, in a rolling deployment too, and a lower number has no effect. At most 256.
+	// Default: 1.
 	Queues int
 
-	// PollInterval is how often [Manager.Run] looks for what is due: half a read unit for each
-	// queue while nothing is. Default: 1 second.
+	// PollInterval is the time between two polls of [Manager.Run] for what is due. A poll that finds
+	// nothing costs half a read unit for each queue. Default: 1 second.
 	PollInterval time.Duration
 
-	// RetryAfter is how long a timeout is left to the manager that found it due, and commands to
-	// the one that stored them, before any other takes them up. So each attempt at a timeout or an
-	// event, with its requests and the publisher, is given up after that time. Default: 30 seconds.
+	// RetryAfter is how long the manager that found a timeout due, or that stored commands, has to
+	// handle them before another manager takes them up. So each attempt at a timeout or an event,
+	// with its requests and the publisher, is given up after that time. Default: 30 seconds.
 	RetryAfter time.Duration
 
-	// MaxAttempts is how often a step is made again because other inputs of the same process were
-	// faster. Default: 50.
+	// MaxAttempts limits the attempts at a step, the first included, if other inputs of the same
+	// process are stored first. The error after the last one is a journal.ErrConflict. Default: 50.
 	MaxAttempts int
 
 	// Around, if set, wraps each step of an event or a timeout. It must call next once, with ctx or
@@ -66,10 +67,11 @@ type Config struct {
 	// nothing to do. For spans use tracing.Steps. Default: none.
 	Around func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
-	// Logger is told of timeouts that could not fire. Default: none.
+	// Logger receives the failures that are not returned: of [Manager.Run], to delete commands that
+	// were sent, and to raise the number of queues. Default: none.
 	Logger watermill.LoggerAdapter
 
-	// Now is the clock by which timeouts are set and due. Default: the journal's
+	// Now is the clock that timeouts are set and fire by. Default: the journal's
 	// (journal.Config.Now).
 	Now func() time.Time
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // Definition says what a process manager is: the aggregate that remembers what it has done, and
-// what it does on events and timeouts. Make one with [Define]. It looks at nothing outside, so
-// package processtest can test it in memory.
+// what it does on events and timeouts. Make one with [Define]. It needs no database, so package
+// processtest can test it in memory.
 type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
 	reactions map[string]Reaction[S] // by event type
@@ -54,11 +54,12 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 	return d
 }
 
-// OverWhen returns a definition whose processes are over when their state says so. What comes for
-// one that is over is passed over, and its timeouts do not fire any more. A reaction ends its
-// process by an event that makes over true. Over must be pure. Processes that can be over are listed
-// while they are not ([Backlog.Open]), which takes two write units for the step that begins one and
-// two or more for the step that ends it.
+// OverWhen returns a definition whose processes are over when the function returns true for their
+// state. Inputs of a process that is over are passed over, and its timeouts do not fire any more. A
+// reaction ends its process by an event that makes over true. Over must be pure.
+//
+// With OverWhen, processes are listed while they are not over ([Backlog.Open]). This costs two
+// write units for the step that begins a process and two or more for the step that ends it.
 func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
 	if over == nil {
 		d.problem("the function given to OverWhen is nil")
@@ -193,7 +194,7 @@ type Input struct {
 	codec   aggregate.Codec
 }
 
-// Event is an input of an event that is there already, for tests.
+// Event returns an input with an event that is decoded already, for tests.
 func Event(event interface{ EventType() string }, in Input) Input {
 	in.Type, in.decoded = event.EventType(), event
 	return in
@@ -248,8 +249,9 @@ func (r Reaction[S]) Starts() Reaction[S] {
 	return r
 }
 
-// OnTimeout reacts to a timeout of a name. React is as in [On]. A timeout is over when it has
-// fired, whatever React returns; an error has it fire again.
+// OnTimeout reacts to a timeout of a name. React is as in [On]. After React has returned a
+// step, empty or not, the timeout is not set any more, unless the step sets it. After an error it
+// fires again.
 func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error)) Reaction[S] {
 	if react == nil {
 		return Reaction[S]{}

@@ -24,17 +24,17 @@
 // which is stored in one transaction: the events, the commands and timeouts as rows of
 // [Config].Table, and the id of the input, under the condition that the process has not changed
 // since it was loaded. So a step happens once, however often its input comes
-// ([journal.Config].CommandRetention limits how much later), and inputs that come side by side are
-// handled one after the other. An input without a step leaves no trace: if it comes again, the
-// reaction sees the state at that time.
+// ([journal.Config].CommandRetention limits how much later). Concurrent inputs are handled one after
+// the other. An input without a step is not recorded: if it comes again, the reaction gets the state
+// at that time.
 //
 // # Commands
 //
-// When the step is stored its commands go out in their order, and the input is acked. If the
-// program ends between the two, they go out when the input comes again, or after
+// After the step is stored its commands are sent in their order, and the input is acked. If the
+// program ends between the two, they are sent when the input comes again, or after
 // [Config].RetryAfter, whichever is first. So they are sent at least once, always with the same
-// UUID, which is made of the process, the id of the input and the command's place in the step. A
-// handler passes this UUID to repository.CommandID, so that the command takes effect once:
+// UUID, which is derived from the process, the id of the input and the command's place in the step.
+// A handler passes this UUID to repository.CommandID, so that the command takes effect once:
 //
 //	accounts.Execute(ctx, cmd.Account, Reserve(cmd.Total), repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
 //
@@ -42,22 +42,22 @@
 // of the process as aggregate id. So the commands of one process stay in order on a topic of
 // package publisher.
 //
-// Commands of different steps may overtake each other: the inputs of a process come side by side,
-// and each sends its own commands.
+// Commands of different steps may overtake each other: a process may get inputs concurrently, and
+// each sends its own commands.
 //
 // # Timeouts
 //
-// A timeout is set, moved and cancelled by its name, with the step. [Manager.Run] looks for
-// timeouts that are due every [Config].PollInterval. A timeout fires as an input with an id that
-// stays the same. So its step happens once, also if several managers find it, one of them stalls,
-// or a program ends in the middle. A timeout that is due while no manager runs fires when one does.
-// If its process is over, or was deleted, it is dropped. If another input cancels or moves it at
-// the moment at which it fires, it does nothing.
+// A step sets, moves and cancels timeouts by their names. [Manager.Run] polls for timeouts that are
+// due every [Config].PollInterval. A timeout fires as an input with an id that stays the same. So
+// its step happens once, also if several managers find it, one of them stalls, or a program ends in
+// the middle. A timeout that is due while no manager runs fires when one does. If its process is
+// over, or was deleted, it is dropped. If another input cancels or moves it while it fires, it does
+// nothing.
 //
 // # The end
 //
-// A process is over when [Definition.OverWhen] says so of its state. Later inputs are passed over
-// and counted. Its events stay in the journal.
+// A process is over when the function of [Definition.OverWhen] returns true for its state. Later
+// inputs are passed over and counted. Its events stay in the journal.
 //
 // # Errors
 //
@@ -70,15 +70,15 @@
 // # What is pending
 //
 // A [Backlog] lists the timeouts that are set and the commands that are not sent, of all managers
-// that share a table. It needs none of their definitions. It also has one tried again at once, or
-// drops it. [Backlog.Open] lists the processes that have begun and are not over.
+// that share a table. It needs none of their definitions. It also retries or drops one of them.
+// [Backlog.Open] lists the processes that have begun and are not over.
 //
 // # Queues
 //
 // [Config].Queues spreads timeouts and stored commands over several partitions of the table's
 // index. The table stores the number for each type of process, and it only grows. A manager raises
-// it before it writes to the additional queues, and all managers of the type look at as many queues
-// as are stored. So instances may differ in their number, and a [Backlog] needs none.
+// it before it writes to the additional queues, and all managers of the type poll as many queues as
+// are stored. So instances may be configured with different numbers, and a [Backlog] needs none.
 //
 // # Cost
 //

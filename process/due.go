@@ -16,11 +16,10 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Run fires timeouts when they are due, and sends commands that somebody else has stored and not
-// sent, until ctx ends. Run it in every process of the operating system that has the manager: they
-// share the work. What goes wrong is logged and tried again. Nothing waits for a publisher that
-// does not return: its command is given up after [Config].RetryAfter, or when ctx ends, and tried
-// again.
+// Run fires timeouts when they are due, and sends commands that were stored and not sent, until ctx
+// ends. It returns the error of ctx. Run it in every process of the operating system that has the
+// manager: they share the work. Failures are logged and retried. If the publisher does not return,
+// its command is given up after [Config].RetryAfter, or when ctx ends, and retried.
 func (m *Manager[S]) Run(ctx context.Context) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
@@ -35,7 +34,7 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		m.look(ctx, pool, func(_ bool, err error) {
+		m.poll(ctx, pool, func(_ bool, err error) {
 			if err != nil && ctx.Err() == nil {
 				m.config.Logger.Error("A part of what is due could not be handled; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
 			}
@@ -44,17 +43,17 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 	}
 }
 
-// Fire does what is due now, by [Config].Now, once, and waits for it: [Manager.Run] does the same
-// each PollInterval, and does not wait. It returns how many timeouts were handled, those included
-// whose process had nothing to do any more. The errors of all that failed are joined; it happens
-// again after [Config].RetryAfter.
+// Fire does once what is due now, by [Config].Now, and waits until it is done. [Manager.Run] does
+// the same each PollInterval, without waiting. Fire returns the number of timeouts that were
+// handled, including those whose process had nothing to do any more. It joins the errors of all
+// that failed; these are due again after [Config].RetryAfter.
 func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	var (
 		mu    sync.Mutex
 		count atomic.Int64
 		pool  = newWorkerPool()
 	)
-	m.look(ctx, pool, func(did bool, e error) {
+	m.poll(ctx, pool, func(did bool, e error) {
 		if did {
 			count.Add(1)
 		}
@@ -66,10 +65,10 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	return int(count.Load()), err
 }
 
-// look has the workers of a pool take what is due. It calls done for each row, and for what else
-// fails. It reads the number of queues after it has visited those that it knows, so that they do
-// not wait for that.
-func (m *Manager[S]) look(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
+// poll lets the workers of a pool take what is due. It calls done for each row, and for each other
+// failure. It reads the number of queues after it has visited the known ones, so that these do not
+// wait for the read.
+func (m *Manager[S]) poll(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
 	defer m.stats.looks.Add(1)
 	failed := func(err error) {
 		if err != nil {
@@ -78,13 +77,13 @@ func (m *Manager[S]) look(ctx context.Context, pool *workerPool, done func(fired
 		}
 	}
 	now, known := m.config.Now(), m.queues.count()
-	m.visit(ctx, 0, known, func(queue string) { failed(m.lookAt(ctx, queue, now, pool, done)) })
+	m.visit(ctx, 0, known, func(queue string) { failed(m.pollQueue(ctx, queue, now, pool, done)) })
 	failed(m.queues.refresh(ctx))
-	m.visit(ctx, known, m.queues.count(), func(queue string) { failed(m.lookAt(ctx, queue, now, pool, done)) })
+	m.visit(ctx, known, m.queues.count(), func(queue string) { failed(m.pollQueue(ctx, queue, now, pool, done)) })
 }
 
-// visit calls do for some queues until ctx ends, in an order of its own, as other managers visit
-// them too.
+// visit calls do for some queues until ctx ends, in a random order, as other managers visit them
+// too.
 func (m *Manager[S]) visit(ctx context.Context, from, to int, do func(queue string)) {
 	for _, n := range rand.Perm(to - from) {
 		if ctx.Err() != nil {
@@ -94,10 +93,10 @@ func (m *Manager[S]) visit(ctx context.Context, from, to int, do func(queue stri
 	}
 }
 
-// lookAt takes the rows of a queue that are due. Other managers see the same rows, so it takes them
-// in a random order, a batch at a time. When another manager already holds a row, it takes
+// pollQueue takes the rows of a queue that are due. Other managers see the same rows, so it takes
+// them in a random order, a batch at a time. When another manager already holds a row, it takes
 // fewer and queries again: a lost attempt costs one write unit.
-func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, pool *workerPool, done func(fired bool, err error)) error {
+func (m *Manager[S]) pollQueue(ctx context.Context, queue string, now time.Time, pool *workerPool, done func(fired bool, err error)) error {
 	var start item
 	tried, batch := map[string]bool{}, 1
 	for {

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// countFailed leaves out what failed because the manager is stopped.
+// countFailed counts a failure, unless the manager is being stopped.
 func (m *Manager[S]) countFailed(ctx context.Context) {
 	if ctx.Err() == nil {
 		m.stats.failed.Add(1)
@@ -20,14 +20,14 @@ func (m *Manager[S]) countFailed(ctx context.Context) {
 // maxFailureBytes keeps the row of what fails small.
 const maxFailureBytes = 500
 
-// keepFailure has the row tell why it failed, unless somebody else has it by now. Row is none where
-// it could not be leased.
+// keepFailure stores in the row why it failed, unless another manager has leased it since. Row is
+// nil if it could not be leased.
 func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
 	if row == nil || ctx.Err() != nil {
 		return
 	}
 	if inner := errors.Unwrap(cause); inner != nil {
-		cause = inner // without what the row's keys tell
+		cause = inner // the outer error repeats the keys of the row
 	}
 	reason := cause.Error()
 	if len(reason) > maxFailureBytes {

@@ -44,8 +44,8 @@ type Stats struct {
 	Repeated   uint64 // inputs that had been handled before
 	Commands   uint64 // commands that were sent, again included
 	Fired      uint64 // timeouts that were handled
-	Failed     uint64 // times that Run failed to see to something due: a timeout, stored commands, or the look for them
-	Looks      uint64 // times that Run has looked for what is due
+	Failed     uint64 // failures of Run: at a timeout, at stored commands, or at a poll for them
+	Looks      uint64 // polls of Run for what is due
 }
 
 type counters struct{ steps, passedOver, repeated, commands, fired, failed, looks atomic.Uint64 }
@@ -94,10 +94,10 @@ func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes 
 // [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs stay the same when a
 // message comes again and whose metadata has the event type as "name".
 //
-// When it returns nil the step is stored and its commands are sent. After an error some of that may
-// be done; the rest happens when the message comes again, or, of commands of a step that is stored,
-// after [Config].RetryAfter. It takes no longer than that for each event, even if connections are
-// dead or the publisher hangs; then its error is a context.DeadlineExceeded.
+// When it returns nil the step is stored and its commands are sent. After an error part of that may
+// be done. The rest is done when the message comes again; commands of a stored step are also sent
+// after [Config].RetryAfter. Handle takes no longer than that for each event, even if connections
+// are dead or the publisher hangs. Its error is then a context.DeadlineExceeded.
 //
 // Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep],
 // [*UnknownTimeoutError], those of repository.Repository.Save, of the marshaler and the publisher,
@@ -171,8 +171,8 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	return inputs, nil
 }
 
-// step has a process react and stores what comes of it, again on its newer state when another input
-// was faster. Fired is the timeout that is the input, if it is one.
+// step lets a process react and stores its step. It repeats that on the newer state if another
+// input was stored first. Fired is the timeout if the input is one.
 func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
 	ctx = in.withCause(ctx)
 	if m.config.Around == nil {
@@ -182,7 +182,7 @@ func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *time
 	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, key, in, fired) })
 }
 
-// stepWithRetries repeats stepOnce while another input is faster.
+// stepWithRetries repeats stepOnce while another input is stored first.
 func (m *Manager[S]) stepWithRetries(ctx context.Context, key string, in Input, fired *timeoutRow) error {
 	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
@@ -238,8 +238,9 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	return m.send(ctx, process.ID, in.ID, p.commands)
 }
 
-// repeated looks whether the step of an input that cannot be taken now was taken before, when the
-// process was not where it is now. It returns the error if it was not.
+// repeated finds out whether an input that the reaction refuses now was handled before, in an
+// earlier state of the process. If so, it sends the commands of that step. Otherwise it returns the
+// refusal.
 func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[S], in Input, refusal error) error {
 	if process.Version == 0 {
 		return refusal

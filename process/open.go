@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// openRow is the sort key of the row that a process has from its first step to the one that makes it
-// over. It is not in the index.
+// openRow is the sort key of the row that a process has from its first step until a step makes it
+// over. The row is not in the index.
 const openRow = "open"
 
 // OpenProcess is a process that has begun and is not over.
@@ -25,7 +25,7 @@ type OpenProcess struct {
 	Begun time.Time
 }
 
-// listing returns what a step changes in the list of open processes, which most steps do not.
+// listing returns the write of a step to the list of open processes. Most steps have none.
 func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now time.Time) ([]types.TransactWriteItem, error) {
 	if m.definition.over == nil { // its processes have no end
 		return nil, nil
@@ -48,16 +48,20 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 }
 
 // Open returns the processes that have begun and are not over, in no order, also those that have
-// nothing pending. With Query.Before these are the ones that have begun before that time. It knows
-// those whose definition has [Definition.OverWhen]. It ends with the first error.
+// nothing pending. Query.Before selects the ones that began before that time. Only processes whose
+// definition has [Definition.OverWhen] are listed. The sequence ends with the first error.
 //
-// The list changes in the transactions of the first and the last step of a process. So it lacks none
-// that has begun since its definition has OverWhen, and has none that a step has made over. One that
-// was deleted from the journal stays until [Backlog.Unlist], and so does one that a changed OverWhen
-// makes over without a step. One that a changed OverWhen opens again is not listed.
+// The first step of a process adds it to the list in its transaction, and the step that makes it
+// over removes it. So the list differs from the journal in these cases only:
 //
-// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
-// query leaves out; about 40 processes fit 4 KB. Of one process it costs one read unit.
+//   - A process that began before its definition had OverWhen is not listed.
+//   - A process that was deleted from the journal, or that a changed OverWhen makes over without a
+//     step, stays until [Backlog.Unlist].
+//   - A process that a changed OverWhen opens again is not listed.
+//
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, also for rows
+// that the query does not select. About 40 processes fit in 4 KB. For one process it costs one read
+// unit.
 //
 // Errors: as of Pending.
 func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
@@ -74,8 +78,8 @@ func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, 
 	}
 }
 
-// Unlist takes a process from the list of open ones, as its last step would. Nothing else of it
-// changes, and if it goes on it is not listed again. It takes one write unit.
+// Unlist removes a process from the list of open ones, as its last step would. Nothing else of it
+// changes. If the process goes on, it is not listed again. It costs one write unit.
 //
 // Errors: [ErrNotPending] if it is not listed, those of Pending.
 func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {

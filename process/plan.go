@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
@@ -20,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// plan is what a step writes beside its events, in their transaction.
+// plan is what a step writes in the transaction of its events.
 type plan struct {
 	writes   []types.TransactWriteItem
 	commands []command
@@ -28,14 +29,14 @@ type plan struct {
 
 func (p plan) writesOf(repository.Commit) ([]types.TransactWriteItem, error) { return p.writes, nil }
 
-// command is a message on its way.
+// command is a message with its topic.
 type command struct {
 	topic   string
 	message *message.Message
 }
 
-// derived is the space of the ids that are made of a process, an input, and what came of it: the
-// same each time.
+// derived is the namespace of UUIDs that are derived from a process, an input and what the step
+// does. They are the same at each attempt.
 var derived = uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 
 func derive(id aggregate.ID, in Input, what string) string {
@@ -53,6 +54,23 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 		}
 	}
 	carried := aggregate.MetadataFromContext(ctx)
+	p.writes = append(p.writes, m.timeoutWrites(id, in, step, fired, carried, now)...)
+	if len(step.commands) == 0 {
+		return p, nil
+	}
+	if p.commands, err = m.commands(id, in, carried, step.commands); err != nil {
+		return p, err
+	}
+	item, err := m.commandsItem(id, in.ID, p.commands, now)
+	p.writes = append(p.writes, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: item}})
+	return p, err
+}
+
+// timeoutWrites returns the writes to the rows of the timeouts that a step sets, moves or cancels,
+// and of the one that has fired.
+func (m *Manager[S]) timeoutWrites(
+	id aggregate.ID, in Input, step Step[S], fired *timeoutRow, carried aggregate.Metadata, now time.Time,
+) (writes []types.TransactWriteItem) {
 	timeouts := map[string]types.TransactWriteItem{}
 	if fired != nil {
 		timeouts[fired.name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, fired.name)}
@@ -73,20 +91,12 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 		timeouts[fired.name] = onlyIf(timeouts[fired.name], fired.token)
 	}
 	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
-		p.writes = append(p.writes, timeouts[name])
+		writes = append(writes, timeouts[name])
 	}
-	if len(step.commands) == 0 {
-		return p, nil
-	}
-	if p.commands, err = m.commands(id, in, carried, step.commands); err != nil {
-		return p, err
-	}
-	item, err := m.commandsItem(id, in.ID, p.commands, now)
-	p.writes = append(p.writes, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: item}})
-	return p, err
+	return writes
 }
 
-// onlyIf has a write be refused unless the timeout still is the one that has fired.
+// onlyIf adds the condition that the timeout still is the one that has fired.
 func onlyIf(write types.TransactWriteItem, token string) types.TransactWriteItem {
 	const still = "#t = :fired"
 	names := map[string]string{"#t": tokenAttribute}

@@ -9,10 +9,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// sendings are the commands that a publisher has at the moment, by UUID. A publisher cannot be
-// interrupted, so one that hangs is left with its command: who sends the command again meanwhile
-// waits for the same sending, and there is one goroutine for each command, however often it is
-// tried.
+// sendings are the calls of the publisher that have not returned, by the UUID of their command. A
+// publisher cannot be interrupted. If it hangs, another attempt at the same command waits for the
+// call that is running, so each command has at most one goroutine.
 type sendings struct {
 	mu  sync.Mutex
 	now map[string]*sending
@@ -50,7 +49,7 @@ func (s *sendings) begin(ctx context.Context, publisher message.Publisher, c com
 	s.now[c.message.UUID] = own
 	go func() {
 		defer func() {
-			if cause := recover(); cause != nil { // nobody else would, in this goroutine
+			if cause := recover(); cause != nil { // Watermill's Recoverer is in another goroutine
 				own.err = fmt.Errorf("the publisher panics: %v\n%s", cause, debug.Stack())
 			}
 			s.mu.Lock()

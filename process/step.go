@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing.
+// Step is what a reaction returns to be done. All of it is stored in one transaction, or nothing.
 // Make one with [Record]; the zero value does nothing. Its methods return a longer step and do not
 // change the one that they are called on.
 type Step[S any] struct {
@@ -52,16 +52,16 @@ func (s Step[S]) Send(commands ...any) Step[S] {
 	return s
 }
 
-// SetTimeout has the process react, as [OnTimeout] with this name says, when some time has passed
-// since the step was made. A timeout that is set already is moved. A name without a reaction fails
-// with an [*UnknownTimeoutError]. A name that the step sets or cancels twice, and a duration that
-// is not more than 0, fail with [ErrInvalidStep].
+// SetTimeout sets a timeout. It fires when the duration has passed since the step was made, and the
+// process then reacts by the [OnTimeout] of its name. A timeout that is set already is moved. A
+// name without a reaction fails with an [*UnknownTimeoutError]. A name that the step sets or
+// cancels twice, and a duration that is not more than 0, fail with [ErrInvalidStep].
 func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
 	return s.timeout(Timeout{Name: name, After: after})
 }
 
-// SetTimeoutAt is SetTimeout with a time. If that is past, the timeout fires as soon as a manager
-// looks for timeouts.
+// SetTimeoutAt is SetTimeout with a time. If that is past, the timeout fires at the next poll of a
+// manager.
 func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 	return s.timeout(Timeout{Name: name, At: at})
 }

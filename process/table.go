@@ -19,19 +19,19 @@ import (
 const DefaultTable = "process"
 
 // The table has a row for each timeout that is set and for each step whose commands are not sent
-// yet. Its index has them by when they are to be looked at: when a timeout is due, and when
-// commands should have been sent. One more row for each type of process has the number of queues,
-// and is not in the index.
+// yet. Its index orders them by the time at which a manager takes them up: when a timeout is due,
+// and when commands should have been sent. One more row for each type of process has the number of
+// queues, and is not in the index.
 const (
 	pkey, skey       = "pkey", "skey" // the process, and what the row is
 	queueAttribute   = "queue"
 	dueAttribute     = "due" // ms since 1970
 	tokenAttribute   = "token"
-	atAttribute      = "at" // when the timeout fires, or the commands were stored; due moves on while somebody sees to it
+	atAttribute      = "at" // when the timeout fires, or the commands were stored; due is later during an attempt
 	commandAttribute = "commands"
 	dueIndex         = "process-due"
 
-	// What has become of it so far, for those who look.
+	// The attempts so far, for Backlog.Pending.
 	attemptsAttribute = "attempts"
 	failureAttribute  = "failure"
 
@@ -77,7 +77,7 @@ type item = map[string]types.AttributeValue
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// never is the latest time that is stored. Later ones, up to where milliseconds overflow, are that.
+// never is the latest time that is stored, in place of later ones.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func timeValue(t time.Time) types.AttributeValue {
@@ -106,7 +106,7 @@ func timeOf(v types.AttributeValue) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// separator stands in no type and no id, so that processes of two types cannot have one key.
+// separator is in no type and no id, so processes of two types never have the same key.
 const separator = "\t"
 
 func rowKey(id aggregate.ID, sort string) item {

@@ -21,9 +21,9 @@ import (
 type timeoutRow struct {
 	process  aggregate.ID
 	name     string
-	token    string // of this setting of it
+	token    string // another one each time that it is set
 	at       time.Time
-	metadata aggregate.Metadata // of what it leads to
+	metadata aggregate.Metadata // for its step
 }
 
 func (m *Manager[S]) timeoutItem(t timeoutRow) item {
@@ -66,6 +66,11 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 	if known(); !own {
 		return false, nil
 	}
+	return m.handleRow(ctx, id, sort, row)
+}
+
+// handleRow sends the commands of a leased row, or fires its timeout.
+func (m *Manager[S]) handleRow(ctx context.Context, id aggregate.ID, sort string, row item) (fired bool, err error) {
 	if input, ok := strings.CutPrefix(sort, commandsPrefix); ok {
 		commands, err := commandsOf(row)
 		if err == nil {
@@ -81,14 +86,14 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 		return false, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
 	}
 	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute])}
-	timeout.metadata, _, _ = metadata.Of(row) // what somebody else has changed does not keep it from firing
+	timeout.metadata, _, _ = metadata.Of(row) // it fires even if the metadata were changed by hand
 	if err := m.fire(ctx, timeout); err != nil {
 		return false, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
 	}
 	return true, nil
 }
 
-// lease has a row be due later, and returns all of it, or nil if somebody else was faster.
+// lease makes a row due later and returns all of it, or nil if another manager was faster.
 func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
@@ -109,8 +114,8 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	return out.Attributes, nil
 }
 
-// fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself
-// if there is nothing to do.
+// fire lets a process react to a timeout. The row is deleted in the transaction of the step, or by
+// itself if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
 	err := m.step(ctx, t.process.Value, in, &t)

@@ -12,17 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// WaitOver waits until a process is over ([Definition.OverWhen]), and returns it. It also waits for a
-// process that has not begun, as its first event may be on the way. So pass a context with a
-// deadline. Any program that has the definition can call it, also one that does not run the manager.
+// WaitOver waits until a process is over ([Definition.OverWhen]), and returns it. It also waits for
+// a process that has not begun, as its first event may be on the way. So pass a context with a
+// deadline. Any program that has the definition can call it, also one that does not run the
+// manager.
 //
 // It loads the process at once, then after 10 ms, and then less and less often, up to every second.
-// Each load costs what that of an aggregate costs: one read unit for each 4 KB of state. A throttled
-// or unreachable database does not end the wait, and a load is given up after ten seconds.
+// Each load costs what that of an aggregate costs: one read unit for each 4 KB of state. A
+// throttled or unreachable database does not end the wait, and a load is given up after ten
+// seconds.
 //
-// Errors: [ErrNotOver] with the context's error, [*ConfigError] if the definition has no OverWhen, and
-// those of repository.Repository.Load, such as
-// [*journal.DeletedError].
+// Errors: [ErrNotOver] with the context's error, [*ConfigError] if the definition has no OverWhen,
+// and those of repository.Repository.Load, such as [*journal.DeletedError].
 func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggregate[S], error) {
 	if m.definition.over == nil {
 		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no OverWhen: none of its processes is ever over", m.definition.Type())}

@@ -13,16 +13,16 @@ const (
 	slotTimeout = time.Second
 )
 
-// workerPool does several things at a time.
+// workerPool runs up to atOnce functions at a time.
 type workerPool struct {
-	slots chan struct{}
-	work  sync.WaitGroup
+	slots   chan struct{}
+	running sync.WaitGroup
 }
 
 func newWorkerPool() *workerPool { return &workerPool{slots: make(chan struct{}, atOnce)} }
 
-// do begins something when there is room for it.
-func (p *workerPool) do(ctx context.Context, what func()) error {
+// do runs a function in a goroutine when a slot is free.
+func (p *workerPool) do(ctx context.Context, work func()) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -30,14 +30,14 @@ func (p *workerPool) do(ctx context.Context, what func()) error {
 	}
 	leave := sync.OnceFunc(func() { <-p.slots })
 	late := time.AfterFunc(slotTimeout, leave)
-	p.work.Add(1)
+	p.running.Add(1)
 	go func() {
-		defer p.work.Done()
+		defer p.running.Done()
 		defer leave()
 		defer late.Stop()
-		what()
+		work()
 	}()
 	return nil
 }
 
-func (p *workerPool) wait() { p.work.Wait() }
+func (p *workerPool) wait() { p.running.Wait() }

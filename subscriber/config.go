@@ -43,8 +43,9 @@ type Unmarshaler interface {
 	Unmarshal(r *journal.Record) (*message.Message, error)
 }
 
-// DefaultUnmarshaler makes messages whose UUID is the event id, with the payload of the event and the
-// metadata that the package overview lists. An [Unmarshaler] of your own may change what it returns.
+// DefaultUnmarshaler makes messages whose UUID is the event id, with the payload of the event and
+// the metadata that the package overview lists. An [Unmarshaler] of your own may change what it
+// returns.
 type DefaultUnmarshaler struct{}
 
 // Unmarshal returns no error.

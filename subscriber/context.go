@@ -122,8 +122,8 @@ func fromContext(ctx context.Context) (*messageContext, bool) {
 	return c, ok
 }
 
-// RecordFromContext returns the event that a message was made of, as [Config].Definitions have upcast
-// it. It is shared: do not change it.
+// RecordFromContext returns the event that a message was made of, as [Config].Definitions have
+// upcast it. It is shared: do not change it.
 func RecordFromContext(ctx context.Context) (*journal.Record, bool) {
 	c, ok := fromContext(ctx)
 	if !ok {

@@ -14,21 +14,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// deferrals knows which events of a shard were deferred, and when each is due. The records in the
-// checkpoint table say the same; memory holds the earliest of them.
+// deferrals holds in memory which events of a shard were deferred, and when each is due. The
+// records are in the checkpoint table; memory holds the earliest of them.
 type deferrals struct {
 	*term
-	fresh bool // nobody has owned the shard before, so the table has no records
-	// ready has a worker retry an event. It is called with the mutex held.
+	fresh bool // the shard had no owner before, so the table has no records
+	// ready passes an event to a worker, which retries it. It is called with the mutex held.
 	ready func(*deferral)
-	wake  chan struct{} // there may be something to do earlier than known
+	wake  chan struct{} // an event may be due earlier than run knows
 
 	mu      sync.Mutex
 	held    map[deferredEvent]*deferral
 	waiting deferralQueue
-	out     int  // handed to the workers
+	working int  // events that workers have
 	more    bool // the table may have records that memory lacks
-	givenUp int  // records of events that are not tried any more, as of the last scan and since
+	givenUp int  // records of events that are not retried any more, by the last scan and since
 }
 
 // deferredEvent names an event of a topic.
@@ -85,8 +85,9 @@ func (f *deferrals) run(ctx context.Context) {
 	}
 }
 
-// rescanInterval is the time between scans. Where nothing is deferred, only an operator makes
-// records due, who takes the shard from its owner.
+// rescanInterval returns the time between scans. Without the policy [Defer], records become due
+// only by groups.Groups.RetrySkipped, which takes the shard from its owner, so the next owner scans
+// them.
 func (f *deferrals) rescanInterval() time.Duration {
 	if f.config.Failures.kind == deferEvents {
 		return f.config.rescanInterval
@@ -94,8 +95,8 @@ func (f *deferrals) rescanInterval() time.Duration {
 	return 365 * 24 * time.Hour
 }
 
-// lacks reports that memory has room for records that only the table has. Half of the memory is free
-// then, so that a scan is paid for by that many retries.
+// lacks reports that memory has room for records that only the table has. It waits until half of
+// the memory is free, so that a scan serves that many retries.
 func (f *deferrals) lacks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +137,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 	return nil
 }
 
-// hold notes when an event is due. The caller holds mu.
+// hold records when an event is due. The caller holds mu.
 func (f *deferrals) hold(event deferredEvent, due time.Time) {
 	e := f.held[event]
 	switch {
@@ -152,25 +153,25 @@ func (f *deferrals) hold(event deferredEvent, due time.Time) {
 	}
 }
 
-// add notes that an event was deferred.
+// add adds an event that was deferred.
 func (f *deferrals) add(id aggregate.ID, number uint64, due time.Time) {
 	f.mu.Lock()
 	f.hold(deferredEvent{id.Value, number}, due)
 	f.mu.Unlock()
-	f.stir()
+	f.wakeRun()
 }
 
-// stir has run look whether something is due.
-func (f *deferrals) stir() {
+// wakeRun makes run check again whether something is due.
+func (f *deferrals) wakeRun() {
 	select {
 	case f.wake <- struct{}{}:
 	default:
 	}
 }
 
-// isFull reports that no more events may be deferred, so that the records of a shard are bounded
-// also in an outage in which events are given up. Then events that fail hold up their aggregates, and
-// in the end the reading of the shard.
+// isFull reports that no more events may be deferred. This bounds the records of a shard, also in
+// an outage in which events are given up. Events that fail then block their aggregates, and in the
+// end the reading of the shard.
 func (f *deferrals) isFull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,42 +183,42 @@ func (f *deferrals) isFull() bool {
 func (f *deferrals) release() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.waiting) > 0 && f.out < f.config.MaxInFlight {
+	for len(f.waiting) > 0 && f.working < f.config.MaxInFlight {
 		e := f.waiting[0]
 		if wait := e.due.Sub(f.now()); wait > 0 {
 			return wait
 		}
 		heap.Pop(&f.waiting)
-		f.out++
+		f.working++
 		f.ready(e)
 	}
 	return time.Hour // run is woken before
 }
 
-// again has an event wait that a worker could not finish.
+// again queues an event that a worker could not finish.
 func (f *deferrals) again(e *deferral, due time.Time) {
 	f.mu.Lock()
 	e.due = due
-	f.out--
+	f.working--
 	if f.more && !e.handled {
 		delete(f.held, e.deferredEvent) // its record is read again, in its turn
 	} else {
 		heap.Push(&f.waiting, e)
 	}
 	f.mu.Unlock()
-	f.stir()
+	f.wakeRun()
 }
 
 // done forgets an event that a worker has finished.
 func (f *deferrals) done(e *deferral) {
 	f.mu.Lock()
 	delete(f.held, e.deferredEvent)
-	f.out--
+	f.working--
 	f.mu.Unlock()
-	f.stir()
+	f.wakeRun()
 }
 
-// gaveUp notes that an event is not tried any more, and that its record stays.
+// gaveUp counts an event that is not retried any more, whose record stays.
 func (f *deferrals) gaveUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

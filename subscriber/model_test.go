@@ -536,8 +536,8 @@ func (m *model) end() {
 }
 
 // TestTheSequencerAgainstAModel: whatever reads, sweeps, wrong clocks, handlers, flushes, operators
-// and crashes do, in any order, each event is handled in order, none again once its position is stored, and what is
-// stored leads to all that is left to do.
+// and crashes do, in any order, each event is handled in order, none again once its position is
+// stored, and what is stored leads to all that is left to do.
 func TestTheSequencerAgainstAModel(t *testing.T) {
 	t.Parallel()
 	delivered := 0

@@ -6,19 +6,20 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// FailurePolicy says what becomes of an event that keeps failing: one that cannot be read, decoded
-// or unmarshaled, or whose message is nacked or not acked in time. Until then its own aggregate
-// waits, and no other. The zero value is [Block].
+// FailurePolicy says what happens to an event that keeps failing: one that cannot be read, decoded
+// or unmarshaled, or whose message is nacked or not acked in time. Between attempts its own
+// aggregate waits, and no other. The zero value is [Block].
 //
 // Each member counts attempts from the time it takes the shard over. Store outages do not count as
 // attempts, nor does a delivery of several events together ([Position.CommitAhead]). Pauses between
 // attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about
-// six, besides the handler's own time. Those after a message that was nacked, or not acked in time,
-// can be set ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
+// six, plus the time that the handler takes. Pauses after a message that was nacked, or not acked
+// in time, can be set ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
 //
-// What is given up is recorded with a reason: the error of the last attempt, and how many there
-// were. That of a handler is known where it is told ([NackReason], [SetNackReason]), as the
-// handlers of package projection do; else the reason says that there was none.
+// An event that is given up is recorded with a reason: the error of the last attempt, and the
+// number of attempts. The error of a handler is known if a middleware or the handler reports it
+// ([NackReason], [SetNackReason]), as the handlers of package projection do. Otherwise the reason
+// says that there was none.
 type FailurePolicy struct {
 	kind      policyKind
 	attempts  int
@@ -38,42 +39,45 @@ const (
 	deferEvents
 )
 
-// Block tries forever. Nothing else is needed once the cause is fixed. For the pauses see
-// [FailurePolicy].
+// Block retries an event forever, so it needs no operator once the cause is fixed. For the pauses
+// see [FailurePolicy].
 func Block() FailurePolicy { return FailurePolicy{} }
 
-// Park gives up an aggregate after a number of failed attempts at one event: its events wait in the
-// journal, and it is on a list that package groups shows, until it is told there to go on. An
-// encoding whose keys cannot be had for a while fails too, and so does a handler whose database is
-// down, so choose a number whose pauses outlast that: by default Park(20) gives a failing handler
-// about six minutes. See [FailurePolicy].
+// Park stops an aggregate after a number of failed attempts at one event: its events wait in the
+// journal until an operator unparks it (groups.Groups.Parked, Unpark). A handler also fails while
+// its database is down, and an encoding while its keys cannot be read. So choose a number of
+// attempts whose pauses outlast an outage: by default Park(20) takes about six minutes. See
+// [FailurePolicy].
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
-// aggregate is not parked. A request of a transaction that was still on its way then may take
-// effect all the same; the aggregate goes on behind the event when it is told to.
+// aggregate is not parked. A request of that transaction may still take effect after the aggregate
+// was parked. When it is unparked, the aggregate then goes on after the event.
 func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempts: attempts} }
 
 // PoisonQueue gives up a single event after a number of failed attempts: its message goes to a
 // topic of a publisher, with the metadata that Watermill's middleware of the same name sets,
 // aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next
-// event. The reason has the first KB of the error. A message of an event that cannot be decoded has
-// the payload as it is stored, and that of one that cannot be read has none. Nor has one that would
-// be too large for a publisher to a journal, of an event close to the limit of 400 KB: it says so
-// in payload_poisoned. When the publisher fails, the event is tried again. Use the middleware for
-// handlers that tell by the error whether to give up.
+// event. The reason has the first KB of the error. The payload of the message is
 //
-// The message is published before the position is stored, which follows at once, or with the next
-// flush if that fails. So an event may be in the poison queue twice: a crash between the two has it
-// come again, and fail again, with the next owner of the shard. Have those who read the queue take
-// the message's UUID, as a rule the event id, as its key.
+//   - that of the event's message;
+//   - as it is stored, if the event cannot be decoded;
+//   - empty, if the event cannot be read, or if the message would be too large for a publisher to a
+//     journal, whose limit is 400 KB. The metadata payload_poisoned then says so.
+//
+// If the publisher fails, the event is retried. Use the middleware for handlers that decide by the
+// error whether to give up.
+//
+// The message is published before the position is stored, at once or, if that fails, with the next
+// flush. After a crash between the two, the next owner of the shard delivers the event again, so an
+// event may be in the poison queue twice. Consumers of the queue recognise it by the UUID of the
+// message, which is usually the event id.
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // event is not given up. DynamoDB may execute a transaction although the handler received an error.
-// So the subscriber reads the position before it publishes the message. A request may still be on
-// its way at that moment, after its connection was lost or [Config.AckDeadline] has ended it. It
-// can take effect until the position is stored: then the event is in the queue and in the read
-// model. With [Skip] only one of the two happens. Use it if a read model must not hold an event
-// that was given up.
+// So the subscriber reads the position before it publishes the message. A request whose connection
+// was lost, or that [Config.AckDeadline] ended, can still take effect until the position is stored.
+// Then the event is in the queue and in the read model. With [Skip] only one of the two happens.
+// Use Skip if a read model must not hold an event that was given up.
 //
 // Close does not wait for a publisher that hangs: its message may be published later.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
@@ -86,38 +90,38 @@ func PoisonQueue(attempts int, publisher message.Publisher, topic string) Failur
 // are sent again (groups.Groups.ResetAggregate), or the group is reset or removed.
 //
 // Record and position are written in one transaction: an event is skipped with its record or not at
-// all. Once the last attempt has failed the event does not come again in this term of the shard,
-// also where that write has to be repeated; a member that takes over before it is made begins to
-// count again. With [Config.Positions] of another kind the record is written first and the position
-// then, so a crash in between leaves the record of an event that comes again.
+// all. After the last attempt has failed, the owner of the shard does not deliver the event again,
+// even if it has to repeat that write. A member that takes over before the write counts from the
+// start. With [Config.Positions] of another kind the record is written before the position, so a
+// crash in between leaves the record of an event that comes again.
 //
-// The events behind a skipped one are handled as if it had been, so use it where each event of a
-// read model counts for itself. All that fails while a database is down is skipped too, so choose a
-// number of attempts whose pauses outlast that, as said at [Park]. It costs four write units for an
-// event, two more for each KB of the record over the first.
+// Later events are handled as if the skipped one had been handled, so use Skip only if the events
+// of an aggregate do not depend on each other. Events that fail while a database is down are
+// skipped too, so choose a number of attempts whose pauses outlast an outage, as for [Park]. It
+// costs four write units for an event, and two more for each KB of the record over the first.
 func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempts: attempts} }
 
 // Stop stops the group on this topic after a number of failed attempts at one event: it is paused
 // for all members, as groups.Groups.Pause does, with the event and the first KB of the reason,
-// which groups.Groups.Get and List show. Nothing is passed over. The other members learn of it
-// within a quarter of [Config.LeaseDuration], and until then go on with other aggregates.
-// groups.Groups.Resume has the group go on where it is: the event is tried again, and attempts are
-// counted again. To go on without it, call groups.Groups.Skip before.
+// which groups.Groups.Get and List show. No event is passed over. The other members stop within a
+// quarter of [Config.LeaseDuration], and until then handle other aggregates. groups.Groups.Resume
+// resumes the group where it is: the event is retried, and attempts are counted from the start. To
+// go on without the event, call groups.Groups.Skip before.
 //
-// Only the owner of the event's shard can stop a group: not a member that others have given up, and
-// nobody with attempts from before a reset or a resume. A group that is paused already stays as it
-// is. An outage fails all events, so choose a number of attempts whose pauses outlast it, as said
-// at [Park]. It costs a read unit and one or two write units; while the group is stopped, signs of
-// life may cost one more each, for the reason.
+// Only the owner of the event's shard can stop a group. An evicted member cannot, and attempts from
+// before a reset or a resume do not count. A group that is paused already is not changed. In an
+// outage all events fail, so choose a number of attempts whose pauses outlast it, as for [Park]. It
+// costs a read unit and one or two write units. While the group is stopped, each heartbeat may cost
+// one more, for the reason.
 func Stop(attempts int) FailurePolicy { return FailurePolicy{kind: stop, attempts: attempts} }
 
-// Backoff says how often a deferred event is tried again, and when.
+// Backoff says how often a deferred event is attempted, and when.
 type Backoff struct {
 	// Pause is the time between the first failed attempt and the next. It doubles with each attempt,
 	// up to MaxPause. Defaults: 1 second and 10 minutes, or Pause where that is longer.
 	Pause, MaxPause time.Duration
 	// Attempts is the number of failed attempts, the first included, after which the event is given
-	// up. Default: 30, which takes about three and a half hours with the default pauses.
+	// up. Default: 30, which take about three and a half hours with the default pauses.
 	Attempts int
 }
 
@@ -140,20 +144,21 @@ func (b Backoff) pause(attempts int) time.Duration {
 }
 
 // Defer retries each event on its own. An event that fails is recorded with the reason and the time
-// of its next attempt, and its aggregate goes on with the next event at once. The zero Backoff has
-// defaults.
+// of its next attempt, and its aggregate goes on with the next event at once. The zero Backoff
+// means the defaults.
 //
 // Defer gives up the order within an aggregate: an event may be handled after later ones of its
-// aggregate, and beside them. Use it for effects that do not depend on each other, such as mails and
-// calls of other services. docs/effects.md shows how.
+// aggregate, and beside them. Use it for effects that do not depend on each other, such as mails
+// and calls of other services. docs/effects.md shows how.
 //
-// The owner of the event's shard retries it, also after a restart or a takeover. Its message has the
-// same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts all failed
-// attempts. Retries take at most half of the [Config.MaxInFlight] messages while other events wait.
-// An ack deletes the record. A crash between the ack and that has the event come once more. After
-// the last attempt the record stays, as that of an event that was skipped ([Skip]):
-// groups.Groups.Skipped lists deferred events and these, groups.Groups.RetrySkipped has one tried
-// again, groups.Groups.ForgetSkipped drops one.
+// The owner of the event's shard retries it, also after a restart or a takeover. Its message has
+// the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts all
+// failed attempts. Retries take at most half of the [Config.MaxInFlight] messages while other
+// events wait.
+//
+// After an ack the record is deleted. A crash between the two repeats the event. After the last
+// attempt the record stays, as the record of a skipped event does ([Skip]). groups.Groups.Skipped
+// lists deferred events and those given up, RetrySkipped retries one, and ForgetSkipped drops one.
 //
 // A deferred event counts as applied for groups.Groups.WaitApplied and the group's lag, and its
 // message has no position (see [PositionFromContext]). So handlers that depend on positions return
@@ -164,11 +169,11 @@ func (b Backoff) pause(attempts int) time.Duration {
 // that fail beyond that wait in their place, as with [Block], so a long outage slows the group down
 // instead of growing the table.
 //
-// It costs four write units to defer an event, or six if the record is over 1 KB; each further
-// attempt one write unit and two read units, or more for large events; the ack one write unit. As
-// with Skip, the first event of an aggregate in a term costs a write unit instead of a read unit. To
-// find the records, a new owner of a shard reads them, one read unit for each 4 KB, and again every
-// ten minutes.
+// It costs four write units to defer an event, or six if the record is over 1 KB. Each further
+// attempt costs one write unit and two read units, or more for large events; the ack costs one
+// write unit. As with Skip, the first event of an aggregate after a takeover costs a write unit
+// instead of a read unit. A new owner of a shard reads the records when it starts and every ten
+// minutes, at one read unit for each 4 KB.
 func Defer(b Backoff) FailurePolicy {
 	return FailurePolicy{kind: deferEvents, attempts: 1, backoff: b}
 }

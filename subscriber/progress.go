@@ -64,8 +64,8 @@ func (q *sequencer) progress() progress {
 	return p
 }
 
-// isStuck reports that a stream with something left to do has failed, or takes long, and so is to be
-// listed. The caller holds mu.
+// isStuck reports that a stream with something left to do has failed, or takes long, and so is to
+// be listed. The caller holds mu.
 func (q *sequencer) isStuck(st *stream, now time.Time) bool {
 	return now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter)
 }

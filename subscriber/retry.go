@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// deferEvent records that an event is deferred, and has its aggregate go on.
+// deferEvent records that an event is deferred, and lets its aggregate go on.
 func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	v := st.delivery.verdict
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
@@ -34,8 +34,8 @@ func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// retry delivers a deferred event once more. The record is read first: an operator may have changed
-// or deleted it, or another owner of the shard.
+// retry delivers a deferred event once more. It reads the record first, as an operator or another
+// owner of the shard may have changed or deleted it.
 func (d *deliverer) retry(e *deferral) {
 	if !d.enter() {
 		return
@@ -66,8 +66,8 @@ func (d *deliverer) retry(e *deferral) {
 	}
 }
 
-// retryRecorded retries an event, if its record says that it is due. It returns when the event is
-// due again, or zero if it is not. An error is one of the store.
+// retryRecorded retries an event if its record says that it is due. It returns when the event is
+// due again, or zero if it is not due again. Its errors are those of the store.
 func (d *deliverer) retryRecorded(e *deferral, id aggregate.ID) (due time.Time, err error) {
 	record, found, err := d.readDeferred(id, e.number)
 	if err != nil || !found || record.Due.IsZero() {
@@ -94,8 +94,7 @@ func (d *deliverer) readDeferred(id aggregate.ID, number uint64) (record checkpo
 	return d.checkpoint.ReadSkipped(ctx, d.key.Group, id, number)
 }
 
-// failedAgain records a failed attempt. After the last one the event stays on the list of those that
-// are skipped.
+// failedAgain records a failed attempt. After the last one the event stays listed as skipped.
 func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time.Time, err error) {
 	failed := d.failureOfDeferred(was, failure)
 	if failed == nil {
@@ -124,7 +123,7 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 	return now.Due, nil
 }
 
-// failureOfDeferred returns what is wrong with the event itself, if it is that.
+// failureOfDeferred returns the failure of the event itself, or nil if the store failed.
 func (d *deliverer) failureOfDeferred(e checkpoint.Skipped, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
@@ -136,8 +135,9 @@ func (d *deliverer) failureOfDeferred(e checkpoint.Skipped, err error) *failure 
 	return nil
 }
 
-// deliverAgain reads an event and delivers what it becomes. Each message that is acked counts in the
-// record's Part. An event that was removed, or whose key was destroyed, is passed over.
+// deliverAgain reads an event and delivers its message, or those of the events that upcasters make
+// of it. The record's Part counts the messages that were acked. An event that was removed, or whose
+// key was destroyed, is passed over.
 func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 	stored, err := d.readEvent(e.Aggregate, e.Number)
 	if errors.As(err, new(*journal.TruncatedError)) {
@@ -167,7 +167,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 	if len(events) == 0 {
 		d.stats.filtered.Add(1)
 	}
-	st := &stream{id: e.Aggregate} // its position is not that of the event
+	st := &stream{id: e.Aggregate} // it has no position: that of the aggregate is after the event
 	for ; e.Part < len(events); e.Part++ {
 		msg, err := d.unmarshal(events[e.Part])
 		if err != nil {

@@ -11,10 +11,10 @@ import (
 )
 
 // shard is a member's work on one logical shard in one term. Everything it knows of positions is
-// dropped with it. The source tells the sequencer which events there are; the deliverer asks it what
-// comes next, and tells what became of it; the committer asks it what to store. The deliverer calls
-// the committer where something has to be stored at once, and hands deferred events to the deferrals,
-// which bring them back when they are due.
+// dropped with it. The source tells the sequencer which events there are; the deliverer asks it
+// what comes next, and tells what became of it; the committer asks it what to store. The deliverer
+// calls the committer where something has to be stored at once, and hands deferred events to the
+// deferrals, which bring them back when they are due.
 type shard struct {
 	*term
 	source    *source

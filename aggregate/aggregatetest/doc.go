@@ -9,17 +9,17 @@
 //			ThenState(Account{Balance: 0})
 //	}
 //
-// Every When decides on the state that all events so far have made. A refusal must be expected by
-// [Scenario.ThenError]; one that no Then looks at fails the test.
+// Every When decides on the state after all events so far. A refusal must be expected by
+// [Scenario.ThenError] or [Scenario.ThenErrorFunc]; otherwise it fails the test.
 //
 // A decision over several aggregates has a scenario for each; see [Parts].
 //
-// Beside what the test expects, a scenario checks what a stored aggregate relies on, and fails when
+// In addition to what the test expects, a scenario checks what a stored aggregate relies on. It
+// fails if
 //
 //   - the definition is not valid,
-//   - an event, given or produced, does not come back from the codec as it went in,
-//   - the state does not come back from the codec as it went in, so that a snapshot would lose
-//     something,
+//   - an event, given or produced, changes when the codec encodes and decodes it,
+//   - the state changes when the codec encodes and decodes it, so that a snapshot would lose something,
 //   - an event that is given as it is stored, by [Scenario.Stored], cannot be read,
 //   - applying the same events twice gives two different states,
 //   - a decision gives different results when it is made twice on the same state, because it looks

@@ -342,7 +342,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, nil
 				})
 			},
-			[]string{"on the same state from a snapshot the decision comes out differently", `it gives the error "<nil>", then "the wallet is frozen"`},
+			[]string{"on the same state from a snapshot the decision comes out differently", `it returns the error "<nil>", then "the wallet is frozen"`},
 		},
 		"a decision with another event each time": {
 			func(t testing.TB) {
@@ -358,7 +358,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, fmt.Errorf("attempt %d", draw())
 				})
 			},
-			[]string{`the decision is not pure, made twice on the same state it gives the error "attempt`, `then "attempt`},
+			[]string{`the decision is not pure, made twice on the same state it returns the error "attempt`, `then "attempt`},
 		},
 		"a decision that changes a map of the state": {
 			func(t testing.TB) {

@@ -30,7 +30,8 @@ func (s *Scenario[S]) record(what string, event aggregate.Event[S]) (aggregate.E
 	return decoded, true
 }
 
-// state is the state after all events, made anew each time so that no two results share memory.
+// state returns the state after all events. It replays them each time, so no two results share
+// memory.
 func (s *Scenario[S]) state() (S, bool) {
 	s.t.Helper()
 	first, ok := s.replay()
@@ -80,9 +81,9 @@ func (s *Scenario[S]) reload(state S) (S, bool) {
 	return reloaded, true
 }
 
-// checkSnapshot checks that a snapshot could stand before or after the latest events. An Apply that
-// needs a map which was empty and comes back as nil, for one, works without a snapshot and panics
-// with one.
+// checkSnapshot checks that the aggregate can be loaded from a snapshot before or after the latest
+// events. For example, an Apply that writes to a map panics if a snapshot has stored the empty map
+// and a load returns nil.
 func (s *Scenario[S]) checkSnapshot(before S) {
 	s.t.Helper()
 	reloaded, ok := s.reload(before)
@@ -104,17 +105,17 @@ func (s *Scenario[S]) checkSnapshot(before S) {
 // differ reports how two results of one decision differ.
 func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	if a, b := fmt.Sprint(first.refusal), fmt.Sprint(second.refusal); a != b {
-		return fmt.Sprintf("it gives the error %q, then %q", a, b)
+		return fmt.Sprintf("it returns the error %q, then %q", a, b)
 	}
 	if first.refusal != nil {
 		return ""
 	}
 	if a, b := len(first.events), len(second.events); a != b {
-		return fmt.Sprintf("it gives %s, then %d", diff.Count(a, "event"), b)
+		return fmt.Sprintf("it returns %s, then %d", diff.Count(a, "event"), b)
 	}
 	for i, event := range first.events {
 		if d, differs := diff.First(event, second.events[i]); differs {
-			return fmt.Sprintf("it gives %s, then %s (event %d differs at %s)", diff.Show(event), diff.Show(second.events[i]), i+1, d.Path)
+			return fmt.Sprintf("it returns %s, then %s (event %d differs at %s)", diff.Show(event), diff.Show(second.events[i]), i+1, d.Path)
 		}
 	}
 	return ""
@@ -122,26 +123,11 @@ func (s *Scenario[S]) differ(first, second outcome[S]) string {
 
 // mismatch reports how a list of events differs from the expected one, "" if it does not.
 func (s *Scenario[S]) mismatch(want, got aggregate.Events[S]) string {
-	kind := diff.Kind{Noun: "event", Note: func(v any) string {
-		event, _ := v.(aggregate.Event[S]) // nil if it is nil
-		if _, err := s.definition.Encode(event); err != nil {
-			return err.Error()
-		}
-		return ""
-	}}
-	return kind.Compare(values(want), values(got))
+	return diff.Events(s.definition).Compare(diff.Values(want), diff.Values(got))
 }
 
 func (s *Scenario[S]) list(events aggregate.Events[S]) string {
-	return diff.Kind{Noun: "event"}.List(values(events))
-}
-
-func values[S any](events aggregate.Events[S]) []any {
-	all := make([]any, len(events))
-	for i, event := range events {
-		all[i] = event
-	}
-	return all
+	return diff.Events(s.definition).List(diff.Values(events))
 }
 
 func isText(payload []byte) bool {

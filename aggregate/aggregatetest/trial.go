@@ -6,10 +6,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/diff"
 )
 
-// trial is a decision that is made three times, each time on a state of its own: twice to see
-// whether it is pure, and once on the state as restored from a snapshot.
+// trial is a decision that is made three times, each time on its own copy of the state: twice to
+// check that it is pure, and once on the state as restored from a snapshot.
 type trial[S any] struct {
-	before S // stays as it is
+	before S // shows whether the decision changed its state
 	states [3]S
 	runs   [3]outcome[S]
 }
@@ -28,7 +28,7 @@ func (s *Scenario[S]) begin() (ok bool) {
 	return ok
 }
 
-// end judges the runs of a decision, and adds the events to the history.
+// end compares the runs of a decision, and adds the events to the history.
 func (s *Scenario[S]) end() {
 	s.t.Helper()
 	first := s.trial.runs[0]

@@ -1,4 +1,4 @@
-// Package diff compares what a test expects with what came, for the packages that test aggregates
+// Package diff compares what a test expects with what it got, for the packages that test aggregates
 // and process managers in memory.
 //
 // Values are compared with their contents, unexported fields included: by their own method Equal(T)

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Kind is a kind of values that come in lists.
+// Kind compares and shows lists of one kind of value, such as events.
 type Kind struct {
 	Noun string // of one, such as "event"
-	// Name returns what two values share that are compared with each other although they differ. The
-	// default is the type, whether or not it is a pointer.
+	// Name returns the name of a value. An expected value that is not in the list is compared with one
+	// of the same name. Default: its type, the same for a pointer to it.
 	Name func(v any) string
-	// Note returns what to tell of a value that was expected and did not come. It may be nil.
+	// Note returns what to add about a missing value, "" for nothing. Default: nothing.
 	Note func(v any) string
 }
 
@@ -40,7 +40,7 @@ func (k Kind) Compare(want, got []any) string {
 		return ""
 	}
 	pairs := k.match(want, got)
-	came := make([]bool, len(got)) // as one that was expected
+	came := make([]bool, len(got)) // whether it is the pair of an expected value
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
 	for i, v := range want {

@@ -2,7 +2,7 @@ package diff
 
 import "slices"
 
-// pair is what came for an expected value.
+// pair is the value that an expected value is compared with.
 type pair struct {
 	got         int
 	differences []Difference
@@ -11,13 +11,13 @@ type pair struct {
 
 // matching finds the pairs of two lists.
 type matching struct {
-	candidates [][]*pair // for each expected value and each that came; nil if their names differ
+	candidates [][]*pair // by the places of expected value and value; nil if their names differ
 	pairs      map[int]pair
 	taken      []bool
 }
 
-// match returns what came for the expected values, by their places: first those that are equal, and
-// of the rest those of one name that differ least. It prefers pairs in the expected order.
+// match pairs the expected values, by their places, with values of the same name: first equal ones,
+// and of the rest those that differ least. It prefers pairs in the expected order.
 func (k Kind) match(want, got []any) map[int]pair {
 	m := matching{pairs: map[int]pair{}, taken: make([]bool, len(got))}
 	for i := range want {
@@ -36,7 +36,8 @@ func (k Kind) match(want, got []any) map[int]pair {
 	return m.pairs
 }
 
-// score returns how well two values match that have at most some differences, 0 if they do not.
+// score returns how well two values match, 0 if they have more than most differences or a pair
+// already.
 func (m *matching) score(i, j, most int) int {
 	_, done := m.pairs[i]
 	c := m.candidates[i][j]
@@ -97,7 +98,7 @@ func (m *matching) inAnyOrder(most int) {
 
 // markMoved marks the fewest pairs without which the others are in order.
 func (m *matching) markMoved() {
-	var order []int // places of those that have come
+	var order []int // places of the expected values that have a pair
 	for i := range m.candidates {
 		if _, ok := m.pairs[i]; ok {
 			order = append(order, i)

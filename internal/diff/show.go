@@ -70,7 +70,7 @@ func write(text *strings.Builder, v reflect.Value, known string, levels int) {
 	}
 }
 
-// asText returns what a value is shown as if it is not to be looked into.
+// asText returns the text of a value that is not shown field by field.
 func asText(v reflect.Value) (string, bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -93,7 +93,7 @@ func asText(v reflect.Value) (string, bool) {
 		}
 	}
 	if s, ok := addressable(v).Addr().Interface().(fmt.Stringer); ok {
-		return fmt.Sprint(s), true // which survives a panic in String
+		return fmt.Sprint(s), true // it recovers a panic of String
 	}
 	return "", false
 }

@@ -19,7 +19,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: expected %s, got %s", d.Path, d.Want, d.Got)
 }
 
-// First looks for a difference.
+// First returns the first difference of two values, if there is one.
 func First(want, got any) (Difference, bool) {
 	found := differences(want, got, 1)
 	if len(found) == 0 {
@@ -119,7 +119,7 @@ func (c *comparison) fields(path string, want, got reflect.Value) {
 	for i := range want.NumField() {
 		name := want.Type().Field(i).Name
 		if message && (name == "state" || name == "sizeCache") {
-			continue // what the Protocol Buffers runtime notes on a message once it is used
+			continue // the Protocol Buffers runtime writes to them when a message is used
 		}
 		c.compare(join(path, name), field(want, i), field(got, i))
 	}
@@ -205,9 +205,9 @@ func addressable(v reflect.Value) reflect.Value {
 	return at
 }
 
-// field is a field of an addressable struct with leave to call methods on it. Reflection denies
-// that for unexported fields, and without it a time.Time in one would be compared by its clock
-// readings.
+// field returns a field of an addressable struct, such that its methods can be called. Reflection
+// does not allow that for unexported fields, and a time.Time in one has to be compared by its
+// method Equal.
 func field(v reflect.Value, i int) reflect.Value {
 	f := v.Field(i)
 	if f.CanInterface() {

@@ -159,7 +159,8 @@ func IsContended(err error) bool {
 
 func isCanceledFor(err error, codes ...string) bool { return len(actionsOf(err, codes)) > 0 }
 
-// actionsOf returns the indexes of the actions for which a transaction was canceled with some codes.
+// actionsOf returns the indexes of the actions for which a transaction was canceled with some
+// codes.
 func actionsOf(err error, codes []string) (actions []int) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) {

@@ -9,15 +9,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// ReplyLimit is how long a request may take, with the SDK's own repetitions. The SDK waits without a
-// limit for a reply that a dead connection does not bring.
+// ReplyLimit is how long a request may take, including the SDK's retries. Without it the SDK waits
+// forever for a reply over a dead connection.
 const ReplyLimit = 10 * time.Second
 
 // ErrNoReply reports a request that was given up after [ReplyLimit].
 var ErrNoReply = errors.New("no reply within 10 seconds")
 
-// Within makes a request and gives it up after [ReplyLimit], with [ErrNoReply]. The end of ctx is
-// another error.
+// Within makes a request and gives it up after [ReplyLimit], with [ErrNoReply]. If ctx ends, the
+// error is that of the request.
 func Within[In, Out any](
 	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
 ) (*Out, error) {

@@ -18,16 +18,6 @@ var (
 	cancelled = diff.Kind{Noun: "cancelled timeout", Name: func(v any) string { return v.(string) }}
 )
 
-func (s *Scenario[S]) events() diff.Kind {
-	return diff.Kind{Noun: "event", Note: func(v any) string {
-		event, _ := v.(aggregate.Event[S]) // nil if it is nil
-		if _, err := s.definition.Aggregate().Encode(event); err != nil {
-			return err.Error()
-		}
-		return ""
-	}}
-}
-
 // where is the place in the scenario.
 func (s *Scenario[S]) where() string {
 	if s.inputs == 0 {
@@ -91,10 +81,10 @@ func (s *Scenario[S]) stepText() string {
 		noun   string
 		values []any
 	}{
-		{"event", list(s.step.Events())},
-		{"command", list(s.step.Commands())},
-		{"timeout", list(s.step.Timeouts())},
-		{"cancelled timeout", list(s.step.Cancelled())},
+		{"event", diff.Values(s.step.Events())},
+		{"command", diff.Values(s.step.Commands())},
+		{"timeout", diff.Values(s.step.Timeouts())},
+		{"cancelled timeout", diff.Values(s.step.Cancelled())},
 	} {
 		for i, v := range part.values {
 			fmt.Fprintf(&text, "\n  %s %d: %s", part.noun, i+1, diff.Show(v))
@@ -109,11 +99,4 @@ func quoted(names []string) string {
 		all = append(all, fmt.Sprintf("%q", name))
 	}
 	return strings.Join(all, ", ")
-}
-
-func list[T any](values []T) (out []any) {
-	for _, v := range values {
-		out = append(out, v)
-	}
-	return out
 }

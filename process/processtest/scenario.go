@@ -13,23 +13,23 @@ import (
 // Scenario is one test of one process, started by [Given]. Its methods return it, so that they can
 // be chained. The first failure ends the test, by t.Fatalf; what follows it does nothing.
 //
-// Whatever comes must be for that one process: the first input with a key says which it is, and one
-// whose key is another fails, as it would not reach this process outside of the test either.
+// All inputs must belong to that one process. The first input with a key says which process it is.
+// An input with another key fails the test, as it would reach another process in production.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
 	state      S
 	exists     bool
-	inputs     int               // that have come
+	inputs     int               // number of inputs so far
 	input      string            // the latest
-	key        string            // of the process, once something has come for it
+	key        string            // of the process, after its first input
 	keyFrom    string            // the first input of that key
 	overFrom   string            // the input that made the process over
 	set        map[string]bool   // timeouts
 	gone       map[string]string // timeouts that were set, and why they are not any more
 	step       process.Step[S]
-	err        error
-	seen       bool // that there was an error, or nothing to do
+	err        error // of the latest input, also if it was passed over
+	seen       bool  // whether the test has expected err
 	failed     bool
 }
 
@@ -52,7 +52,8 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 	return s
 }
 
-// When has an event come. More says where it comes from, if reactions look at that.
+// When passes an event to the process. More sets the other fields of its input, such as Source, if
+// reactions use them.
 func (s *Scenario[S]) When(event interface{ EventType() string }, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	if event == nil {
@@ -82,7 +83,7 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 	return s
 }
 
-// WhenTimeout has a timeout of the process fire. It must be set, by a When before.
+// WhenTimeout fires a timeout of the process. An earlier When or WhenTimeout must have set it.
 func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	s.t.Helper()
 	if !s.begin("timeout", name) {
@@ -100,7 +101,7 @@ func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	return s
 }
 
-// begin begins with an input, unless one before has failed the test.
+// begin begins with an input, unless the test has failed before.
 func (s *Scenario[S]) begin(kind, name string) bool {
 	s.t.Helper()
 	if s.failed || s.refused() {
@@ -164,7 +165,7 @@ func (s *Scenario[S]) apply(events aggregate.Events[S]) {
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(s.events(), list(want), list(s.step.Events()))
+		s.equal(diff.Events(s.definition.Aggregate()), diff.Values(want), diff.Values(s.step.Events()))
 	}
 	return s
 }
@@ -173,7 +174,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(commands, list(want), list(s.step.Commands()))
+		s.equal(commands, diff.Values(want), diff.Values(s.step.Commands()))
 	}
 	return s
 }
@@ -182,7 +183,7 @@ func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(timeouts, list(want), list(s.step.Timeouts()))
+		s.equal(timeouts, diff.Values(want), diff.Values(s.step.Timeouts()))
 	}
 	return s
 }
@@ -191,13 +192,13 @@ func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(cancelled, list(want), list(s.step.Cancelled()))
+		s.equal(cancelled, diff.Values(want), diff.Values(s.step.Cancelled()))
 	}
 	return s
 }
 
-// ThenProcess expects that what came belongs to the process of an id, which its reaction made of
-// it. It may have been passed over.
+// ThenProcess expects that the inputs belong to the process with this id, by their reactions. They
+// may have been passed over.
 func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	s.t.Helper()
 	switch {
@@ -210,7 +211,7 @@ func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	return s
 }
 
-// ThenPassedOver expects that there was nothing to do.
+// ThenPassedOver expects that the latest input was passed over: that the process had nothing to do.
 func (s *Scenario[S]) ThenPassedOver() *Scenario[S] {
 	s.t.Helper()
 	return s.refusal("to be passed over", process.ErrPassedOver)
@@ -266,7 +267,7 @@ func (s *Scenario[S]) fail(format string, args ...any) {
 	s.t.Fatalf("%s: %s", s.where(), fmt.Sprintf(format, args...))
 }
 
-// handled reports that the latest input was handled, so that there is something to look at.
+// handled reports that the latest input led to a step to compare.
 func (s *Scenario[S]) handled() bool {
 	s.t.Helper()
 	return !s.failed && s.wasAsked() && !s.refused()
@@ -280,7 +281,7 @@ func (s *Scenario[S]) wasAsked() bool {
 	return s.inputs > 0
 }
 
-// refused fails if the latest input was not handled and nobody expected that.
+// refused fails the test if the latest input led to no step and the test did not expect that.
 func (s *Scenario[S]) refused() bool {
 	s.t.Helper()
 	if s.err == nil || s.seen {

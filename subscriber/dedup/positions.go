@@ -78,10 +78,10 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 // The handlers must not return messages. Messages of one aggregate wait for each other, as long as
 // their contexts last.
 //
-// Errors: [ErrNoEvent], [ErrPart], [ErrDeferred], [*GapError] and [ErrProduced]; those of the handler;
-// [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the context and
-// the SDK. After any of them the message is to come again: the position has not moved, unless the
-// reply to that was lost, and then the message is dropped when it comes.
+// Errors: [ErrNoEvent], [ErrPart], [ErrDeferred], [*GapError] and [ErrProduced]; those of the
+// handler; [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the
+// context and the SDK. After any of them the message is to come again: the position has not moved,
+// unless the reply to that was lost, and then the message is dropped when it comes.
 func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		ctx := msg.Context() // as it is before the handler, whose middlewares may end theirs

@@ -80,8 +80,8 @@ func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int
 }
 
 // WaitReconciled waits until members have compared all shards that [Groups.Reconcile] has marked,
-// and have handled what they found, or have listed it as behind. It calls progress, if not nil, with
-// the number of shards that are left, after each look. That takes as long as a member needs to
+// and have handled what they found, or have listed it as behind. It calls progress, if not nil,
+// with the number of shards that are left, after each look. That takes as long as a member needs to
 // begin, up to two minutes, and the comparison. It does not end by itself if the group is paused,
 // has no members, or has members that never compare: it ends with ctx then, and the shards stay
 // marked.

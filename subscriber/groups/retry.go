@@ -12,17 +12,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// RetrySkipped has the group try an event again that it has skipped or deferred, at once and beside
-// the aggregate's other events. The attempts are counted from the start, by the Backoff of
-// subscriber.Defer, or its defaults where members have another policy. Its message has no position,
-// so handlers that depend on positions, such as projections, return an error for it: use
+// RetrySkipped makes the group retry an event that it has skipped or deferred, at once and
+// independently of the aggregate's other events. Attempts are counted from the start, by the
+// Backoff of subscriber.Defer, or its defaults if members have another policy. Its message has no
+// position, so handlers that depend on positions, such as projections, return an error for it: use
 // [Groups.ResetAggregate] for them.
 //
 // It takes the aggregate's logical shard from its owner for a moment, as an edit does. It costs up
 // to six read units and five write units.
 //
-// Errors: [ErrNotSkipped], [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of
-// the journal, the context's. After an error that does not say that nothing was changed, repeat it.
+// Errors: [ErrNotSkipped], [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those
+// of the journal, the context's. After an error that does not say that nothing was changed, repeat
+// it.
 func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	err := id.Validate()
@@ -40,7 +41,7 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 	if err != nil {
 		return err
 	}
-	// Before the shard is taken: an event that was not skipped is to cost no takeover.
+	// Checked before the shard is taken, so that an event that was not skipped causes no takeover.
 	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, roster, 0).Group, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
@@ -65,18 +66,18 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 	})
 }
 
-// RetryAllSkipped is [Groups.RetrySkipped] of all events of a group that it has skipped or deferred
-// and that are selected. It returns how many they are, also beside an error.
+// RetryAllSkipped is [Groups.RetrySkipped] for all selected events that a group has skipped or
+// deferred. It returns their number, also with an error.
 //
 // It makes the records of a logical shard due while the shard's owner goes on, and then takes the
-// shard from it for a moment. What is throttled is repeated with backoff. After an error call it
-// again for all; events that were handled meanwhile have no record any more.
+// shard from the owner for a moment. Throttled requests are repeated with backoff. After an error
+// call it again for all; events that were handled meanwhile have no record any more.
 //
-// It costs one write unit for each event, or more if the record is over 1 KB, and two for each shard
-// that has one; one read unit for some 20 records.
+// It costs one write unit for each event, or more if the record is over 1 KB, and two for each
+// shard that has one; one read unit for some 20 records.
 //
-// Errors: [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the
-// context's.
+// Errors: [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal,
+// the context's.
 func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
@@ -97,7 +98,7 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 	return count, nil
 }
 
-// handOver takes a shard from its owner, and leaves it to the next one, who reads the records.
+// handOver takes a shard from its owner and frees it. The next owner reads the records.
 func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) error {
 	return again(ctx, func() error {
 		return g.store.Operate(ctx, k, number, func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil })
@@ -109,7 +110,7 @@ func (s Selection) selects(e checkpoint.Skipped) bool {
 	return strings.Contains(e.Reason, s.Reason) && (s.EventType == "" || s.EventType == e.EventType)
 }
 
-// makeAllDue makes the selected records of a shard due, a few side by side.
+// makeAllDue makes the selected records of a shard due, several in parallel.
 func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selection) (count int, err error) {
 	var some []checkpoint.Skipped
 	flush := func() error {
@@ -141,11 +142,11 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selec
 	return count, flush()
 }
 
-// retriedAtOnce is how many records are held in memory and made due, a few of them side by side.
+// retriedAtOnce is how many records are held in memory at a time.
 const retriedAtOnce = 100
 
-// makeDue makes a record due now, under an epoch or that of the record, whichever is later. One that
-// is gone meanwhile is no error: its event was handled, or an operator has dropped it.
+// makeDue makes a record due now, under an epoch or that of the record, whichever is later. One
+// that is gone meanwhile is no error: its event was handled, or an operator has dropped it.
 func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
 	for attempt := 1; ; attempt++ {
 		now := was

@@ -14,10 +14,10 @@ import (
 
 // Skipped returns the records of events that a group has passed over: those that kept failing
 // (subscriber.Skip), those that were deferred (subscriber.Defer), and those that an operator has
-// skipped. They come by shard, id and number, as
-// they are read: one read unit for each 4 KB, which is some 20 records, at least one for each
-// shard. There is no limit to how many there are. A record stays until it is forgotten, the event
-// was deferred and is handled, it comes again ([Groups.ResetAggregate]), or the group is reset or removed.
+// skipped. They come by shard, id and number, as they are read: one read unit for each 4 KB, which
+// is some 20 records, at least one for each shard. There is no limit to how many there are. A
+// record stays until it is forgotten, the event was deferred and is handled, it comes again
+// ([Groups.ResetAggregate]), or the group is reset or removed.
 //
 // What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
 // removed, or by moving a position forward has no record.

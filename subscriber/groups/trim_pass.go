@@ -23,16 +23,16 @@ type trim struct {
 	sum Trimmed
 }
 
-// reader is a group of the topic.
-type reader struct {
+// consumer is a consumer group of the topic.
+type consumer struct {
 	key    checkpoint.Key
 	roster checkpoint.Roster
 }
 
-// readers returns the groups whose positions count, as they are now.
-func (t *trim) readers(ctx context.Context) (readers []reader, err error) {
+// consumers returns the groups whose positions count, as they are now.
+func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 	err = patiently(ctx, func() error {
-		readers = nil
+		found = nil
 		keys, err := t.groups.store.Keys(ctx)
 		if err != nil {
 			return err
@@ -46,20 +46,20 @@ func (t *trim) readers(ctx context.Context) (readers []reader, err error) {
 				return err
 			}
 			if roster.Exists() {
-				readers = append(readers, reader{k, roster})
+				found = append(found, consumer{k, roster})
 			}
 		}
 		return nil
 	})
-	if err == nil && len(readers) == 0 && !t.options.WithoutGroups {
+	if err == nil && len(found) == 0 && !t.options.WithoutGroups {
 		err = ErrNoGroups
 	}
-	for _, r := range readers {
-		if r.roster.Elsewhere && t.groups.elsewhere == nil {
-			err = &ElsewhereError{Group: r.key.Group, Topic: t.topic}
+	for _, c := range found {
+		if c.roster.Elsewhere && t.groups.elsewhere == nil {
+			err = &ElsewhereError{Group: c.key.Group, Topic: t.topic}
 		}
 	}
-	return readers, err
+	return found, err
 }
 
 // shard trims the streams of a shard. It reads the heads again, from where they failed.
@@ -115,9 +115,9 @@ func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error 
 	if err != nil || len(queues) == 0 {
 		return err
 	}
-	readers, err := t.readers(ctx)
-	for i := 0; err == nil && i < len(readers); i++ {
-		err = t.hold(ctx, shard, readers[i], queues)
+	consumers, err := t.consumers(ctx)
+	for i := 0; err == nil && i < len(consumers); i++ {
+		err = t.hold(ctx, shard, consumers[i], queues)
 	}
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// queue is a publisher's own stream with an old event.
+// queue is a stream of a publisher whose first event is old.
 type queue struct {
 	head    journal.Head
 	first   uint64 // the number of its first event
@@ -71,10 +71,11 @@ func (t *trim) unlessLeftAlone(err error) error {
 	return err
 }
 
-// hold keeps of streams what a group still needs. It reads the positions before the records of
-// skipped events: an event behind a position was handled, or has a record by then.
-func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) error {
-	k := shardOf(r.key, r.roster, shard)
+// hold lowers the handled number of streams to what a group does not need any more. It reads the
+// positions before the records of skipped events: an event before a position was handled, or has a
+// record by then.
+func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue) error {
+	k := shardOf(c.key, c.roster, shard)
 	ids := make([]aggregate.ID, len(queues))
 	byID := make(map[aggregate.ID]*queue, len(queues))
 	for i, q := range queues {
@@ -82,7 +83,7 @@ func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) e
 	}
 	var positions map[aggregate.ID]uint64
 	err := patiently(ctx, func() (err error) {
-		positions, err = t.groups.positions(ctx, k, r.roster, ids, true)
+		positions, err = t.groups.positions(ctx, k, c.roster, ids, true)
 		return err
 	})
 	if err != nil {
@@ -90,7 +91,7 @@ func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) e
 	}
 	needs := func(q *queue, number uint64) {
 		if number <= q.handled {
-			q.handled, q.heldBy = number-1, r.key.Group
+			q.handled, q.heldBy = number-1, c.key.Group
 		}
 	}
 	err = inParallel(readers, len(queues), func(i int) error {
@@ -98,7 +99,7 @@ func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) e
 		position, found := positions[q.head.Aggregate]
 		if !found {
 			err := patiently(ctx, func() (err error) {
-				position, err = t.groups.store.Baseline(ctx, q.head, r.roster.Start)
+				position, err = t.groups.store.Baseline(ctx, q.head, c.roster.Start)
 				return err
 			})
 			if err != nil {
@@ -116,7 +117,7 @@ func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) e
 			if err != nil {
 				return err
 			}
-			// A record from before the stream was trimmed, by other means, is of no event any more.
+			// A record of an event that was removed before holds nothing.
 			if q := byID[e.Aggregate]; q != nil && e.Number >= q.first {
 				needs(q, e.Number)
 			}
@@ -153,8 +154,8 @@ func (t *trim) trim(ctx context.Context, q *queue) error {
 	return nil
 }
 
-// remove removes the events before a number. A publisher that writes all the time may be faster
-// again and again.
+// remove removes the events before a number. It repeats a conflict with the publisher, with
+// backoff.
 func (t *trim) remove(ctx context.Context, id aggregate.ID, before uint64) error {
 	return patiently(ctx, func() error {
 		err := t.groups.journal.Trim(ctx, id, before)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// remover is an operator that truncates or deletes aggregates while writers and groups work on them.
-// Two work side by side.
+// remover is an operator that truncates or deletes aggregates while writers and groups work on
+// them. Two work side by side.
 type remover struct {
 	world   *world
 	journal *journal.Journal

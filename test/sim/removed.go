@@ -108,8 +108,8 @@ func (o *oracle) hasPassed(s stream, from, to uint64) bool {
 	})
 }
 
-// withoutEffect notes which events a projection has passed over when a position is stored: the first
-// ones, as many as the effect leaves out that was stored with it. The caller holds mu.
+// withoutEffect notes which events a projection has passed over when a position is stored: the
+// first ones, as many as the effect leaves out that was stored with it. The caller holds mu.
 func (o *oracle) withoutEffect(h *history, w positionWrite) {
 	before := o.removedOf(w.stream).before()
 	if before == 0 {

@@ -22,7 +22,7 @@ func (a *app) dropModel(o *modelOptions) *cobra.Command {
 		Long: `Give a generation up: its consumers stop, and when they have, its groups are removed, one write unit for each aggregate. It waits for them and
 may be interrupted and repeated. The tables of the generation are the programs' and stay: delete them afterwards.
 
-A member that crashed keeps its group, and this command waits for ever if it was the last one: --force removes the group
+A member that crashed keeps its group, and this command waits forever if it was the last one: --force removes the group
 with it. Use it when the programs that consumed the generation have stopped doing so, or are gone; one that goes on begins the
 group anew, and drop has to be repeated.`,
 		Example: "  millrace model drop orders 1\n  millrace model drop orders 1 --force --yes",

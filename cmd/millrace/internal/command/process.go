@@ -77,7 +77,7 @@ func (a *app) process() *cobra.Command {
 	table := ""
 	cmd := &cobra.Command{
 		Use:   "process COMMAND",
-		Short: "See what process managers have left to do, and which processes are open; have something tried again, or drop it",
+		Short: "Show what process managers have left to do and which processes are open; retry or drop something",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -95,13 +95,13 @@ func (a *app) listProcesses(table *string) *cobra.Command {
 		Short: "List what process managers have left to do, or with --open the processes that are not over",
 		Long: `List the timeouts that process managers have set, and the commands that they have stored and not sent: all, those of a type, or of one process.
 
-AT is when a timeout is due, or when commands were stored, LATE how long that is ago, ATTEMPTS how often a manager has taken it up, NEXT when
+AT is when a timeout is due, or when commands were stored, LATE how long ago that is, ATTEMPTS how often a manager has taken it up, NEXT when
 one will again, and FAILURE why the last attempt failed. With --json commands are shown with their payloads.
 
-With --open, list the processes that have begun and are not over, the oldest first, with the time of their last event and their state. It
-knows those whose definition has OverWhen. States that are encrypted are not shown.
+With --open, list the processes that have begun and are not over, the oldest first, with the time of their last event and their state. Only
+processes whose definition has OverWhen are listed. States that are encrypted are not shown.
 
-Either costs half a read unit for each 4 KB of the table, whatever is asked for; of one process one unit for each 4 KB of its own. With
+Either costs half a read unit for each 4 KB of the table, whatever is selected; for one process, one unit for each 4 KB of its own. With
 --open each process that is shown costs two units or more: one for each 4 KB of its state, and its last event.`,
 		Example: "  millrace process list --overdue\n  millrace process list order-saga o1\n  millrace process list --failed --json | jq -r .failure | sort | uniq -c\n" +
 			"  millrace process list --open order-saga --older 24h",
@@ -119,26 +119,27 @@ Either costs half a read unit for each 4 KB of the table, whatever is asked for;
 			if len(args) > 1 {
 				query.ID = args[1]
 			}
+			flags := cmd.Flags()
+			if !open {
+				if flags.Changed("older") || flags.Changed("limit") {
+					return wrongUsage("--older and --limit need --open")
+				}
+				if overdue {
+					query.Before = a.env.Now()
+				}
+				return a.runPending(cmd.Context(), *table, query, failed)
+			}
 			switch {
-			case open && (overdue || failed):
+			case overdue || failed:
 				return wrongUsage("--overdue and --failed are not for --open, which has --older")
-			case !open && (cmd.Flags().Changed("older") || cmd.Flags().Changed("limit")):
-				return wrongUsage("--older and --limit need --open")
 			case older < 0:
 				return wrongUsage("--older is %s: want 0 or more", older)
 			case limit < 0:
 				return wrongUsage("--limit is %d: want 1 or more, or 0 for all", limit)
+			case older > 0:
+				query.Before = a.env.Now().Add(-older)
 			}
-			if open {
-				if older > 0 {
-					query.Before = a.env.Now().Add(-older)
-				}
-				return a.runOpen(cmd.Context(), *table, query, limit)
-			}
-			if overdue {
-				query.Before = a.env.Now()
-			}
-			return a.runPending(cmd.Context(), *table, query, failed)
+			return a.runOpen(cmd.Context(), *table, query, limit)
 		}),
 	}
 	flags := cmd.Flags()
@@ -220,8 +221,8 @@ func (a *app) dropPending(table *string) *cobra.Command {
 		Use:   "drop TYPE ID ROW [flags]",
 		Short: "Give up a timeout or commands that can never succeed",
 		Long: `Give up a timeout or commands. ROW is as the list shows it. A timeout that is dropped never fires, and its process does not know: if it waits for nothing
-else, it waits for ever. Commands that are dropped are not sent, though their process takes them for sent; some may have been sent before
-one of them failed. They are printed, to be seen to in another way. Managers may run meanwhile.`,
+else, it waits forever. Commands that are dropped are not sent, though their process counts them as sent; some may have been sent before
+one of them failed. They are printed, so that you can do what they ask for in another way. Managers may run meanwhile.`,
 		Example: "  millrace process drop order-saga o1 commands/8a5f0c52-1f0b-4c11-9d5b-6a1a47a3c0de --json > given-up.json",
 		Args:    wants("TYPE", "ID", "ROW"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {

@@ -31,7 +31,7 @@ type processLine struct {
 	Failure   string `json:"failure,omitempty"`   // why the process could not be read
 }
 
-// state is what can be said of the state in one line.
+// state returns the state in one line, or why it is not shown.
 func (l *processLine) state() string {
 	switch {
 	case l.Failure != "":
@@ -65,24 +65,10 @@ func (a *app) runOpen(ctx context.Context, table string, query process.Query, li
 	if err != nil {
 		return err
 	}
-	var oldest []process.OpenProcess
-	trim := func() {
-		slices.SortStableFunc(oldest, func(a, b process.OpenProcess) int { return a.Begun.Compare(b.Begun) })
-		if limit > 0 && len(oldest) > limit {
-			oldest = slices.Delete(oldest, limit, len(oldest))
-		}
+	oldest, found, err := oldestOpen(ctx, b, query, limit)
+	if err != nil {
+		return explainBacklog(err)
 	}
-	found := 0
-	for p, err := range b.Open(ctx, query) {
-		if err != nil {
-			return explainBacklog(err)
-		}
-		found++
-		if oldest = append(oldest, p); limit > 0 && len(oldest) >= 2*limit {
-			trim()
-		}
-	}
-	trim()
 	if found == 0 {
 		if !a.json {
 			a.note("No process is open.")
@@ -112,7 +98,30 @@ func (a *app) runOpen(ctx context.Context, table string, query process.Query, li
 	return nil
 }
 
-// describeProcess reads where a process is. What is wrong with that one process is part of the line.
+// oldestOpen returns the open processes that began first, at most limit or all for 0, and how many
+// were found.
+func oldestOpen(ctx context.Context, b *process.Backlog, query process.Query, limit int) (oldest []process.OpenProcess, found int, err error) {
+	trim := func() {
+		slices.SortStableFunc(oldest, func(a, b process.OpenProcess) int { return a.Begun.Compare(b.Begun) })
+		if limit > 0 && len(oldest) > limit {
+			oldest = slices.Delete(oldest, limit, len(oldest))
+		}
+	}
+	for p, err := range b.Open(ctx, query) {
+		if err != nil {
+			return nil, 0, err
+		}
+		found++
+		if oldest = append(oldest, p); limit > 0 && len(oldest) >= 2*limit {
+			trim()
+		}
+	}
+	trim()
+	return oldest, found, nil
+}
+
+// describeProcess reads the version, state and last event of a process. A fault of that one process
+// is part of the line, and no error.
 func (a *app) describeProcess(ctx context.Context, j *journal.Journal, p process.OpenProcess) (processLine, error) {
 	l := processLine{Kind: "process", Process: nameOf(p.Process), Begun: output.Time(p.Begun), Seconds: max(a.env.Now().Sub(p.Begun), 0).Seconds()}
 	head, err := j.Head(ctx, p.Process)
