@@ -1,7 +1,8 @@
 // Package millrace wires an event sourced application: one App opens the tables, runs repositories,
 // projections, process managers and Watermill handlers on one router, and stops them in order.
 //
-//	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 4}})
+//	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
+//	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
 //	orders, err := millrace.Repository(app, order.Definition, repository.Config{})
 //	saga, err := millrace.Process(ctx, app, fulfilment.Definition, []string{"order", "payment"}, process.Config{})
 //	err = app.HandleCommands(command.Handler("ship-order", orders, ship))
@@ -19,7 +20,7 @@
 // Open creates the tables that are missing, with names that begin with Config.Prefix: journal,
 // snapshot and checkpoint. [Process] creates the table process, and [App.ReadModel] readmodel. The
 // tables that projections write to belong to the application (projection.CreateTable). With
-// [Config].ExistingTables an App creates none.
+// [Config].ExistingTables an App creates none, and reports those that are missing.
 //
 // # Events of old types
 //
@@ -332,7 +333,11 @@ func (a *App) ReadyHandler() http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		if err := a.Ready(ctx); err != nil {
-			a.config.Logger.Error("The app is not ready", err, nil)
+			if errors.Is(err, ErrNotRunning) {
+				a.config.Logger.Debug("The app is not ready", watermill.LogFields{"reason": err})
+			} else {
+				a.config.Logger.Error("The app is not ready", err, nil)
+			}
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
 		}

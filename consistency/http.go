@@ -8,7 +8,9 @@
 //	wait := func(ctx context.Context, t aggregate.Token) error { return groups.New(j).WaitToken(ctx, "order-history", t) }
 //	mux.Handle("GET /orders/", consistency.Middleware(wait, consistency.Config{})(queries))
 //
-// A query without the header does not wait.
+// A query without the header does not wait. An event that the projection has no reaction to shows
+// within subscriber.Config.CommitInterval: 1 second, or 100 ms for the projections of a millrace.App,
+// which makes the middleware with App.Consistent.
 package consistency
 
 import (

@@ -100,13 +100,17 @@ func TestAStreamRefreshesWithoutANotification(t *testing.T) {
 	config := f.config()
 	config.RefreshInterval = time.Millisecond
 	feed := f.feed(config)
-	news := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{}, nil })
+	n := 0
+	news := f.browse(feed, func(context.Context) (live.Event, error) {
+		n++
+		return live.Event{Data: n / 2}, nil
+	})
 	state := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "state", ID: "1"}, nil })
 	news.next() // retry
 	state.next()
-	for range 3 {
+	for _, want := range []string{"data: 0", "data: 1", ": unchanged", "data: 2", ": unchanged"} {
 		event, _ := news.next()
-		assert.Equal(t, []string{"data: null"}, event, "an event without an id is sent again")
+		assert.Equal(t, []string{want}, event)
 	}
 	event, _ := state.next()
 	assert.Contains(t, event, "id: 1")

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/live"
@@ -56,14 +57,18 @@ func _(
 	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
-	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account],
+	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
 ) {
-	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 4}})
+	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
+	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
 	_ = err
 	accounts, err := millrace.Repository(app, definition, repository.Config{})
 	_ = err
 	_ = app.HandleCommands(command.Handler("withdraw", accounts, decide))
 	_, _ = app.Project(millrace.Group{Name: "totals", Topics: []string{"account"}}, reactions...)
+	feed, err := app.Live(live.Config{Group: "totals"}) // pushes changes to browsers
+	_ = err
+	mux.Handle("GET /totals", app.Consistent("totals", consistency.Config{})(queries)) // shows what the client has written
 	_ = app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second})
 	_ = app.Run(ctx) // until ctx ends
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))
@@ -79,8 +84,6 @@ func _(
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
-	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}})
-	_ = err
 	err = feed.Serve(w, r, roomID, queryRoom)
 	_ = err
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
