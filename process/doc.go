@@ -24,9 +24,9 @@
 // which is stored in one transaction: the events, the commands and timeouts as rows of
 // [Config].Table, and the id of the input, under the condition that the process has not changed
 // since it was loaded. So a step happens once, however often its input comes
-// ([journal.Config].CommandRetention limits how much later). Concurrent inputs are handled one after
-// the other. An input without a step is not recorded: if it comes again, the reaction gets the state
-// at that time.
+// ([journal.Config].CommandRetention limits how much later). Concurrent inputs are handled one
+// after the other. An input without a step is not recorded: if it comes again, the reaction gets
+// the state at that time.
 //
 // # Commands
 //

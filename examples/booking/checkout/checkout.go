@@ -1,5 +1,5 @@
-// Package checkout is the process manager of a booking. When seats are held it requests the payment.
-// When the payment has ended it books or releases the seats.
+// Package checkout is the process manager of a booking. When seats are held it requests the
+// payment. When the payment has ended it books or releases the seats.
 package checkout
 
 import (

@@ -1,5 +1,5 @@
-// Package show is the aggregate of a show in a theatre. It decides who holds and who has booked which
-// seats.
+// Package show is the aggregate of a show in a theatre. It decides who holds and who has booked
+// which seats.
 package show
 
 import (

@@ -100,8 +100,8 @@ func (v *Views) Bookings() []projection.Reaction {
 	}
 }
 
-// SeatsOf returns the status of each seat of a show: free, held or booked. A show that does not exist
-// has no seats.
+// SeatsOf returns the status of each seat of a show: free, held or booked. A show that does not
+// exist has no seats.
 func (v *Views) SeatsOf(ctx context.Context, id string) (map[string]string, error) {
 	found, err := v.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &v.seats.Name, Key: v.seats.Key(id), ConsistentRead: aws.Bool(true)})
 	if err != nil {

@@ -74,8 +74,8 @@ func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) 
 	return s, errors.Join(errs[:]...)
 }
 
-// Consume has the service handle events when it runs: the policies react to them, and the history is
-// brought up to date. Processes that do share the logical shards of the journal.
+// Consume has the service handle events when it runs: the policies react to them, and the history
+// is brought up to date. Processes that do share the logical shards of the journal.
 func (s *Service) Consume() error {
 	if _, err := s.Project(millrace.Group{Name: HistoryGroup, Topics: Topics()}, s.History.EventHandlers()...); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrTooLong reports a room with more events than [Read] replays.
+// ErrTooLong reports a room with more than 20,000 events, the most that [Read] replays.
 var ErrTooLong = errors.New("too much has happened in the room to show its history")
 
 // mostEvents bounds what one history reads. A round of ten members has about 20 events, of 0.25 KB

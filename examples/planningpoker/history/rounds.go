@@ -1,6 +1,6 @@
-// Package history shows how a room has estimated: its rounds with their stories, and who had picked
-// what when the cards were revealed. No table keeps that: [Read] replays the events of the room.
-// Picks that were never revealed are not in it.
+// Package history returns the rounds of a room: their stories, and who had picked what when the
+// cards were revealed. No table holds that: [Read] replays the events of the room. Picks that were
+// never revealed are left out.
 package history
 
 import (

@@ -32,7 +32,7 @@ func Visit(now time.Time) Decision {
 	return func(r Room) (Events, error) { return nil, r.admit(now) }
 }
 
-// Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid],
+// Join adds a member. A user who is a member already keeps their name. Errors: [ErrInvalid],
 // [ErrFull].
 func Join(userID, name string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
@@ -46,7 +46,7 @@ func Join(userID, name string, now time.Time) Decision {
 	}
 }
 
-// Leave lets somebody go. They may join again.
+// Leave removes the member, who may join again.
 func Leave(userID string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		if err := r.admit(now); err != nil || !slices.Contains(r.Members, userID) {
@@ -56,7 +56,7 @@ func Leave(userID string, now time.Time) Decision {
 	}
 }
 
-// Pick picks a card, or another one, in the round that the user saw; 0: the present one. Errors:
+// Pick picks a card, or another one, in the round that the user saw; 0 is the current one. Errors:
 // [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
 func Pick(userID, card string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
@@ -76,8 +76,8 @@ func Pick(userID, card string, round int, now time.Time) Decision {
 	}
 }
 
-// Reveal turns the cards of the round that the user saw over, before all have picked; 0: the
-// present one. Errors: [ErrNotMember], [ErrNoCards].
+// Reveal shows the cards of the round that the user saw, before all have picked; 0 is the current
+// round. Errors: [ErrNotMember], [ErrNoCards].
 func Reveal(userID string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, userID); {
@@ -90,9 +90,9 @@ func Reveal(userID string, round int, now time.Time) Decision {
 	}
 }
 
-// Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one.
-// So it starts the next round, with its story or none. A table without cards is refreshed only for
-// another story. Errors: [ErrNotMember], [ErrInvalid] for the title of the story.
+// Refresh ends the round that the user saw, revealed or not, and starts the next one, with its
+// story or none; 0 is the current round. A round without cards is ended only for another story.
+// Errors: [ErrNotMember], [ErrInvalid] for the title of the story.
 func Refresh(userID string, round int, title string, now time.Time) Decision {
 	title = strings.TrimSpace(title)
 	return func(r Room) (Events, error) {
@@ -118,7 +118,7 @@ func Kick(userID, by string, now time.Time) Decision {
 	}
 }
 
-// reveal adds that the cards are turned over if what happened leaves nobody without one.
+// reveal returns an event, followed by Revealed if after it every member has a card.
 func (r Room) reveal(happened Event) Events {
 	r.Members, r.Cards = slices.Clone(r.Members), maps.Clone(r.Cards)
 	happened.Apply(&r)
@@ -128,7 +128,7 @@ func (r Room) reveal(happened Event) Events {
 	return Events{happened, Revealed{}}
 }
 
-// admit returns why nothing can happen in the room, or not by somebody.
+// admit returns an error if the room is not open, or if one of the users is not a member.
 func (r Room) admit(now time.Time, members ...string) error {
 	switch {
 	case r.Round == 0:

@@ -13,39 +13,38 @@ type (
 		Deck      []string  `json:"deck"`
 		ExpiresAt time.Time `json:"expiresAt"`
 	}
-	// Joined means that somebody has come in. What is known of them expires with the room, hence
-	// the time.
+	// Joined means that a user has joined. The data about them expires with the room, at ExpiresAt.
 	Joined struct {
 		UserID    string    `json:"userId"`
 		Name      string    `json:"name"`
 		ExpiresAt time.Time `json:"expiresAt"`
 	}
-	// Left means that somebody has gone by themselves.
+	// Left means that a user has left.
 	Left struct {
 		UserID string `json:"userId"`
 	}
-	// Picked means that somebody has picked a card, perhaps in place of another.
+	// Picked means that a member has picked a card, or replaced the one picked before.
 	Picked struct {
 		UserID string `json:"userId"`
 		Card   string `json:"card"`
 	}
-	// Revealed turns the cards over, as everybody has picked, or as a member has asked for it.
+	// Revealed means that the cards are shown, because everybody has picked or a member has asked.
 	Revealed struct {
 		By string `json:"by,omitempty"` // the member who asked; empty if everybody has picked
 	}
-	// TableRefreshed takes the cards of those who are there back for the next round.
+	// TableRefreshed removes the cards of the members, for the next round.
 	TableRefreshed struct {
 		UserIDs []string `json:"userIds"`
 		Title   string   `json:"title"` // of the next round's story; empty for none
 	}
-	// Kicked means that another member has sent somebody out, who may join again.
+	// Kicked means that a member has removed another one, who may join again.
 	Kicked struct {
 		UserID string `json:"userId"`
 		By     string `json:"by"`
 	}
 )
 
-func (Opened) EventType() string         { return "room.opened.v2" } // the names are stored: they stay the same for good
+func (Opened) EventType() string         { return "room.opened.v2" } // the names are stored, so they never change
 func (Joined) EventType() string         { return "room.joined.v1" }
 func (Left) EventType() string           { return "room.left.v1" }
 func (Picked) EventType() string         { return "room.picked.v1" }

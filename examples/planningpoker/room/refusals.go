@@ -36,7 +36,8 @@ func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(format string, args ...any) error { return invalidError(fmt.Sprintf(format, args...)) }
 
-// titled refuses the title of a story that cannot be read, or is too long. A round needs none.
+// titled refuses titles of stories that are too long or have characters that cannot be seen. A
+// round needs no title.
 func titled(title string) error {
 	if title != "" && (utf8.RuneCountInString(title) > maxTitle || text.Fault(title) != "") {
 		return invalid("the title of a story has at most %d characters, all of which can be seen, on one line", maxTitle)
@@ -44,7 +45,7 @@ func titled(title string) error {
 	return nil
 }
 
-// legible refuses names that cannot be read, or are too long.
+// legible refuses names that are empty, too long, or have characters that cannot be seen.
 func legible(what string, most int, names ...string) error {
 	for _, name := range names {
 		if utf8.RuneCountInString(name) > most || text.Fault(name) != "" {

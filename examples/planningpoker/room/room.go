@@ -23,9 +23,9 @@ type Event = aggregate.Event[Room]
 // Events are what follows from a command.
 type Events = aggregate.Events[Room]
 
-// Decision is a command to a room. One that asks for what is so already changes nothing. It may be
-// sent again, but [Pick], [Reveal] and [Refresh] only with their round: otherwise they could
-// apply to the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
+// Decision is a command to a room. It changes nothing if the room is already as it asks, so it may
+// be sent again. [Pick], [Reveal] and [Refresh] may only be sent again with their round, as they
+// could otherwise apply to the next one. Errors of all except [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
@@ -37,7 +37,7 @@ type Room struct {
 	Title     string            `json:"title"`     // of the round's story; empty for none
 	Revealed  bool              `json:"revealed"`
 	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
-	Joins     int               `json:"joins"`   // ever, as what is known of a user stays as long as the room
+	Joins     int               `json:"joins"`   // so far: the data of a user stays as long as the room
 	Cards     map[string]string `json:"cards"`   // that members have picked
 	Kicked    []string          `json:"kicked"`  // user ids of those who were kicked and have not joined again
 }

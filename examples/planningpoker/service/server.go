@@ -30,7 +30,7 @@ type Server struct {
 }
 
 // Start opens the service and serves it until the context ends or Close is called. It returns when
-// all parts run, or when one cannot, or the context has ended, with the error.
+// all parts run. It returns an error if one cannot start, or if the context ends before.
 func Start(ctx context.Context, client journal.Client, config Config) (*Server, error) {
 	service, err := Open(ctx, client, config)
 	if err != nil {
@@ -52,7 +52,7 @@ func Start(ctx context.Context, client journal.Client, config Config) (*Server, 
 // URL is where it serves.
 func (s *Server) URL() string { return s.url }
 
-// Wait returns when the server has stopped, with the error of the part that could not go on.
+// Wait waits until the server has stopped, and returns the error of the part that failed, if any.
 func (s *Server) Wait() error {
 	<-s.Stopped()
 	return s.stop()
@@ -61,8 +61,8 @@ func (s *Server) Wait() error {
 // Close stops the server, and returns the error of [Server.Wait].
 func (s *Server) Close() error { return s.stop() }
 
-// Listen has the service serve API and page, at the URL that it returns. Metrics are those of what
-// the service does already.
+// Listen makes the service serve the API and the page, at the URL that it returns. Its metrics are
+// those of what was added to the App before.
 func (s *Service) Listen(ctx context.Context) (url string, err error) {
 	feed, err := s.newFeed()
 	if err != nil {
@@ -94,12 +94,13 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 	return "http://" + listener.Addr().String(), nil
 }
 
-// newFeed makes a feed of the rooms that change, for one process among those that serve them.
+// newFeed makes the feed of the rooms that change, for the streams of this process.
 func (s *Service) newFeed() (*live.Feed, error) {
 	return s.Live(live.Config{
 		Group: ViewGroup, Topics: []string{room.Definition.Type()},
 		Key: func(ctx context.Context, r *journal.Record) (string, error) {
-			_ = s.View.Settle(ctx, r.Aggregate.Value, r.Number) // who is told too early looks again after a while
+			// After an error watchers are notified too early, and query again at the next refresh.
+			_ = s.View.WaitConsistent(ctx, r.Aggregate.Value, r.Number)
 			return r.Aggregate.Value, nil
 		},
 		Hint:       func(r *journal.Record) string { return r.Aggregate.Value },

@@ -1,6 +1,6 @@
-// Package service puts the example together on a millrace.App: rooms that take commands, a
-// projection that tells the view what has happened in them, a feed that tells browsers when the view
-// has changed, and a server for all of it. Any number of processes may run it on the same tables.
+// Package service wires the example on a millrace.App: the repository of rooms, the projection that
+// keeps the view up to date, the feed that notifies browsers of changes, and the server. Any number
+// of processes may run it on the same tables.
 package service
 
 import (
@@ -25,18 +25,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// ViewGroup names what the positions in the journal belong to. A group with another name would be a
-// new one, and start at the beginning unless the config says otherwise.
+// ViewGroup is the consumer group of the view. A group with another name would be a new one, and
+// begin with the first event.
 const ViewGroup = "room-view"
 
 // cached is how many rooms a process remembers, so that a command takes one round trip while no
 // other process writes.
 const cached = 10_000
 
-// A page is live, so what other processes commit is looked for more often than by default, which
-// costs some 40 read units a second at most for each process, group and four shards. An event that
-// the live read misses is found by a trailing read, at an age of 0.5 seconds or of trailingDelay,
-// which must be longer than clock differences and index delay together.
+// Pages are live, so the journal is polled more often than by default. This costs at most about 40
+// read units a second for each process, group and four shards. An event that the live read misses
+// is found by a trailing read, at an age of 0.5 seconds or of trailingDelay, which must be longer
+// than clock differences and index delay together.
 const (
 	pollInterval    = 50 * time.Millisecond
 	maxPollInterval = 200 * time.Millisecond
@@ -52,10 +52,10 @@ type Config struct {
 	Subscriber subscriber.Config // as in millrace.Config, with shorter intervals by default
 	Logger     *slog.Logger      // default: slog.Default()
 	Address    string            // to listen on; default: 127.0.0.1:0
-	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
-	// does TLS.
+	// SecureCookie makes browsers send the cookie over HTTPS only. Use it behind a proxy that
+	// terminates TLS.
 	SecureCookie bool
-	Host         string // that a proxy in front is known by, if the address is a loopback one
+	Host         string // host name of a proxy in front, if Address is a loopback address
 }
 
 func (c *Config) setDefaults() {
@@ -76,8 +76,8 @@ func prompt(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-// Service is one process's part of the application. It takes commands at once. What else it does,
-// it does while its App runs: see [Service.Consume] and [Service.Listen].
+// Service is one process of the application. It takes commands at once. The projection and the
+// server run while its App runs: see [Service.Consume] and [Service.Listen].
 type Service struct {
 	*millrace.App
 	Rooms  *repository.Repository[room.Room]
@@ -86,8 +86,8 @@ type Service struct {
 	tables []string
 }
 
-// Open makes the tables where they are missing, and opens them: Operation is the journal, which is
-// kept for good, and Room the view.
+// Open creates the tables that are missing, and opens them: Operation is the journal, and Room the
+// view.
 func Open(ctx context.Context, client journal.Client, config Config) (*Service, error) {
 	config.setDefaults()
 	tables := journal.Tables{
@@ -115,20 +115,20 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	return s, err
 }
 
-// Consume has the service bring the view up to date with the events of the rooms. Processes with the
-// same group share the logical shards of the journal.
+// Consume adds the projection that keeps the view up to date with the events of the rooms.
+// Processes with the same group share the logical shards of the journal.
 func (s *Service) Consume(group string) (*projection.Projection, error) {
 	return s.Project(millrace.Group{Name: group, Topics: []string{room.Definition.Type()}}, s.View.Reactions()...)
 }
 
 // WaitShown waits until queries show an event of a room. Errors: those of groups.Groups.WaitApplied
-// and view.DAO.Settle.
+// and view.DAO.WaitConsistent.
 func (s *Service) WaitShown(ctx context.Context, roomID string, version uint64) error {
 	id := aggregate.ID{Type: room.Definition.Type(), Value: roomID}
 	if err := s.Groups().WaitApplied(ctx, ViewGroup, id, version); err != nil {
 		return err
 	}
-	return s.View.Settle(ctx, roomID, version)
+	return s.View.WaitConsistent(ctx, roomID, version)
 }
 
 // History returns the newest rounds of a room before a round, or of all for 0. See [history.Read].
@@ -136,8 +136,8 @@ func (s *Service) History(ctx context.Context, roomID string, before int) ([]his
 	return history.Read(ctx, s.Journal(), roomID, before)
 }
 
-// Ready reports whether commands and queries work: the tables answer, and the App runs. How far
-// behind the view is, its metrics say.
+// Ready returns nil if commands and queries work: the App runs and the tables answer. The metrics
+// show how far behind the view is.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.App.Ready(ctx); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	return err
 }
 
-// DropTables deletes the tables and all that is in them. It takes a client that can.
+// DropTables deletes the tables with their items.
 func (s *Service) DropTables(ctx context.Context, client *dynamodb.Client) error {
 	for _, table := range s.tables {
 		if _, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table}); err != nil {

@@ -9,12 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A user is present for grace after each report of an open page, so that neither a reload nor a
-// short look into another tab shows them as away. The stream of a page reports it with every state
-// that it sends, at least every 25 seconds. A report within beat of the last one is not written.
+// A user is present for presenceTimeout after each report of an open page, so a reload or a short
+// visit to another tab does not show them as away. The stream of a page reports with each state
+// that it sends, at least every 25 seconds. A report within reportInterval of the last one is not
+// written.
 const (
-	grace = 45 * time.Second
-	beat  = 10 * time.Second
+	presenceTimeout = 45 * time.Second
+	reportInterval  = 10 * time.Second
 )
 
 // Attend notes that a user has a page of the room open, if they are in it. It reports whether they
@@ -22,8 +23,8 @@ const (
 func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, err error) {
 	for i := range r.Users {
 		u := &r.Users[i]
-		until := d.now().Add(grace)
-		if u.UserID != userID || until.Sub(u.presentUntil) < beat {
+		until := d.now().Add(presenceTimeout)
+		if u.UserID != userID || until.Sub(u.presentUntil) < reportInterval {
 			continue
 		}
 		switch written, err := d.setPresent(ctx, r.RoomID, userID, until); {

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 )
 
-// settle bounds how long a query that saw half a transaction is repeated. Such a thing is over in
-// milliseconds; what lasts is shown as it is.
-const settle = time.Second
+// consistencyTimeout bounds how long a query that saw half a transaction is repeated. Usually the
+// other half shows within milliseconds. After the timeout the result is returned as it is.
+const consistencyTimeout = time.Second
 
 // soon is how long before its end a room is reported to end soon.
 const soon = 10 * time.Minute
@@ -22,7 +22,7 @@ const soon = 10 * time.Minute
 // one read unit for each 4 KB of its rows, those of users who left among them. What the view has
 // not been told yet is not there. Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
 func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
-	err = untilSettled(ctx, func() (bool, error) {
+	err = untilConsistent(ctx, func() (bool, error) {
 		items, err := d.query(ctx, roomID, "", nil)
 		if err != nil {
 			return false, d.explain("get room "+roomID, err)
@@ -45,11 +45,11 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	return r, nil
 }
 
-// Settle waits until queries show an event of a room that the projection has applied: the position,
-// which a transaction writes with the rows, may be seen a moment before them. Errors:
+// WaitConsistent waits until queries show an event of a room that the projection has applied: the
+// position, which a transaction writes with the rows, may be seen a moment before them. Errors:
 // journal.ErrThrottled, the context's.
-func (d *DAO) Settle(ctx context.Context, roomID string, version uint64) error {
-	return untilSettled(ctx, func() (bool, error) {
+func (d *DAO) WaitConsistent(ctx context.Context, roomID string, version uint64) error {
+	return untilConsistent(ctx, func() (bool, error) {
 		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &d.table, Key: key(roomID, roomID), ConsistentRead: aws.Bool(true),
 		})
@@ -61,10 +61,10 @@ func (d *DAO) Settle(ctx context.Context, roomID string, version uint64) error {
 	})
 }
 
-func untilSettled(ctx context.Context, look func() (settled bool, err error)) error {
+func untilConsistent(ctx context.Context, read func() (consistent bool, err error)) error {
 	waited := time.Duration(0)
 	for pause := 2 * time.Millisecond; ; pause *= 2 {
-		if settled, err := look(); settled || err != nil || waited >= settle {
+		if consistent, err := read(); consistent || err != nil || waited >= consistencyTimeout {
 			return err
 		}
 		select {

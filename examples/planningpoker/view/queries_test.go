@@ -140,10 +140,10 @@ func TestWhoWaitsForAnEventSeesIt(t *testing.T) {
 		f.execute(f.join("ada"))
 		f.project("view", f.view)
 
-		require.NoError(t, f.view.Settle(t.Context(), id, f.version))
+		require.NoError(t, f.view.WaitConsistent(t.Context(), id, f.version))
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
-		require.ErrorIs(t, f.view.Settle(ctx, id, f.version+1), context.DeadlineExceeded)
-		require.NoError(t, f.view.Settle(t.Context(), "01J00000000000000000000RXN", 1), "nobody waits for a room that is gone")
+		require.ErrorIs(t, f.view.WaitConsistent(ctx, id, f.version+1), context.DeadlineExceeded)
+		require.NoError(t, f.view.WaitConsistent(t.Context(), "01J00000000000000000000RXN", 1), "nobody waits for a room that is gone")
 	})
 }

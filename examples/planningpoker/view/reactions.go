@@ -43,7 +43,7 @@ func (d *DAO) join(e room.Joined, source *journal.Record) []projection.Write {
 	user := d.put(source, e.UserID, attributes{
 		attrItemType: text(itemUser), attrStatus: text(statusActive), attrName: text(e.Name),
 		attrJoined: number(source.Number), attrExpiresAt: number(e.ExpiresAt.Unix()),
-		attrPresent: number(source.OccurredAt.Add(grace).Unix()),
+		attrPresent: number(source.OccurredAt.Add(presenceTimeout).Unix()),
 	})
 	return []projection.Write{user, d.updateRoom(source, "", nil, e.UserID)}
 }

@@ -25,8 +25,8 @@ var defaultDeck = []string{"1", "2", "3", "5", "8", "13", "21", "?", "☕"}
 // patience is how long a POST with wait=true waits for the view.
 const patience = 5 * time.Second
 
-// errNotJSON also keeps the forms of other sites out: a browser asks before it sends JSON to
-// another site.
+// errNotJSON also refuses forms of other sites: before a browser sends JSON to another site, it
+// asks that site for permission.
 var errNotJSON = errors.New("the body is not JSON, by its Content-Type: send application/json")
 
 // The bodies of commands. Some need no more than their path.
@@ -84,7 +84,7 @@ func command[B any](a *api, decide func(user string, body B, now time.Time) room
 		if err := decode(r, &body); err != nil {
 			return rest.Reply{}, err
 		}
-		user, err := visitor(r)
+		user, err := requireUser(r)
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -106,7 +106,7 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	if err := decode(r, &body); err != nil {
 		return rest.Reply{}, err
 	}
-	id := ulid.MustNew(ulid.Now(), rand.Reader) // whoever has it can come in, so nobody may guess it from another
+	id := ulid.MustNew(ulid.Now(), rand.Reader) // anyone with the id can join, so it must not be guessable
 	if body.RoomID != "" {
 		var err error
 		if id, err = ulid.ParseStrict(body.RoomID); err != nil {
@@ -118,8 +118,8 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	}
 	lifetime := defaultLifetime
 	switch minutes := body.LifetimeMinutes; {
-	case minutes < 0 || minutes > math.MaxInt64/int64(time.Minute): // which the product would overflow
-		lifetime = math.MaxInt64 // is refused, as all that is too long
+	case minutes < 0 || minutes > math.MaxInt64/int64(time.Minute): // the product would overflow
+		lifetime = math.MaxInt64 // room.Open refuses it as too long
 	case minutes > 0:
 		lifetime = time.Duration(minutes) * time.Minute
 	}
@@ -145,8 +145,7 @@ func (a *api) execute(r *http.Request, id string, decide room.Decision, success 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	if err := a.Wait(ctx, id, done.Version); err != nil {
-		// The command was carried out, so whatever keeps the view from showing it is no error of
-		// the command.
+		// The command was executed, so a view that does not show it yet is no error of the command.
 		if !errors.Is(err, groups.ErrNotApplied) {
 			a.Logger.Error("Could not wait for the view", "room", id, "version", done.Version, "error", err)
 		}

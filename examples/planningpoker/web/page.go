@@ -12,7 +12,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// page serves index.html for a room and for none, and what it uses.
+// page serves index.html, with and without a room, and its files.
 func page(mux *rest.Mux) {
 	index := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, static, "static/index.html")
@@ -30,13 +30,13 @@ func page(mux *rest.Mux) {
 	}))
 }
 
-// secure lets pages load and do nothing but what comes from here, and be framed by nobody.
+// secure restricts pages to content of this server, and forbids other sites to frame them.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "same-origin") // whoever has a room's address can come in
+		h.Set("Referrer-Policy", "same-origin") // anyone with the address of a room can join it
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cache-Control", "no-cache") // a new version of the program has a new page
 		next.ServeHTTP(w, r)

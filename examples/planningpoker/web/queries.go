@@ -41,8 +41,8 @@ type User struct {
 	Card    string `json:"card,omitempty"` // one's own, or everybody's once revealed
 }
 
-// History is a page of the rounds of a room that are revealed or over, the newest one first. It says
-// nothing of cards that were not revealed.
+// History is a page of the rounds of a room that are revealed or over, the newest one first. It
+// says nothing of cards that were not revealed.
 type History struct {
 	Rounds []history.Round `json:"rounds"`
 	Older  string          `json:"older,omitempty"` // the path of the next page
@@ -61,7 +61,7 @@ func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: document}, err
 }
 
-// seen is what the visitor may see of the room in the path.
+// seen returns what the visitor may see of the room in the path.
 func (a *api) seen(r *http.Request) (Room, error) {
 	id, err := roomID(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *api) seen(r *http.Request) (Room, error) {
 	if err != nil {
 		return Room{}, err
 	}
-	return document(v, you(r)), nil
+	return document(v, currentUser(r)), nil
 }
 
 func (a *api) view(ctx context.Context, id string) (view.Room, error) {
@@ -89,8 +89,8 @@ func (a *api) missing(ctx context.Context, id string) error {
 	return cmp.Or(err, room.ErrNotFound)
 }
 
-// document is what a user may see of a room. All of it comes from one query: whether cards are
-// revealed is only known of the round in which they were picked.
+// document returns what a user may see of a room. All of it comes from one query, so that cards are
+// shown only if they were revealed in the same round.
 func document(v view.Room, you string) Room {
 	return Room{
 		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Title: v.Title, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,

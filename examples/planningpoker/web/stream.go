@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// stream shows a room, now and after each change, until it is gone. While it does, its visitor is
-// present.
+// stream sends a room, now and after each change, until the room has expired. Its visitor counts as
+// present meanwhile.
 func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := roomID(r)
 	if err != nil {
@@ -25,8 +25,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case err == nil:
 			seen = true
-			a.attend(ctx, v, you(r))
-			return live.Event{Name: "room", ID: strconv.FormatUint(v.Version, 10), Data: document(v, you(r))}, nil
+			a.attend(ctx, v, currentUser(r))
+			return live.Event{Name: "room", ID: strconv.FormatUint(v.Version, 10), Data: document(v, currentUser(r))}, nil
 		case seen && (errors.Is(err, room.ErrExpired) || errors.Is(err, room.ErrNotFound)):
 			return live.Event{Name: "gone", Data: map[string]string{"detail": err.Error()}, Last: true}, nil
 		}
@@ -37,8 +37,8 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// attend notes that a visitor is present, and tells the others if that is new. The room is shown
-// also where this fails.
+// attend records that a visitor is present, and notifies the other streams if that is new. A
+// failure is logged only.
 func (a *api) attend(ctx context.Context, v view.Room, you string) {
 	arrived, err := a.View.Attend(ctx, v, you)
 	if err != nil && ctx.Err() == nil {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// visitorCookie holds 128 random bits that only its browser knows. Its visitor's user id is a hash
-// of them, so whoever sees the id cannot act for them, and every server works it out by itself.
+// visitorCookie holds 128 random bits that only its browser knows. The user id of the visitor is a
+// hash of them, so another user who sees the id cannot act as that visitor, and every server can
+// compute it.
 const visitorCookie = "poker_user"
 
 const (
@@ -26,8 +27,8 @@ var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, whic
 
 type visitorKey struct{}
 
-// visit finds out who asks, and sends those who are new a cookie with the reply to a GET, for
-// encrypted connections only if it is secure.
+// visit identifies the visitor by the cookie. It sends new visitors a cookie with the reply to a
+// GET; with secure, browsers send it over encrypted connections only.
 func visit(next http.Handler, secure bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		userID := ""
@@ -48,14 +49,14 @@ func visit(next http.Handler, secure bool) http.Handler {
 	})
 }
 
-// isForVisitors separates page and queries from what programs and browsers fetch without being
-// anyone.
+// isForVisitors reports whether a request is for a page or a query. Files, metrics and health
+// checks need no user id.
 func isForVisitors(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/r/") || strings.HasPrefix(r.URL.Path, "/rooms/"))
 }
 
-// userIDOf is empty for what visit does not set.
+// userIDOf returns the user id of a cookie, or "" for a value that visit does not set.
 func userIDOf(cookie string) string {
 	secret, err := hex.DecodeString(cookie)
 	if err != nil || len(secret) != secretBytes {
@@ -65,15 +66,15 @@ func userIDOf(cookie string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(hash[:userIDBytes]))
 }
 
-// you is the user id of who asks, empty if it is not known.
-func you(r *http.Request) string {
+// currentUser returns the user id of the visitor, or "" if it is not known.
+func currentUser(r *http.Request) string {
 	userID, _ := r.Context().Value(visitorKey{}).(string)
 	return userID
 }
 
-// visitor is you for commands, which need to know.
-func visitor(r *http.Request) (string, error) {
-	if userID := you(r); userID != "" {
+// requireUser is currentUser for commands, which need the id.
+func requireUser(r *http.Request) (string, error) {
+	if userID := currentUser(r); userID != "" {
 		return userID, nil
 	}
 	return "", errNoVisitor

@@ -3,7 +3,7 @@
 // 9457).
 //
 //	POST /rooms                         open a room
-//	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie tells from others;
+//	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie identifies;
 //	     /pick, /reveal, /refresh,      ?wait=true has any POST wait until queries show what it did
 //	     /kick
 //	GET  /rooms/{id}                    the room as the visitor may see it
@@ -39,7 +39,7 @@ type Rooms interface {
 	Execute(context.Context, string, aggregate.Decision[room.Room], ...repository.Option) (repository.Aggregate[room.Room], error)
 }
 
-// Feed streams what changes, and what it is told has changed. A *live.Feed is one.
+// Feed streams rooms as they change. A *live.Feed is one.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 	Notify(key string)
@@ -59,8 +59,8 @@ type Config struct {
 	Ready   func(context.Context) error // why commands or queries would fail
 	Metrics http.Handler
 	Now     func() time.Time
-	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
-	// does TLS.
+	// SecureCookie makes browsers send the cookie over HTTPS only. Use it behind a proxy that
+	// terminates TLS.
 	SecureCookie bool
 	Logger       *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
 }
@@ -86,7 +86,7 @@ func New(config Config) http.Handler {
 }
 
 func explain(err error) (status int, detail string, ok bool) {
-	if errors.Is(err, errNotReady) { // for a reason that is not for everybody
+	if errors.Is(err, errNotReady) { // the reason is in the log only
 		return http.StatusServiceUnavailable, errNotReady.Error(), true
 	}
 	for status, reasons := range map[int][]error{
@@ -106,7 +106,7 @@ func explain(err error) (status int, detail string, ok bool) {
 	return 0, "", false
 }
 
-// roomID returns the id in the path as it is stored. A text that is no ULID is no room's.
+// roomID returns the id in the path as it is stored, or room.ErrNotFound if it is not a ULID.
 func roomID(r *http.Request) (string, error) {
 	id, err := ulid.ParseStrict(r.PathValue("id"))
 	if err != nil {
