@@ -24,8 +24,10 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
@@ -531,6 +533,35 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		"a nil handler": func(a *millrace.App) error {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil)
 		},
+		"a topic that a projection lacks": func(a *millrace.App) error {
+			if _, err := millrace.Repository(a, orders, repository.Config{}); err != nil {
+				return err
+			}
+			_, err := a.Project(millrace.Group{Name: "audit", Topics: []string{"orders"}}, noWrites)
+			return err
+		},
+		"a topic that a handler lacks": func(a *millrace.App) error {
+			if _, err := millrace.Repository(a, orders, repository.Config{}); err != nil {
+				return err
+			}
+			h := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })
+			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"shipping"}}, h)
+		},
+		"a topic that a process lacks": func(a *millrace.App) error {
+			if _, err := millrace.Repository(a, orders, repository.Config{}); err != nil {
+				return err
+			}
+			_, err := millrace.Process(t.Context(), a, shippings, []string{"shipping"}, process.Config{})
+			return err
+		},
+		"a live page of an unknown group": func(a *millrace.App) error {
+			_, err := a.Live(live.Config{Group: "audit"})
+			return err
+		},
+		"no reactions": func(a *millrace.App) error {
+			_, err := a.Project(millrace.Group{Name: "audit", Topics: []string{"order"}})
+			return err
+		},
 		"a nil command": func(a *millrace.App) error { return a.HandleCommands(nil) },
 		"two handlers of a type": func(a *millrace.App) error {
 			h := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })
@@ -604,6 +635,8 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
+var noWrites = projection.On(func(context.Context, placed, *journal.Record) ([]projection.Write, error) { return nil, nil })
+
 func noReactions(context.Context, readmodel.Generation) ([]projection.Reaction, error) {
 	return nil, nil
 }
@@ -642,6 +675,117 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	for _, c := range metrics.Collectors(app) {
 		require.NoError(t, registry.Register(c))
 	}
+}
+
+func TestAProcessWhoseTableIsMissingIsRefused(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	open(t, db)
+	app := open(t, db, func(c *millrace.Config) { c.ExistingTables = true })
+	_, err := millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	require.NoError(t, process.CreateTable(t.Context(), db.Client(), "shop-process"))
+	_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	require.NoError(t, err)
+	for _, err := range app.Backlog().Open(t.Context(), process.Query{}) {
+		require.NoError(t, err)
+	}
+}
+
+// Such as a program that only writes.
+func TestAnAppWithoutHandlersStops(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		require.NoError(t, open(t, db).Run(ended))
+		_, err := open(t, db).Start(ended)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	stop, err := open(t, db).Start(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, stop())
+}
+
+func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	configured := map[string]bool{}
+	app := open(t, dynamotest.New(t), func(c *millrace.Config) {
+		c.Configure = func(group string, c *subscriber.Config) {
+			mu.Lock()
+			defer mu.Unlock()
+			configured[group] = true
+			if group == "commands" {
+				c.Failures = subscriber.Park(1)
+			}
+		}
+	})
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	require.NoError(t, err)
+	_, err = app.Project(millrace.Group{Name: "items", Topics: []string{"order"}}, noWrites)
+	require.NoError(t, err)
+	_, err = app.ReadModel(t.Context(), readmodel.Config{Name: "prices", Topics: []string{"order"}}, noReactions)
+	require.NoError(t, err)
+	require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(shipOrder *shipOrder) (string, aggregate.Decision[order]) {
+		return "", shipOrder.decide // an id that no order has
+	})))
+	start(t, app)
+	_, err = repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		parked, err := app.Groups().Parked(t.Context(), "commands", "commands")
+		return err == nil && len(parked) == 1
+	}, patience, 10*time.Millisecond, "the command is parked")
+	require.Eventually(t, func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(configured) == 4
+	}, patience, 10*time.Millisecond, "%v", configured)
+}
+
+// A page shows what its client has written, and changes when others write.
+func TestPagesAreConsistentAndLive(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	_, err = app.Project(millrace.Group{Name: "items", Topics: []string{"order"}}, noWrites)
+	require.NoError(t, err)
+	feed, err := app.Live(live.Config{Group: "items"})
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	queries := make(chan string, 10)
+	mux.HandleFunc("/live", func(w http.ResponseWriter, r *http.Request) {
+		assert.NoError(t, feed.Serve(w, r, "1", func(context.Context) (live.Event, error) {
+			queries <- "query"
+			return live.Event{Data: 1}, nil
+		}))
+	})
+	mux.Handle("/query", app.Consistent("items", consistency.Config{})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	require.NoError(t, err)
+	require.NoError(t, app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}))
+	stop := start(t, app)
+
+	stream, err := http.Get("http://" + listener.Addr().String() + "/live") //nolint:noctx // it ends with the test
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	receive(t, queries)
+	placed, err := repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	receive(t, queries)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/query", nil)
+	require.NoError(t, err)
+	request.Header.Set(consistency.Header, placed.Token().And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}}).String())
+	reply, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, reply.Body.Close())
+	assert.Equal(t, http.StatusOK, reply.StatusCode, "the group does not have the other topic")
+	require.NoError(t, stop(), "the stream ends before the server stops")
 }
 
 // A group may have a longer CloseTimeout than the App has time.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -107,7 +108,8 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	if err := definition.Validate(); err != nil {
 		return nil, err
 	}
-	if err := a.mayDefine(definition.Aggregate()); err != nil {
+	g := Group{Name: definition.Type(), Topics: topics}
+	if err := errors.Join(a.mayDefine(definition.Aggregate()), a.comes(g, definition.EventTypes())); err != nil {
 		return nil, err
 	}
 	definitions := append(slices.Clone(a.definitions), definition.Aggregate())
@@ -121,7 +123,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	if err != nil {
 		return nil, err
 	}
-	if err := a.add(Group{Name: definition.Type(), Topics: topics}, manager.Handle); err != nil {
+	if err := a.add(g, manager.Handle); err != nil {
 		return nil, err
 	}
 	a.definitions = definitions
@@ -135,6 +137,7 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 		config.Publisher = a.publisher
 	}
 	if config.GeneratePublishTopic == nil {
+		a.sends = true
 		config.GeneratePublishTopic = func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return a.config.CommandTopic, nil }
 	}
 	if config.Marshaler == nil {
@@ -146,30 +149,72 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	if config.Table == "" {
 		config.Table = a.config.Prefix + process.DefaultTable
 	}
-	if a.config.ExistingTables {
-		return nil
+	if !a.config.ExistingTables {
+		return process.CreateTable(ctx, a.client, config.Table)
 	}
-	return process.CreateTable(ctx, a.client, config.Table)
+	// One read unit, so that a missing table shows now, and not with the first step.
+	for _, err := range process.NewBacklog(a.client, config.Table).Pending(ctx, process.Query{Type: "millrace", ID: "ready"}) {
+		return err
+	}
+	return nil
+}
+
+// comes reports an event type with a reaction that no topic of the group has, by the definitions that
+// the App knows.
+func (a *App) comes(g Group, eventTypes []string) error {
+	for _, eventType := range eventTypes {
+		missing := ""
+		for _, d := range a.definitions {
+			if known, ok := d.(interface{ EventTypes() []string }); !ok || !slices.Contains(known.EventTypes(), eventType) {
+				continue
+			}
+			if missing = d.Type(); slices.Contains(g.Topics, missing) {
+				missing = ""
+				break
+			}
+		}
+		if missing != "" {
+			return &ConfigError{"Topics", fmt.Sprintf("of group %q lack %q, whose event %q it handles; add the topic", g.Name, missing, eventType)}
+		}
+	}
+	return nil
 }
 
 // Project adds a projection. The writes of its reactions to the events of a group's topics commit
-// with the group's positions.
+// with the group's positions. The positions of other events are stored every 100 ms, unless
+// subscriber.Config.CommitInterval is set.
 //
 // Errors: [*ConfigError], [ErrStarted], those of projection.New and subscriber.NewSubscriber.
 func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Projection, error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
 	}
+	if len(reactions) == 0 {
+		return nil, &ConfigError{"reactions", fmt.Sprintf("of group %q are missing; add one for each type of event", g.Name)}
+	}
 	p, err := projection.New(a.client, projection.Config{Definitions: slices.Clone(a.definitions)}, reactions...)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.add(g, p.Handle); err != nil {
+	if err := a.comes(g, p.EventTypes()); err != nil {
+		return nil, err
+	}
+	if err := a.add(g.with(storeSoon), p.Handle); err != nil {
 		return nil, err
 	}
 	a.observe(g.Name, p)
 	return p, nil
 }
+
+// storeSoon has the positions of a projection stored soon. It has stored those of the events that it
+// has written for, but not of others, for which [App.Consistent] and live pages would wait.
+func storeSoon(c *subscriber.Config) {
+	if c.CommitInterval == 0 {
+		c.CommitInterval = projectionCommitInterval
+	}
+}
+
+const projectionCommitInterval = 100 * time.Millisecond
 
 // Handle adds a handler of the messages of a group's topics. Their events are upcast.
 //
@@ -189,12 +234,14 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := a.mayHandle(g, handlers); err != nil {
 		return err
 	}
-	g = g.with(func(c *subscriber.Config) {
-		c.Definitions = slices.Clone(a.definitions)
-		for _, handler := range handlers {
-			c.EventTypes = append(c.EventTypes, a.config.Marshaler.Name(handler.NewEvent()))
-		}
-	})
+	var eventTypes []string
+	for _, handler := range handlers {
+		eventTypes = append(eventTypes, a.config.Marshaler.Name(handler.NewEvent()))
+	}
+	if err := a.comes(g, eventTypes); err != nil {
+		return err
+	}
+	g = g.with(func(c *subscriber.Config) { c.Definitions, c.EventTypes = slices.Clone(a.definitions), eventTypes })
 	return a.addTyped(g, true, handlers)
 }
 
@@ -298,7 +345,7 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
 		return nil, err
 	}
-	if slices.Contains(a.groupNames, g.Name) {
+	if a.topicsOf[g.Name] != nil {
 		return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q is that of another group; name all topics in one call, or use a group for each purpose", g.Name)}
 	}
 	for _, topic := range g.Topics {
@@ -313,6 +360,9 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
 	config := a.config.Subscriber
 	config.Journal, config.ConsumerGroup = a.journal, g.Name
+	if a.config.Configure != nil {
+		a.config.Configure(g.Name, &config)
+	}
 	if g.Configure != nil {
 		g.Configure(&config)
 	}
@@ -325,7 +375,7 @@ func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
 
 // subscribed records the subscriber of a group whose handlers are on the router.
 func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
-	a.groupNames = append(a.groupNames, g.Name)
+	a.topicsOf[g.Name] = slices.Clone(g.Topics)
 	a.subscribers = append(a.subscribers, sub)
 	a.observe(g.Name, sub)
 	a.handled(g.Topics)

@@ -49,8 +49,8 @@
 // Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps;
 // correlation and causation ids pass from messages to events, and to commands, without either.
 // Health: [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of
-// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: a Part that runs
-// live.Feed.Run, before the server.
+// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: [App.Live]. Queries that show
+// what their client has written: [App.Consistent].
 package millrace
 
 import (
@@ -70,6 +70,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -91,6 +93,11 @@ type Config struct {
 	// Subscriber has the settings that the subscribers of all groups share. The App sets Journal,
 	// ConsumerGroup, EventTypes and Definitions.
 	Subscriber subscriber.Config
+
+	// Configure, if set, changes the settings of the subscriber of each group, such as Failures of
+	// "commands". It is called with the names of all groups, those of process managers, commands and
+	// read models too, before Group.Configure.
+	Configure func(group string, c *subscriber.Config)
 
 	// Marshaler names, encodes and decodes commands, and decodes events for [App.HandleEvents].
 	// Default: cqrs.JSONMarshaler with the names of publisher.EventName.
@@ -182,12 +189,14 @@ type App struct {
 	router    *message.Router
 
 	definitions []aggregate.AnyDefinition
-	groupNames  []string
 	subscribers []*subscriber.Subscriber
+	feeds       []*live.Feed
 	workers     []Part // process managers and read models
 	parts       []Part
 	components  []component
-	topics      map[string]bool // that something added so far handles
+	topics      map[string]bool     // that something added so far handles
+	topicsOf    map[string][]string // of each group
+	sends       bool                // a process manager sends commands to Config.CommandTopic
 
 	mu       sync.Mutex
 	started  bool
@@ -233,7 +242,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	}
 	return &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router,
-		topics: map[string]bool{}, running: make(chan struct{}), stopped: make(chan struct{}),
+		topics: map[string]bool{}, topicsOf: map[string][]string{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
 
@@ -259,6 +268,12 @@ func (a *App) Groups() *groups.Groups { return a.groups }
 
 // Publisher returns the publisher to the journal. The App closes it.
 func (a *App) Publisher() *publisher.Publisher { return a.publisher }
+
+// Backlog returns what the process managers have left to do that use the App's table, Prefix +
+// "process".
+func (a *App) Backlog() *process.Backlog {
+	return process.NewBacklog(a.client, a.config.Prefix+process.DefaultTable)
+}
 
 // Router returns the router of the handlers, for handlers, middlewares and plugins that an App does
 // not offer. The App runs and closes it.

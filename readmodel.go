@@ -85,7 +85,7 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 	if err != nil {
 		return err
 	}
-	sub, err := a.configured(g)
+	sub, err := a.configured(g.with(storeSoon))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
+
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -84,6 +86,7 @@ type run struct {
 	cancel context.CancelFunc
 	ends   chan end
 	active map[string]int // what runs, by name
+	routed chan struct{}  // closed when the router has ended
 	// cancels end the contexts of the parts, by their places in parts.
 	cancels map[int]context.CancelFunc
 }
@@ -100,7 +103,10 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.started = true
 	a.mu.Unlock()
-	r := &run{App: a, ends: make(chan end, 1+len(a.workers)+len(a.parts)), active: map[string]int{}, cancels: map[int]context.CancelFunc{}}
+	r := &run{
+		App: a, ends: make(chan end, 1+len(a.feeds)+len(a.workers)+len(a.parts)), routed: make(chan struct{}),
+		active: map[string]int{}, cancels: map[int]context.CancelFunc{},
+	}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer close(a.stopped)
 	defer r.cancel()
@@ -144,9 +150,23 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 
 // start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
-	r.begin("handlers", func() error { return r.router.Run(r.ctx) })
+	if r.sends && r.topicsOf[commandGroup] == nil {
+		r.config.Logger.Info("The App handles no commands: those of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
+	}
+	r.begin("handlers", func() error {
+		defer close(r.routed)
+		return r.router.Run(r.ctx)
+	})
 	if err := r.wait(ctx, r.router.Running()); err != nil {
 		return err
+	}
+	for i, feed := range r.feeds {
+		r.begin(fmt.Sprint("live feed ", i+1), func() error { return feed.Run(r.ctx) })
+	}
+	for _, feed := range r.feeds {
+		if err := r.wait(ctx, feed.Running()); err != nil {
+			return err
+		}
 	}
 	for _, worker := range r.workers {
 		r.begin(worker.Name, func() error { return worker.Run(r.ctx) })
@@ -174,7 +194,7 @@ func (r *run) ended(e end) {
 func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
-		return nil
+		return ctx.Err()
 	case <-ctx.Done():
 		return ctx.Err()
 	case e := <-r.ends:
@@ -191,8 +211,25 @@ func (r *run) stop() error {
 	r.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
 	defer cancel()
-	errs := []error{r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.publisher.Close()}
+	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.publisher.Close()}
 	return errors.Join(errs...)
+}
+
+// stopFeeds ends the streams of live pages, which servers would wait for.
+func (r *run) stopFeeds(ctx context.Context) (err error) {
+	ends := make(chan error, len(r.feeds))
+	for _, feed := range r.feeds {
+		go func() { ends <- feed.Close() }()
+	}
+	for range r.feeds {
+		select {
+		case closed := <-ends:
+			err = errors.Join(err, closed)
+		case <-ctx.Done():
+			return errors.Join(err, fmt.Errorf("not stopped within %v: live feeds", r.config.StopTimeout))
+		}
+	}
+	return err
 }
 
 // stopParts stops the parts in the reverse order. It leaves time for the handlers.
@@ -247,6 +284,13 @@ func (r *run) stopHandlers(ctx context.Context) (err error) {
 		r.cancel()
 	default:
 		r.cancel() // a router that does not run yet cannot be closed
+		go func() {
+			select {
+			case <-r.router.Running(): // one without handlers does not end with its context
+				_ = r.router.Close()
+			case <-r.routed:
+			}
+		}()
 	}
 	// The router has closed the subscribers whose handlers it has started.
 	ends := make(chan error, len(r.subscribers))

@@ -41,8 +41,9 @@ var (
 	// processes took the place of a commit or a deletion again and again. A commit has written
 	// nothing.
 	ErrContended = dynamo.ErrContended
-	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts. A
-	// commit has written nothing; where that is not known, the error is ErrOutcomeUnknown.
+	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts, or that
+	// a read had no reply within 10 seconds. A commit has written nothing; where that is not known,
+	// the error is ErrOutcomeUnknown.
 	ErrUnavailable = dynamo.ErrUnavailable
 	// ErrTableMissing reports that a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing

@@ -79,7 +79,7 @@ func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 }
 
 // A refusal after an attempt whose reply was lost makes Append look for what that one wrote.
-func TestALookForALostCommitThatHangsEndsWithTheBudget(t *testing.T) {
+func TestALookForALostCommitThatHangsIsGivenUp(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		taken := item{"id": text("taken")}
@@ -93,7 +93,7 @@ func TestALookForALostCommitThatHangsEndsWithTheBudget(t *testing.T) {
 
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		require.Len(t, hung.waits, 2)
-		assert.LessOrEqual(t, hung.waits[1], time.Minute)
-		assert.Greater(t, hung.waits[1], time.Minute/2)
+		assert.LessOrEqual(t, hung.waits[1], 10*time.Second, "as any read")
+		assert.Greater(t, hung.waits[1], 5*time.Second)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -98,6 +100,9 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	}
 	return p, nil
 }
+
+// EventTypes returns the names of the events that have a reaction, sorted.
+func (p *Projection) EventTypes() []string { return slices.Sorted(maps.Keys(p.reactions)) }
 
 // Stats returns the counts.
 func (p *Projection) Stats() Stats {

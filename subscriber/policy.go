@@ -165,8 +165,9 @@ func (b Backoff) pause(attempts int) time.Duration {
 // an error for it: those of package projection and of dedup.Positions. Handlers of package process
 // and of dedup.Keys handle it. Defer needs positions in the journal's own table.
 //
-// About 10,000 events of a shard are deferred at a time. Events that fail beyond that wait in
-// their place, as with [Block], so a long outage slows the group down instead of growing the table.
+// A shard has up to about 10,000 records of deferred events and of those that were given up. Events
+// that fail beyond that wait in their place, as with [Block], so a long outage slows the group down
+// instead of growing the table.
 //
 // It costs four write units to defer an event, or six if the record is over 1 KB. Each further
 // attempt costs one write unit and two read units, or more for large events; the ack costs one

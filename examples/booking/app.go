@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace"
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/examples/booking/checkout"
@@ -110,16 +109,11 @@ func (a *app) handleCommands() error {
 
 // routes are those of the HTTP server. Queries wait for what their client has written.
 func (a *app) routes() http.Handler {
-	waitFor := func(group string) func(http.Handler) http.Handler {
-		return consistency.Middleware(func(ctx context.Context, t aggregate.Token) error {
-			return a.Groups().WaitToken(ctx, group, t)
-		}, consistency.Config{})
-	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /shows/{show}", a.schedule)
 	mux.HandleFunc("POST /shows/{show}/bookings", a.hold)
-	mux.Handle("GET /shows/{show}/seats", waitFor("seats")(http.HandlerFunc(a.seats)))
-	mux.Handle("GET /customers/{customer}/bookings", waitFor("bookings")(http.HandlerFunc(a.bookings)))
+	mux.Handle("GET /shows/{show}/seats", a.Consistent("seats", consistency.Config{})(http.HandlerFunc(a.seats)))
+	mux.Handle("GET /customers/{customer}/bookings", a.Consistent("bookings", consistency.Config{})(http.HandlerFunc(a.bookings)))
 	mux.Handle("GET /readyz", a.ReadyHandler())
 	return mux
 }

@@ -50,7 +50,7 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 	if err := s.Consume(); err != nil {
 		return err
 	}
-	feed, err := s.NewFeed(toSlog)
+	feed, err := s.Feed()
 	if err != nil {
 		return err
 	}
@@ -69,8 +69,6 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 			IdleTimeout:       2 * time.Minute,
 			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 		}),
-		// It stops before the server, whose streams would not end by themselves.
-		s.Add(millrace.Part{Name: "feed", Run: feed.Run, Stop: func(context.Context) error { return feed.Close() }}),
 		s.Add(millrace.Part{Name: "sample", Run: func(ctx context.Context) error {
 			if o.sample {
 				if err := addSample(ctx, s, out); err != nil {

@@ -77,7 +77,7 @@ func List(ctx context.Context, client journal.Client, table string) (all []Gener
 	}
 	var start item
 	for {
-		out, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, ExclusiveStartKey: start})
+		out, err := dynamo.Within(ctx, &dynamodb.ScanInput{TableName: &table, ExclusiveStartKey: start}, client.Scan, nil)
 		if err != nil {
 			return nil, fmt.Errorf("list read models: %w", explain(err, table))
 		}

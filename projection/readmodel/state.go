@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // state is what the item of a read model says.
@@ -69,15 +71,10 @@ func (m *Model) current(ctx context.Context) (state, error) {
 	return s, err
 }
 
-// readTimeout bounds a request, so that a dead connection holds up nobody for long.
-const readTimeout = 5 * time.Second
-
 // read reads it, strongly consistent.
 func (m *Model) read(ctx context.Context) (state, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
 	now := time.Now()
-	out, err := m.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &m.config.Table, Key: m.key(), ConsistentRead: aws.Bool(true)})
+	out, err := dynamo.Within(ctx, &dynamodb.GetItemInput{TableName: &m.config.Table, Key: m.key(), ConsistentRead: aws.Bool(true)}, m.client.GetItem, nil)
 	if err != nil {
 		return state{}, m.explain("read", err)
 	}

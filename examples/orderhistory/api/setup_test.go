@@ -51,12 +51,10 @@ func serve(t *testing.T) client {
 	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
 	require.NoError(t, err)
 	require.NoError(t, s.Consume())
-	feed, err := s.NewFeed(nil)
+	feed, err := s.Feed()
 	require.NoError(t, err)
-	require.NoError(t, s.Add(millrace.Part{Name: "feed", Run: feed.Run, Stop: func(context.Context) error { return feed.Close() }}))
 	stop, err := s.Start(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
-	<-feed.Running()
 	t.Cleanup(func() { require.NoError(t, stop()) })
 	return serveWith(t, api.Config{
 		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, Feed: feed, WaitShown: s.WaitShown,

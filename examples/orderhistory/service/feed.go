@@ -5,19 +5,15 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
-
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 )
 
-// NewFeed makes what notifies the browsers of this process which consumer's orders have changed.
-func (s *Service) NewFeed(logger watermill.LoggerAdapter) (*live.Feed, error) {
-	return live.New(live.Config{
-		Journal: s.Journal(), Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf, Logger: logger,
-	})
+// Feed makes what notifies the browsers of this process which consumer's orders have changed.
+func (s *Service) Feed() (*live.Feed, error) {
+	return s.Live(live.Config{Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf})
 }
 
 // settle bounds how long the history may take to show what its group has applied, which is over in

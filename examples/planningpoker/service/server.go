@@ -8,11 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
@@ -84,16 +82,12 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 		Rooms: s.Rooms, View: s.View, Feed: feed, History: s.History, Wait: s.WaitShown, Ready: s.Ready, Now: s.config.Now,
 		SecureCookie: s.config.SecureCookie, Logger: s.config.Logger, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	})
-	err = errors.Join(
-		s.Serve(listener, &http.Server{
-			Handler:           loopback.Guard(listener.Addr(), api, s.config.Host),
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       2 * time.Minute,
-			ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelWarn),
-		}),
-		// Parts stop in the reverse order: the feed ends its streams before the server waits for them.
-		s.Add(millrace.Part{Name: "feed", Run: feed.Run, Stop: func(context.Context) error { return feed.Close() }}),
-	)
+	err = s.Serve(listener, &http.Server{
+		Handler:           loopback.Guard(listener.Addr(), api, s.config.Host),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelWarn),
+	})
 	if err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
@@ -102,8 +96,8 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 
 // newFeed makes the feed of the rooms that change, for the streams of this process.
 func (s *Service) newFeed() (*live.Feed, error) {
-	return live.New(live.Config{
-		Journal: s.Journal(), Group: ViewGroup, Topics: []string{room.Definition.Type()}, Logger: watermill.NewSlogLogger(s.config.Logger),
+	return s.Live(live.Config{
+		Group: ViewGroup, Topics: []string{room.Definition.Type()},
 		Key: func(ctx context.Context, r *journal.Record) (string, error) {
 			// After an error watchers are notified too early, and query again at the next refresh.
 			_ = s.View.WaitConsistent(ctx, r.Aggregate.Value, r.Number)
