@@ -59,9 +59,9 @@
 // A stream may begin before Run observes events. It gets its first state at once, and is notified
 // when Run has started. All streams end when Run returns or [Feed.Close] is called, and clients
 // reconnect to another process. http.Server.Shutdown waits for streams and does not end them, so
-// register Close with the server. With a millrace.App:
+// register Close with the server:
 //
-//	err = app.Add(millrace.Part{Name: "live", Run: feed.Run})
 //	server.RegisterOnShutdown(func() { _ = feed.Close() })
-//	err = app.Serve(listener, server)
+//
+// millrace.App.Live makes a feed that the App runs, and closes before its servers stop.
 package live

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -211,9 +212,12 @@ func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	config.WriteTimeout, config.RefreshInterval = 20*time.Millisecond, time.Millisecond
 	feed := f.feed(config)
 	ended := make(chan error, 1)
-	large := strings.Repeat("x", 1<<20)
+	large, n := strings.Repeat("x", 1<<20), 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ended <- feed.Serve(w, r, "a", func(context.Context) (live.Event, error) { return live.Event{Data: large}, nil })
+		ended <- feed.Serve(w, r, "a", func(context.Context) (live.Event, error) {
+			n++ // an event like the last one is not sent
+			return live.Event{Name: fmt.Sprint(n), Data: large}, nil
+		})
 	}))
 	t.Cleanup(server.Close)
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
