@@ -109,7 +109,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 		return nil, err
 	}
 	g := Group{Name: definition.Type(), Topics: topics}
-	if err := errors.Join(a.mayDefine(definition.Aggregate()), a.comes(g, definition.EventTypes())); err != nil {
+	if err := errors.Join(a.mayDefine(definition.Aggregate()), g.validate(), a.comes(g, definition.EventTypes())); err != nil {
 		return nil, err
 	}
 	definitions := append(slices.Clone(a.definitions), definition.Aggregate())

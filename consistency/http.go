@@ -33,8 +33,8 @@ func Set(w http.ResponseWriter, token aggregate.Token) {
 
 // Config configures a [Middleware].
 type Config struct {
-	// Patience is how long a query waits, at most. Default: 2 seconds.
-	Patience time.Duration
+	// Timeout is how long a query waits, at most. Default: 2 seconds.
+	Timeout time.Duration
 	// Topics are the aggregate types that the read model is built from. The parts of a token for
 	// other types are ignored. Default: all types.
 	Topics []string
@@ -48,8 +48,8 @@ type Config struct {
 // answer is 503 with Retry-After: 1. The client may send the query again, with the token or without
 // it.
 func Middleware(wait func(context.Context, aggregate.Token) error, config Config) func(http.Handler) http.Handler {
-	if config.Patience == 0 {
-		config.Patience = 2 * time.Second
+	if config.Timeout == 0 {
+		config.Timeout = 2 * time.Second
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ func Middleware(wait func(context.Context, aggregate.Token) error, config Config
 				token = token.Of(config.Topics...)
 			}
 			if len(token) > 0 {
-				if err := waitAtMost(r.Context(), config.Patience, wait, token); err != nil {
+				if err := waitAtMost(r.Context(), config.Timeout, wait, token); err != nil {
 					if config.OnError != nil {
 						config.OnError(r, err)
 					}

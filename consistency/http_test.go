@@ -39,7 +39,7 @@ func TestAQueryWaitsForWhatItsTokenNames(t *testing.T) {
 			return nil
 		}
 		h := consistency.Middleware(wait, consistency.Config{
-			Patience: time.Millisecond, Topics: []string{"order"}, OnError: func(_ *http.Request, err error) {
+			Timeout: time.Millisecond, Topics: []string{"order"}, OnError: func(_ *http.Request, err error) {
 				failed++
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			},
