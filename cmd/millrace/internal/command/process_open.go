@@ -60,8 +60,8 @@ var processColumns = []output.Column[processLine]{
 	{Name: "STATE", Cell: func(l processLine) string { return l.state() }},
 }
 
-func (a *app) runOpen(ctx context.Context, table string, query process.Query, limit int) error {
-	b, err := a.backlog(ctx, table)
+func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error {
+	b, err := a.backlog(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (a *app) describeProcess(ctx context.Context, j *journal.Journal, p process
 	return l, err
 }
 
-func (a *app) unlistProcess(table *string) *cobra.Command {
+func (a *app) unlistProcess() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unlist TYPE ID [flags]",
 		Short: "Take a process from the list of open ones",
@@ -165,7 +165,7 @@ Nothing else of it changes. If it goes on, it is not listed again.`,
 			if err != nil {
 				return wrongUsage("%v", err)
 			}
-			b, err := a.backlog(cmd.Context(), *table)
+			b, err := a.backlog(cmd.Context())
 			if err != nil {
 				return err
 			}
