@@ -71,7 +71,7 @@ func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error
 	}
 	if found == 0 {
 		if !a.json {
-			a.note("No process is open.")
+			a.note("%s", noneOpen(query))
 		}
 		return nil
 	}
@@ -96,6 +96,21 @@ func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error
 		a.note("The oldest %s of %s open processes; --limit shows more.", output.Count(len(oldest)), output.Count(found))
 	}
 	return nil
+}
+
+// noneOpen says that a query has found no open process.
+func noneOpen(query process.Query) string {
+	what := "process"
+	switch {
+	case query.ID != "":
+		what = fmt.Sprintf("process %q of type %q", query.ID, query.Type)
+	case query.Type != "":
+		what = fmt.Sprintf("process of type %q", query.Type)
+	}
+	if !query.Before.IsZero() {
+		what += " that began before " + output.Time(query.Before)
+	}
+	return "No " + what + " is open."
 }
 
 // oldestOpen returns the open processes that began first, at most limit or all for 0, and how many
