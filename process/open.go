@@ -87,5 +87,19 @@ func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {
 		TableName: &b.table, Key: rowKey(id, openRow), ConditionExpression: aws.String("attribute_exists(#p)"),
 		ExpressionAttributeNames: map[string]string{"#p": pkey},
 	})
-	return b.explain("unlist", Pending{Process: id, Row: openRow}, err)
+	switch {
+	case err == nil:
+		return nil
+	case isConditionFalse(err):
+		return &notListedError{id}
+	}
+	return fmt.Errorf("unlist process %s: %w", id, explain(err, b.table))
 }
+
+// notListedError is [ErrNotPending] about a process that is not listed as open.
+type notListedError struct{ process aggregate.ID }
+
+func (e *notListedError) Error() string {
+	return fmt.Sprintf("unlist process %s: it is not listed as open", e.process)
+}
+func (e *notListedError) Unwrap() error { return ErrNotPending }

@@ -131,7 +131,9 @@ func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
 
 	require.NoError(t, w.backlog().Unlist(t.Context(), id))
 	assert.Empty(t, w.open(process.Query{}))
-	require.ErrorIs(t, w.backlog().Unlist(t.Context(), id), process.ErrNotPending)
+	err := w.backlog().Unlist(t.Context(), id)
+	require.ErrorIs(t, err, process.ErrNotPending)
+	require.EqualError(t, err, "unlist process saga-o1: it is not listed as open")
 }
 
 func TestOpenProcessesOfABadQueryOrNoTable(t *testing.T) {

@@ -3,6 +3,8 @@
 //	go run ./examples/booking                # serve on dynamotest, a DynamoDB in the process
 //	go run ./examples/booking -aws           # serve on AWS, with your AWS configuration
 //
+// With -database 127.0.0.1:8000 the command millrace reaches the database of this process.
+//
 // It prints requests to try. The bank and the mail service are simulated, and fail now and then.
 package main
 
@@ -11,9 +13,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -21,8 +25,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/booking/simulated"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -30,24 +34,39 @@ import (
 func main() {
 	onAWS := flag.Bool("aws", false, "use DynamoDB on AWS instead of a database in this process")
 	address := flag.String("http", "127.0.0.1:8080", "the address to serve on")
+	database := flag.String(dynamo.Flag, "", dynamo.FlagUsage)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := run(ctx, *onAWS, *address)
+	err := run(ctx, *onAWS, *address, *database, os.Stdout)
 	stop()
 	if err != nil {
 		log.Fatalln("booking:", err)
 	}
 }
 
-func run(ctx context.Context, onAWS bool, address string) error {
-	client := dynamotest.Open().Client()
-	if onAWS {
-		c, err := config.LoadDefaultConfig(ctx)
-		if err != nil {
-			return err
-		}
-		client = dynamodb.NewFromConfig(c)
+func run(ctx context.Context, onAWS bool, address, database string, out io.Writer) error {
+	db, err := connect(ctx, onAWS, database)
+	if err != nil {
+		return err
 	}
+	return errors.Join(serve(ctx, db, address, out), db.Close())
+}
+
+func connect(ctx context.Context, onAWS bool, database string) (*dynamo.Database, error) {
+	switch {
+	case !onAWS:
+		return dynamo.Open(ctx, database)
+	case database != "":
+		return nil, errors.New("-database serves the database of this process, and -aws uses another one: leave out one of them")
+	}
+	c, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &dynamo.Database{Client: dynamodb.NewFromConfig(c), Endpoint: dynamo.AWS}, nil
+}
+
+func serve(ctx context.Context, db *dynamo.Database, address string, out io.Writer) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
@@ -58,11 +77,11 @@ func run(ctx context.Context, onAWS bool, address string) error {
 		}
 		return nil
 	}
-	a, err := open(ctx, client, listener, settings{
+	a, err := open(ctx, db.Client, listener, settings{
 		layout: journal.Packed,
 		bank:   &simulated.Bank{Limit: 20_000, Faults: simulated.Faults{Before: sometimes}},
 		post: &simulated.Post{Faults: simulated.Faults{After: sometimes}, Sent: func(m simulated.Mail) {
-			fmt.Printf("mail to %s: %s\n", m.To, m.Text)
+			fmt.Fprintf(out, "mail to %s: %s\n", m.To, m.Text)
 		}},
 		paymentPatience: time.Minute,
 		backoff:         subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute},
@@ -71,13 +90,14 @@ func run(ctx context.Context, onAWS bool, address string) error {
 		return errors.Join(err, listener.Close())
 	}
 	url := "http://" + listener.Addr().String()
-	fmt.Printf(`Serving on %[1]s. Try:
+	fmt.Fprintf(out, `Serving on %[1]s. Try:
 
 curl -X PUT %[1]s/shows/hamlet -d '{"price": 4200, "seats": ["A1", "A2", "A3"]}'
 curl -X POST %[1]s/shows/hamlet/bookings -d '{"customer": "ada", "seats": ["A1", "A2"]}'
 curl %[1]s/shows/hamlet/seats
 curl %[1]s/customers/ada/bookings
 
-`, url)
+%[2]s
+`, url, db.InspectionOf(prefix))
 	return a.Run(ctx)
 }

@@ -37,7 +37,7 @@ const suggested = "127.0.0.1:8000"
 // programs. One with a client only is in the process, and other programs do not reach it.
 type Database struct {
 	Client   *dynamodb.Client
-	endpoint string // for other programs, a URL or [AWS]; empty for none
+	Endpoint string // for other programs, a URL or [AWS]; empty for none
 	server   *http.Server
 	ended    chan error // of the server
 }
@@ -52,7 +52,7 @@ func Open(ctx context.Context, address string) (*Database, error) {
 			return nil, fmt.Errorf("-%s serves the database of this process, and %s names another one: leave out one of them", Flag, EndpointEnv)
 		}
 		client, err := Client(ctx)
-		return &Database{Client: client, endpoint: chosen}, err
+		return &Database{Client: client, Endpoint: chosen}, err
 	}
 	listener, err := listen(ctx, address)
 	if err != nil {
@@ -61,7 +61,7 @@ func Open(ctx context.Context, address string) (*Database, error) {
 	db := dynamotest.Open()
 	d := &Database{
 		Client:   db.Client(),
-		endpoint: "http://" + listener.Addr().String(),
+		Endpoint: "http://" + listener.Addr().String(),
 		server: &http.Server{
 			Handler:     loopback.Guard(listener.Addr(), db.Handler()),
 			ReadTimeout: 30 * time.Second,
@@ -91,11 +91,18 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 
 // Inspection says how to look at the tables of a journal with the millrace command.
 func (d *Database) Inspection(tables journal.Tables) string {
-	how, endpoint := "Look at its tables with", d.endpoint
+	return d.inspection("--journal-table " + tables.Journal + " --checkpoint-table " + tables.Checkpoint)
+}
+
+// InspectionOf is Inspection of tables whose names begin with a prefix, as those of a millrace.App.
+func (d *Database) InspectionOf(prefix string) string { return d.inspection("--prefix " + prefix) }
+
+func (d *Database) inspection(tables string) string {
+	how, endpoint := "Look at its tables with", d.Endpoint
 	if endpoint == "" {
 		how, endpoint = fmt.Sprintf("Start it with -%s %s to look at its tables with", Flag, suggested), "http://"+suggested
 	}
-	return fmt.Sprintf("%s\n\n  millrace groups --endpoint %s --journal-table %s --checkpoint-table %s\n", how, endpoint, tables.Journal, tables.Checkpoint)
+	return fmt.Sprintf("%s\n\n  millrace groups --endpoint %s %s\n", how, endpoint, tables)
 }
 
 // Close ends the server. Programs that are connected to it are cut off.

@@ -43,7 +43,8 @@ have any names. Where payload, version or ttl have other names, call journal.Ado
 			if err != nil {
 				return err
 			}
-			config.Tables = a.tables
+			config.Tables = a.tables.Tables
+			config.Tables.Snapshot = a.tables.newSnapshot()
 			return a.runAdopt(cmd.Context(), config)
 		}),
 	}
@@ -77,9 +78,6 @@ func (o adoptOptions) config() (journal.Config, error) {
 }
 
 func (a *app) runAdopt(ctx context.Context, config journal.Config) error {
-	if config.Tables.Snapshot == "" {
-		config.Tables.Snapshot = "snapshot"
-	}
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (a *app) create() *cobra.Command {
 It may be run again: tables that are there are verified, never changed, and their settings count where no flag says otherwise.
 
 The shard count, the layout and the required encodings can never be changed afterwards.`,
-		Example: "  millrace create\n  millrace create --layout packed --shards 64\n" +
+		Example: "  millrace create --layout packed --shards 16\n  millrace create --layout packed --prefix shop-\n" +
 			"  millrace create --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
@@ -39,14 +39,14 @@ The shard count, the layout and the required encodings can never be changed afte
 			if err != nil {
 				return err
 			}
-			config.Tables = a.tables
+			config.Tables = a.tables.Tables
 			return a.runCreate(cmd.Context(), config)
 		}),
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, for good; each takes about 1,000 write units a second. Default is 16")
-	flags.StringVar(&o.layout, "layout", "", "how events and snapshots are stored: classic, as event-store-adapter has it, which is the default, "+
-		"or packed, which costs less and is for programs of this module alone")
+	flags.StringVar(&o.layout, "layout", "", "how events and snapshots are stored: packed, which costs less and is for new applications, or classic, "+
+		"as event-store-adapter programs share it, which is the default")
 	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm, for good")
 	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
 	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
@@ -98,6 +98,7 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		if config.Shards == 0 {
 			config.Shards = defaultShards
 		}
+		config.Tables.Snapshot = a.tables.newSnapshot()
 	default:
 		progress.Done()
 		return err

@@ -60,8 +60,9 @@ func (a *app) advice(err error) string {
 	case errors.As(err, &table):
 		return fmt.Sprintf("This is %s. %s", a.target, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
-		return fmt.Sprintf("This is %s. `millrace create` makes the tables; --journal-table and --snapshot-table name others, "+
-			"--endpoint and --region another place.", a.target)
+		return fmt.Sprintf("This is %s. Has the application a prefix? --prefix or $%s begins the names with it, "+
+			"--journal-table, --snapshot-table and --checkpoint-table name the tables, --endpoint and --region another place. "+
+			"For a new application, `millrace create` makes them.", a.target, prefixEnv)
 	case errors.Is(err, journal.ErrNoDescriptor):
 		return "These tables were not made by Millrace. `millrace adopt` takes them over; --journal-table names others."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
@@ -95,7 +96,7 @@ func (a *app) advice(err error) string {
 	case errors.Is(err, archive.ErrTorn):
 		return "Its export was cut off: `millrace export --resume` goes on with it. What is complete in it can be imported."
 	case errors.Is(err, readmodel.ErrNoModel):
-		return "`millrace model` lists them. One comes into being when a program first opens it; --model-table names another table."
+		return "`millrace model` lists them. One comes into being when a program first opens it; --prefix or --model-table names another table."
 	case errors.Is(err, readmodel.ErrNoGeneration):
 		return "`millrace model NAME` lists them."
 	case errors.As(err, &behind):

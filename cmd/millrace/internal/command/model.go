@@ -127,7 +127,6 @@ var generationColumns = []output.Column[generationLine]{
 
 // modelOptions are the flags of all commands on read models.
 type modelOptions struct {
-	table  string
 	topics []string
 }
 
@@ -166,13 +165,11 @@ LEFT is an estimate, as in millrace groups, which tells what it costs; --exact c
 			if len(args) == 1 {
 				return a.runModel(cmd.Context(), o, args[0], exact)
 			}
-			return a.runModels(cmd.Context(), o)
+			return a.runModels(cmd.Context())
 		}),
 	}
 	cmd.Flags().BoolVar(&exact, "exact", false, "compare all heads with the positions")
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&o.table, "model-table", readmodel.DefaultTable, "`name` of the table of read models")
-	flags.StringSliceVar(&o.topics, "topic", nil, "`topic` that a generation consumes, instead of what the groups tell; may be repeated")
+	cmd.PersistentFlags().StringSliceVar(&o.topics, "topic", nil, "`topic` that a generation consumes, instead of what the groups tell; may be repeated")
 	cmd.AddCommand(a.beginModel(&o), a.catchUpModel(&o), a.switchModel(&o), a.rollbackModel(&o), a.dropModel(&o))
 	return cmd
 }
@@ -184,21 +181,21 @@ func (a *app) openModel(ctx context.Context, o modelOptions, name string, config
 	if err != nil {
 		return nil, err
 	}
-	config.Name, config.Journal, config.Table, config.Topics = name, j, o.table, o.topics
+	config.Name, config.Journal, config.Table, config.Topics = name, j, a.tables.model, o.topics
 	m, err := readmodel.OpenExisting(ctx, j.Client(), config)
 	return m, explainModel(err)
 }
 
 func explainModel(err error) error {
-	return tableMissing(err, "The programs make that table; --model-table names another.")
+	return tableMissing(err, "Has the application a prefix? --prefix or $"+prefixEnv+" begins the name with it, --model-table names the table. The programs make it.")
 }
 
-func (a *app) runModels(ctx context.Context, o modelOptions) error {
+func (a *app) runModels(ctx context.Context) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := readmodel.List(ctx, client, o.table)
+	all, err := readmodel.List(ctx, client, a.tables.model)
 	if err != nil {
 		return explainModel(err)
 	}

@@ -45,5 +45,5 @@ func TestCommandsWorkOnTablesOfThePackedLayout(t *testing.T) {
 func TestTheHelpOfCreateNamesTheLayouts(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(setup(t).ok(t, "create", "--help")), " ")
-	assert.Contains(t, help, "classic, as event-store-adapter has it, which is the default, or packed")
+	assert.Contains(t, help, "packed, which costs less and is for new applications, or classic, as event-store-adapter programs share it, which is the default")
 }

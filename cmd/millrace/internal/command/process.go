@@ -74,19 +74,17 @@ var pendingColumns = []output.Column[pendingLine]{
 }
 
 func (a *app) process() *cobra.Command {
-	table := ""
 	cmd := &cobra.Command{
 		Use:   "process COMMAND",
 		Short: "Show what process managers have left to do and which processes are open; retry or drop something",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.PersistentFlags().StringVar(&table, "process-table", process.DefaultTable, "`name` of the table of process managers")
-	cmd.AddCommand(a.listProcesses(&table), a.retryPending(&table), a.dropPending(&table), a.unlistProcess(&table))
+	cmd.AddCommand(a.listProcesses(), a.retryPending(), a.dropPending(), a.unlistProcess())
 	return cmd
 }
 
-func (a *app) listProcesses(table *string) *cobra.Command {
+func (a *app) listProcesses() *cobra.Command {
 	var overdue, failed, open bool
 	var older time.Duration
 	limit := 100
@@ -127,7 +125,7 @@ Either costs half a read unit for each 4 KB of the table, whatever is selected; 
 				if overdue {
 					query.Before = a.env.Now()
 				}
-				return a.runPending(cmd.Context(), *table, query, failed)
+				return a.runPending(cmd.Context(), query, failed)
 			}
 			switch {
 			case overdue || failed:
@@ -139,7 +137,7 @@ Either costs half a read unit for each 4 KB of the table, whatever is selected; 
 			case older > 0:
 				query.Before = a.env.Now().Add(-older)
 			}
-			return a.runOpen(cmd.Context(), *table, query, limit)
+			return a.runOpen(cmd.Context(), query, limit)
 		}),
 	}
 	flags := cmd.Flags()
@@ -151,20 +149,20 @@ Either costs half a read unit for each 4 KB of the table, whatever is selected; 
 	return cmd
 }
 
-func (a *app) backlog(ctx context.Context, table string) (*process.Backlog, error) {
+func (a *app) backlog(ctx context.Context) (*process.Backlog, error) {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return process.NewBacklog(client, table), nil
+	return process.NewBacklog(client, a.tables.process), nil
 }
 
 func explainBacklog(err error) error {
-	return tableMissing(err, "The programs make that table; --process-table names another.")
+	return tableMissing(err, "Has the application a prefix? --prefix or $"+prefixEnv+" begins the name with it, --process-table names the table. The programs make it.")
 }
 
-func (a *app) runPending(ctx context.Context, table string, query process.Query, failed bool) error {
-	b, err := a.backlog(ctx, table)
+func (a *app) runPending(ctx context.Context, query process.Query, failed bool) error {
+	b, err := a.backlog(ctx)
 	if err != nil {
 		return err
 	}
@@ -187,7 +185,7 @@ func (a *app) runPending(ctx context.Context, table string, query process.Query,
 	return rows.Flush()
 }
 
-func (a *app) retryPending(table *string) *cobra.Command {
+func (a *app) retryPending() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry TYPE ID ROW [flags]",
 		Short: "Have a timeout or commands that failed tried again at once",
@@ -196,7 +194,7 @@ shows it. A timeout does not fire before it is due.`,
 		Example: "  millrace process retry order-saga o1 timeout/answers",
 		Args:    wants("TYPE", "ID", "ROW"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			b, p, err := a.findPending(cmd.Context(), *table, args)
+			b, p, err := a.findPending(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -215,7 +213,7 @@ shows it. A timeout does not fire before it is due.`,
 	}
 }
 
-func (a *app) dropPending(table *string) *cobra.Command {
+func (a *app) dropPending() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "drop TYPE ID ROW [flags]",
@@ -226,7 +224,7 @@ one of them failed. They are printed, so that you can do what they ask for in an
 		Example: "  millrace process drop order-saga o1 commands/8a5f0c52-1f0b-4c11-9d5b-6a1a47a3c0de --json > given-up.json",
 		Args:    wants("TYPE", "ID", "ROW"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			b, p, err := a.findPending(cmd.Context(), *table, args)
+			b, p, err := a.findPending(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -260,12 +258,12 @@ func (a *app) printGivenUp(l pendingLine) error {
 }
 
 // findPending reads a row as it is now.
-func (a *app) findPending(ctx context.Context, table string, args []string) (*process.Backlog, process.Pending, error) {
+func (a *app) findPending(ctx context.Context, args []string) (*process.Backlog, process.Pending, error) {
 	id, err := aggregate.NewID(args[0], args[1])
 	if err != nil {
 		return nil, process.Pending{}, wrongUsage("%v", err)
 	}
-	b, err := a.backlog(ctx, table)
+	b, err := a.backlog(ctx)
 	if err != nil {
 		return nil, process.Pending{}, err
 	}

@@ -60,8 +60,8 @@ var processColumns = []output.Column[processLine]{
 	{Name: "STATE", Cell: func(l processLine) string { return l.state() }},
 }
 
-func (a *app) runOpen(ctx context.Context, table string, query process.Query, limit int) error {
-	b, err := a.backlog(ctx, table)
+func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error {
+	b, err := a.backlog(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (a *app) runOpen(ctx context.Context, table string, query process.Query, li
 	}
 	if found == 0 {
 		if !a.json {
-			a.note("No process is open.")
+			a.note("%s", noneOpen(query))
 		}
 		return nil
 	}
@@ -96,6 +96,21 @@ func (a *app) runOpen(ctx context.Context, table string, query process.Query, li
 		a.note("The oldest %s of %s open processes; --limit shows more.", output.Count(len(oldest)), output.Count(found))
 	}
 	return nil
+}
+
+// noneOpen says that a query has found no open process.
+func noneOpen(query process.Query) string {
+	what := "process"
+	switch {
+	case query.ID != "":
+		what = fmt.Sprintf("process %q of type %q", query.ID, query.Type)
+	case query.Type != "":
+		what = fmt.Sprintf("process of type %q", query.Type)
+	}
+	if !query.Before.IsZero() {
+		what += " that began before " + output.Time(query.Before)
+	}
+	return "No " + what + " is open."
 }
 
 // oldestOpen returns the open processes that began first, at most limit or all for 0, and how many
@@ -152,7 +167,7 @@ func (a *app) describeProcess(ctx context.Context, j *journal.Journal, p process
 	return l, err
 }
 
-func (a *app) unlistProcess(table *string) *cobra.Command {
+func (a *app) unlistProcess() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unlist TYPE ID [flags]",
 		Short: "Take a process from the list of open ones",
@@ -165,7 +180,7 @@ Nothing else of it changes. If it goes on, it is not listed again.`,
 			if err != nil {
 				return wrongUsage("%v", err)
 			}
-			b, err := a.backlog(cmd.Context(), *table)
+			b, err := a.backlog(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -38,13 +38,17 @@ func (a *app) runRestored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	names := a.tables
+	names := a.tables.Tables
 	names.Snapshot = "" // as it is stored, which may be another one
 	j, err := store.Open(ctx, client, journal.Config{Tables: names})
 	if err != nil {
 		return err
 	}
 	config := j.Config()
+	if stored := config.Tables.Snapshot; a.tables.Snapshot == "" && a.tables.prefix != "" && stored != a.tables.newSnapshot() {
+		return wrongUsage("the journal's snapshot table is %q, and with the prefix %q it would be %q: name the one that belongs to it from now on by --snapshot-table",
+			stored, a.tables.prefix, a.tables.newSnapshot())
+	}
 	config.Tables.Snapshot = cmp.Or(a.tables.Snapshot, config.Tables.Snapshot)
 	if err := journal.MarkRestored(ctx, client, config); err != nil {
 		return err

@@ -20,8 +20,8 @@ const overview = `millrace looks after the tables of a Millrace journal: it make
 consumer groups, read models and process managers, and verifies, exports and imports the journal.
 
 It works on the DynamoDB of your AWS configuration (environment, ~/.aws, the role of the machine), or on a DynamoDB Local
-that --endpoint or ` + endpointEnv + ` names by its URL. What else an application configures, such as the
-shard count, is taken from the tables.
+that --endpoint or ` + endpointEnv + ` names by its URL. --prefix or ` + prefixEnv + ` is the Prefix of the
+application's millrace.Config. What else an application configures, such as the shard count, is taken from the tables.
 
 Tables and texts are for people and may change; with --json each line of standard output is a JSON object whose
 "kind" says what it is; docs/command.md has the fields. Progress and errors go to standard error. Times are in UTC.
@@ -38,7 +38,7 @@ type app struct {
 	begun bool // a command has begun, so the command line was right as far as it can be told
 
 	target   store.Target
-	tables   journal.Tables
+	tables   tableNames
 	json     bool
 	progress bool
 }
@@ -58,9 +58,7 @@ func (a *app) root() *cobra.Command {
 	flags.Lookup("endpoint").DefValue = "" // said already, and help is the same everywhere then
 	flags.StringVar(&a.target.Region, "region", "", "AWS region; default is that of the AWS configuration")
 	flags.StringVar(&a.target.Profile, "profile", "", "profile of the AWS configuration")
-	flags.StringVar(&a.tables.Journal, "journal-table", "journal", "`name` of the journal table")
-	flags.StringVar(&a.tables.Snapshot, "snapshot-table", "", "`name` of the snapshot table; default is what the journal says")
-	flags.StringVar(&a.tables.Checkpoint, "checkpoint-table", "checkpoint", "`name` of the checkpoint table")
+	a.tables.register(flags, a.env.Getenv)
 	flags.BoolVar(&a.json, "json", false, "print JSON objects, one a line")
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is no terminal")
 
@@ -72,10 +70,11 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// does marks where the command line has been understood.
+// does marks where the command line has been understood, and completes the names of the tables.
 func (a *app) does(run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.begun = true
+		a.tables.complete()
 		return run(cmd, args)
 	}
 }
@@ -113,7 +112,7 @@ func (a *app) open(ctx context.Context) (*journal.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, client, journal.Config{Tables: a.tables})
+	return store.Open(ctx, client, journal.Config{Tables: a.tables.Tables})
 }
 
 // showProgress is for work that takes a while.
