@@ -78,7 +78,8 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 		s.fail("its reaction returned process %q for %s, and %s belongs to process %q: correct the function that returns the process, or test each process by itself",
 			key, shown(event, in), s.keyFrom, s.key)
 	default:
-		s.react(key, in)
+		in.Process = key
+		s.react(in)
 	}
 	return s
 }
@@ -96,7 +97,7 @@ func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 		s.fail("it is one of process %q, and %s belongs to process %q: pass %[3]q to WhenTimeout", processID, s.keyFrom, s.key)
 	default:
 		s.unset(name, "it has fired in "+s.input)
-		s.react(processID, process.Input{ID: "timeout", Timeout: name, Process: processID})
+		s.react(process.Input{ID: "timeout", Timeout: name, Process: processID})
 	}
 	return s
 }
@@ -113,10 +114,10 @@ func (s *Scenario[S]) begin(kind, name string) bool {
 	return true
 }
 
-func (s *Scenario[S]) react(key string, in process.Input) {
+func (s *Scenario[S]) react(in process.Input) {
 	s.t.Helper()
 	if s.key == "" {
-		s.key, s.keyFrom = key, s.input
+		s.key, s.keyFrom = in.Process, s.input
 	}
 	s.step, s.err = s.definition.React(s.state, s.exists, in)
 	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
