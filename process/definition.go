@@ -150,6 +150,11 @@ func (d Definition[S]) check(step Step[S]) error {
 	if len(step.events) == 0 {
 		return ErrUnrecorded
 	}
+	for i, command := range step.commands {
+		if command == nil {
+			return fmt.Errorf("%w: command %d is nil", ErrInvalidStep, i+1)
+		}
+	}
 	seen := map[string]bool{}
 	once := func(name string) error {
 		if _, known := d.timeouts[name]; !known {

@@ -37,8 +37,8 @@ func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Ev
 	if err != nil {
 		return nil, fmt.Errorf("%s does not survive its codec: %w", what, err)
 	}
-	if d, differs := diff.First(event, decoded); differs {
-		return nil, fmt.Errorf("%s, %s, does not survive its codec: %s was %s and came back as %s", what, encoded.Type, d.Path, d.Want, d.Got)
+	if lost := diff.Changes(event, decoded); lost != "" {
+		return nil, fmt.Errorf("%s, %s, does not survive its codec: %s", what, encoded.Type, lost)
 	}
 	h.Add(encoded)
 	return decoded, nil
@@ -80,8 +80,8 @@ func (h *History[S]) Reload(state S) (reloaded S, err error) {
 	if err != nil {
 		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose it: %w", err)
 	}
-	if d, differs := diff.First(state, reloaded); differs {
-		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose something: %s was %s and came back as %s", d.Path, d.Want, d.Got)
+	if lost := diff.Changes(state, reloaded); lost != "" {
+		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose something: %s", lost)
 	}
 	return reloaded, nil
 }

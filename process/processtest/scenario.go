@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/trial"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -18,8 +21,9 @@ import (
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
-	state      S
-	exists     bool
+	history    trial.History[S]
+	state      S // after the history
+	marshaler  cqrs.CommandEventMarshaler
 	inputs     int               // number of inputs so far
 	input      string            // the latest
 	key        string            // of the process, after its first input
@@ -37,18 +41,34 @@ type Scenario[S any] struct {
 // not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
-	s := &Scenario[S]{t: t, definition: definition, set: map[string]bool{}, gone: map[string]string{}}
+	s := &Scenario[S]{
+		t: t, definition: definition, history: trial.Of(definition.Aggregate()),
+		set: map[string]bool{}, gone: map[string]string{},
+	}
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
 		return s
 	}
-	s.apply(events)
+	if !s.apply(events) {
+		return s
+	}
 	t.Cleanup(func() {
 		t.Helper()
 		if s.err != nil && !s.seen && !s.failed {
 			t.Errorf("%s", s.unhandled())
 		}
 	})
+	return s
+}
+
+// Marshaler sets the marshaler of the commands, that of [process.Config] if the manager has another
+// than the default. It stands before the first When.
+//
+// Each command of a step is marshaled and unmarshaled, and fails the test if it loses something. The
+// default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are not
+// checked, as a manager that sends them has another marshaler.
+func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
+	s.marshaler = m
 	return s
 }
 
@@ -69,9 +89,12 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 		return s
 	}
 	key, ok, err := s.definition.Key(in)
+	again, _, _ := s.definition.Key(in)
 	switch {
 	case err != nil:
 		s.err = err
+	case key != again:
+		s.fail("its reaction returned process %q for %s, then process %q: the function that returns the process must be pure", key, shown(event, in), again)
 	case !ok:
 		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(event, in))
 	case s.key != "" && key != s.key:
@@ -112,54 +135,6 @@ func (s *Scenario[S]) begin(kind, name string) bool {
 	s.input = fmt.Sprintf("When %d (%s %q)", s.inputs, kind, name)
 	s.step, s.err, s.seen = process.Step[S]{}, nil, false
 	return true
-}
-
-func (s *Scenario[S]) react(in process.Input) {
-	s.t.Helper()
-	if s.key == "" {
-		s.key, s.keyFrom = in.Process, s.input
-	}
-	s.step, s.err = s.definition.React(s.state, s.exists, in)
-	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
-		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
-	}
-	if s.err != nil {
-		return
-	}
-	s.apply(s.step.Events())
-	for _, name := range s.step.Cancelled() {
-		if s.set[name] {
-			s.unset(name, "it was cancelled by "+s.input)
-		}
-	}
-	for _, t := range s.step.Timeouts() {
-		s.set[t.Name] = true
-	}
-}
-
-func (s *Scenario[S]) unset(name, why string) {
-	delete(s.set, name)
-	s.gone[name] = why
-}
-
-// apply stores events and reads them back, as a load does.
-func (s *Scenario[S]) apply(events aggregate.Events[S]) {
-	s.t.Helper()
-	d := s.definition.Aggregate()
-	for i, event := range events {
-		stored, err := d.Encode(event)
-		if err == nil {
-			err = d.Replay(&s.state, stored.Type, stored.Payload)
-		}
-		if err != nil {
-			s.fail("event %d (%T) cannot be stored and read back: %v", i+1, event, err)
-			return
-		}
-		s.exists = true
-	}
-	if s.overFrom == "" && s.exists && s.definition.IsOver(s.state) {
-		s.overFrom = s.where()
-	}
 }
 
 // Then expects exactly these events of the process, in this order.
@@ -254,7 +229,7 @@ func (s *Scenario[S]) ThenOver() *Scenario[S] {
 	s.t.Helper()
 	switch {
 	case s.failed:
-	case !s.exists:
+	case s.history.Len() == 0:
 		s.fail("the process is not over: it has not begun")
 	case !s.definition.IsOver(s.state):
 		s.fail("the process is not over: OverWhen does not hold for its state %s", diff.Show(s.state))
