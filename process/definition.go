@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
@@ -208,6 +209,18 @@ type Input struct {
 func Event(event interface{ EventType() string }, in Input) Input {
 	in.Type, in.decoded, in.Timeout, in.Process = event.EventType(), event, "", ""
 	return in
+}
+
+// Stored returns the inputs that a stored event of an aggregate stands for, for tests: one, or those
+// that the upcasters of its definition make of it. See [Event].
+func Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in Input) ([]Input, error) {
+	h, err := history.New(aggregate.JSON, []aggregate.AnyDefinition{definition})
+	if err != nil {
+		return nil, err
+	}
+	in.Type, in.payload, in.Timeout, in.Process = event.Type, event.Payload, "", ""
+	in.Source.Type = definition.Type()
+	return upcast(h, in)
 }
 
 // Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make

@@ -155,8 +155,14 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if len(in.ID) > maxInputID {
 		in.ID = uuid.NewSHA1(derived, []byte(in.ID)).String()
 	}
-	in.codec = m.history.Codec(in.Source.Type)
-	events, err := m.history.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
+	return upcast(m.history, in)
+}
+
+// upcast returns what an input with a stored event stands for: one event, or what upcasters make of
+// it.
+func upcast(h history.History, in Input) ([]Input, error) {
+	in.codec = h.Codec(in.Source.Type)
+	events, err := h.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@
 // events and the state must survive the codec, and the commands the marshaler that sends them; see
 // [Scenario.Marshaler].
 //
+// [Scenario.WhenStored] passes events of old types as the journal stores them.
+//
 // Values are compared with their contents, unexported fields included: by their own method Equal(T)
 // bool where they have one, as time.Time does, and field by field otherwise. Nil and empty slices
 // and maps count as equal, and so do a nil and an empty Protocol Buffers message.

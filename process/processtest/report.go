@@ -39,24 +39,24 @@ func (s *Scenario[S]) unhandled() string {
 }
 
 // whyNone says why an event belongs to no process.
-func (s *Scenario[S]) whyNone(event any, in process.Input) string {
+func (s *Scenario[S]) whyNone(event string, in process.Input) string {
 	types := s.definition.EventTypes()
 	if !slices.Contains(types, in.Type) {
 		return fmt.Sprintf("there is no reaction to event type %q, only to %s", in.Type, quoted(types))
 	}
-	text := fmt.Sprintf("its reaction returned no process for %s", shown(event, in))
-	if in.Source == (aggregate.ID{}) {
+	text := fmt.Sprintf("its reaction returned no process for %s", event)
+	if in.Source.Value == "" {
 		text += ", whose source is not known: if the reaction uses that, pass When a process.Input with its Source"
 	}
 	return text
 }
 
 // shown shows an event, and its source if that is known.
-func shown(event any, in process.Input) string {
-	if in.Source == (aggregate.ID{}) {
-		return diff.Show(event)
+func shown(event string, source aggregate.ID) string {
+	if source.Value == "" {
+		return event
 	}
-	return fmt.Sprintf("%s of %s %q", diff.Show(event), in.Source.Type, in.Source.Value)
+	return fmt.Sprintf("%s of %s %q", event, source.Type, source.Value)
 }
 
 // whyNotSet says why a timeout cannot fire.

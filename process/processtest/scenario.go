@@ -68,6 +68,10 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 // default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are not
 // checked, as a manager that sends them has another marshaler.
 func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
+	s.t.Helper()
+	if s.inputs > 0 && !s.failed {
+		s.fail("Marshaler comes too late: put it before the first When")
+	}
 	s.marshaler = m
 	return s
 }
@@ -80,13 +84,54 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 		s.fail("the event is nil")
 		return s
 	}
-	var in process.Input
+	in := process.Event(event, first(more))
+	s.event(shown(diff.Show(event), in.Source), in)
+	return s
+}
+
+// WhenStored passes an event to the process as it stands in the journal, for example one that an
+// older program has written. The definition is that of its aggregate, one of
+// [process.Config].Definitions. Its upcasters make an event of today of it:
+//
+//	processtest.Given(t, sagas).
+//		WhenStored(orders, "order.placed.v1", `{"Cents":500}`).
+//		Then(Begun{Total: 5})
+//
+// If they make several, these come one after the other, and Then and the like are about the last.
+func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, payload string, more ...process.Input) *Scenario[S] {
+	s.t.Helper()
+	stored := aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)}
+	inputs, err := process.Stored(definition, stored, first(more))
+	if err == nil && len(inputs) == 0 {
+		err = fmt.Errorf("%w: the upcasters make no event of it", process.ErrPassedOver)
+	}
+	if err != nil {
+		if s.begin("event", eventType) {
+			s.err = err
+		}
+		return s
+	}
+	for i, in := range inputs {
+		s.event(shown(fmt.Sprintf("the stored %q %s", eventType, payload), in.Source), in)
+		if i < len(inputs)-1 && errors.Is(s.err, process.ErrPassedOver) {
+			s.seen = true // no method can expect it
+		}
+	}
+	return s
+}
+
+func first(more []process.Input) (in process.Input) {
 	if len(more) > 0 {
 		in = more[0]
 	}
-	in = process.Event(event, in)
+	return in
+}
+
+// event finds the process of an event, and lets it react. Text shows the event.
+func (s *Scenario[S]) event(text string, in process.Input) {
+	s.t.Helper()
 	if !s.begin("event", in.Type) {
-		return s
+		return
 	}
 	key, ok, err := s.definition.Key(in)
 	again, _, _ := s.definition.Key(in)
@@ -94,17 +139,16 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 	case err != nil:
 		s.err = err
 	case key != again:
-		s.fail("its reaction returned process %q for %s, then process %q: the function that returns the process must be pure", key, shown(event, in), again)
+		s.fail("its reaction returned process %q for %s, then process %q: the function that returns the process must be pure", key, text, again)
 	case !ok:
-		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(event, in))
+		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(text, in))
 	case s.key != "" && key != s.key:
 		s.fail("its reaction returned process %q for %s, and %s belongs to process %q: correct the function that returns the process, or test each process by itself",
-			key, shown(event, in), s.keyFrom, s.key)
+			key, text, s.keyFrom, s.key)
 	default:
 		in.Process = key
 		s.react(in)
 	}
-	return s
 }
 
 // WhenTimeout fires a timeout of the process. An earlier When or WhenTimeout must have set it.
