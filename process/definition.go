@@ -114,9 +114,9 @@ func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// React returns what a process does, from its state alone. Exists reports whether it has events. The
-// input's Process is what [Definition.Key] returns. An [ErrPassedOver] says that it does nothing,
-// and why.
+// React returns what a process does, from its state alone. Exists reports whether it has events.
+// The input's Process is what [Definition.Key] returns. An [ErrPassedOver] says that it does
+// nothing, and why.
 func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
@@ -211,8 +211,8 @@ func Event(event interface{ EventType() string }, in Input) Input {
 	return in
 }
 
-// Stored returns the inputs that a stored event of an aggregate stands for, for tests: one, or those
-// that the upcasters of its definition make of it. See [Event].
+// Stored returns the inputs that a stored event of an aggregate stands for, for tests: one, or
+// those that the upcasters of its definition make of it. See [Event].
 func Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in Input) ([]Input, error) {
 	h, err := history.New(aggregate.JSON, []aggregate.AnyDefinition{definition})
 	if err != nil {

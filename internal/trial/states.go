@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/diff"
 )
 
-// States are for three runs of a function, each on its own copy of the state: twice to check that it
-// is pure, and once on the state as restored from a snapshot.
+// States are for three runs of a function, each on its own copy of the state: twice to check that
+// it is pure, and once on the state as restored from a snapshot.
 type States[S any] struct {
 	Runs   [3]S
 	before S // shows whether the function has changed its state

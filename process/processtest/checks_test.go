@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/process/processtest"
 )
 
-// Log is a state with a slice, one that snapshots do not keep if it is empty, and a field that they never keep.
+// Log is a state with a slice, one that snapshots do not keep if it is empty, and a field that they
+// never keep.
 type Log struct {
 	Notes  []string
 	Seen   []string `json:",omitempty"`

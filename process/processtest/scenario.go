@@ -64,9 +64,9 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 // Marshaler sets the marshaler of the commands, that of [process.Config] if the manager has another
 // than the default. It stands before the first When.
 //
-// Each command of a step is marshaled and unmarshaled, and fails the test if it loses something. The
-// default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are not
-// checked, as a manager that sends them has another marshaler.
+// Each command of a step is marshaled and unmarshaled, and fails the test if it loses something.
+// The default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are
+// not checked, as a manager that sends them has another marshaler.
 func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
 	s.t.Helper()
 	if s.inputs > 0 && !s.failed {
