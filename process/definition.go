@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
@@ -113,8 +114,9 @@ func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// React returns what a process does, from its state alone. Exists reports whether it has events. An
-// [ErrPassedOver] says that it does nothing, and why.
+// React returns what a process does, from its state alone. Exists reports whether it has events.
+// The input's Process is what [Definition.Key] returns. An [ErrPassedOver] says that it does
+// nothing, and why.
 func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
@@ -148,6 +150,11 @@ func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 func (d Definition[S]) check(step Step[S]) error {
 	if len(step.events) == 0 {
 		return ErrUnrecorded
+	}
+	for i, command := range step.commands {
+		if command == nil {
+			return fmt.Errorf("%w: command %d is nil", ErrInvalidStep, i+1)
+		}
 	}
 	seen := map[string]bool{}
 	once := func(name string) error {
@@ -187,17 +194,33 @@ type Input struct {
 	OccurredAt time.Time          // when the event occurred, zero if unknown; when the timeout was due
 	Metadata   aggregate.Metadata // of the event, or what the step that set the timeout carried
 	Timeout    string             // its name; empty for an event
-	Process    string             // whose timeout it is
+
+	// Process is the id of the process that the input belongs to. It is empty in the function of [On]
+	// that returns that id.
+	Process string
 
 	payload []byte
 	decoded any // instead of payload, in tests
 	codec   aggregate.Codec
 }
 
-// Event returns an input with an event that is decoded already, for tests.
+// Event returns an input with an event that is decoded already, for tests. It belongs to no process
+// yet: set Process to what [Definition.Key] returns for it.
 func Event(event interface{ EventType() string }, in Input) Input {
-	in.Type, in.decoded = event.EventType(), event
+	in.Type, in.decoded, in.Timeout, in.Process = event.EventType(), event, "", ""
 	return in
+}
+
+// Stored returns the inputs that a stored event of an aggregate stands for, for tests: one, or
+// those that the upcasters of its definition make of it. See [Event].
+func Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in Input) ([]Input, error) {
+	h, err := history.New(aggregate.JSON, []aggregate.AnyDefinition{definition})
+	if err != nil {
+		return nil, err
+	}
+	in.Type, in.payload, in.Timeout, in.Process = event.Type, event.Payload, "", ""
+	in.Source.Type = definition.Type()
+	return upcast(h, in)
 }
 
 // Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make
@@ -211,8 +234,9 @@ type Reaction[S any] struct {
 }
 
 // On reacts to events of the type E. Key returns which process an event belongs to; none if it is
-// empty. React gets the state of that process. It must be pure, as a decision is: it may run
-// several times for one event. Its error has the message nacked, so that the event comes again.
+// empty. React gets the state of that process, and its id as in.Process. Both must be pure, as a
+// decision is: they may run several times for one event. An error of react has the message nacked,
+// so that the event comes again.
 //
 // E is the event as its aggregate defines it, or a type of the reader's own with the fields it
 // needs. The zero value of E must tell the type, so E is not a pointer.

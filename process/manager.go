@@ -121,7 +121,8 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 	if err == nil && ok {
 		ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
 		defer cancel()
-		err = m.step(ctx, key, in, nil)
+		in.Process = key
+		err = m.step(ctx, in, nil)
 	}
 	switch {
 	case err == nil && !ok, passedOver(err):
@@ -154,8 +155,14 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if len(in.ID) > maxInputID {
 		in.ID = uuid.NewSHA1(derived, []byte(in.ID)).String()
 	}
-	in.codec = m.history.Codec(in.Source.Type)
-	events, err := m.history.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
+	return upcast(m.history, in)
+}
+
+// upcast returns what an input with a stored event stands for: one event, or what upcasters make of
+// it.
+func upcast(h history.History, in Input) ([]Input, error) {
+	in.codec = h.Codec(in.Source.Type)
+	events, err := h.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
 	if err != nil {
 		return nil, err
 	}
@@ -173,22 +180,22 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 
 // step lets a process react and stores its step. It repeats that on the newer state if another
 // input was stored first. Fired is the timeout if the input is one.
-func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
+func (m *Manager[S]) step(ctx context.Context, in Input, fired *timeoutRow) error {
 	ctx = in.withCause(ctx)
 	if m.config.Around == nil {
-		return m.stepWithRetries(ctx, key, in, fired)
+		return m.stepWithRetries(ctx, in, fired)
 	}
-	id := aggregate.ID{Type: m.definition.Type(), Value: key}
-	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, key, in, fired) })
+	id := aggregate.ID{Type: m.definition.Type(), Value: in.Process}
+	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, in, fired) })
 }
 
 // stepWithRetries repeats stepOnce while another input is stored first.
-func (m *Manager[S]) stepWithRetries(ctx context.Context, key string, in Input, fired *timeoutRow) error {
+func (m *Manager[S]) stepWithRetries(ctx context.Context, in Input, fired *timeoutRow) error {
 	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
 	), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
 	return backoff.Retry(func() error {
-		err := m.stepOnce(ctx, key, in, fired)
+		err := m.stepOnce(ctx, in, fired)
 		var refused *journal.WriteRefusedError
 		if fired != nil && errors.As(err, &refused) && refused.Table == m.config.Table && refused.Code == "ConditionalCheckFailed" {
 			err = errNotSet
@@ -200,10 +207,10 @@ func (m *Manager[S]) stepWithRetries(ctx context.Context, key string, in Input, 
 	}, again)
 }
 
-func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *timeoutRow) error {
-	process, err := m.processes.Load(ctx, key)
+func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) error {
+	process, err := m.processes.Load(ctx, in.Process)
 	if errors.Is(err, journal.ErrNotFound) {
-		process, err = m.processes.NewAggregate(key)
+		process, err = m.processes.NewAggregate(in.Process)
 	}
 	if errors.As(err, new(*journal.DeletedError)) {
 		return errDeleted

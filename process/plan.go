@@ -114,9 +114,6 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, carried aggregate.Metad
 		return nil, &ConfigError{"Publisher", "is nil, and a reaction sends commands: give one"}
 	}
 	for i, value := range values {
-		if value == nil {
-			return nil, fmt.Errorf("%w: command %d is nil", ErrInvalidStep, i+1)
-		}
 		msg, err := m.config.Marshaler.Marshal(value)
 		if err == nil && msg == nil {
 			err = errors.New("the marshaler returned no message")

@@ -118,7 +118,7 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 // itself if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
-	err := m.step(ctx, t.process.Value, in, &t)
+	err := m.step(ctx, in, &t)
 	switch {
 	case err == nil, errors.Is(err, errNotSet):
 		return nil

@@ -100,11 +100,11 @@ func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
 func (s *Scenario[S]) offer(run int) {
-	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.trial.states[run], Version: uint64(len(s.history))}
+	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
 }
 
 func (s *Scenario[S]) collect(run int, refusal error) {
-	s.trial.runs[run] = outcome[S]{events: s.part.Events, refusal: refusal}
+	s.runs[run] = outcome[S]{events: s.part.Events, refusal: refusal}
 	s.part.Events = nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/trial"
 )
 
 // Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps
@@ -14,9 +15,10 @@ import (
 type Scenario[S any] struct {
 	t          testing.TB
 	definition aggregate.Definition[S]
-	history    []aggregate.EncodedEvent
-	step       int // 0 until the first When
-	trial      trial[S]
+	history    trial.History[S]
+	step       int             // 0 until the first When
+	states     trial.States[S] // for the runs of the latest decision
+	runs       [3]outcome[S]
 	outcome    outcome[S]
 	part       aggregate.Part[S]
 	failed     bool
@@ -33,7 +35,7 @@ type outcome[S any] struct {
 // the aggregate before its first one.
 func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
-	s := &Scenario[S]{t: t, definition: definition}
+	s := &Scenario[S]{t: t, definition: definition, history: trial.Of(definition)}
 	s.part.ID.Type = definition.Type()
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
@@ -73,9 +75,10 @@ func (s *Scenario[S]) Stored(eventType, payload string) *Scenario[S] {
 		s.fail("Stored comes too late: put it before the first When")
 		return s
 	}
-	s.history = append(s.history, aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)})
+	s.history.Add(aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)})
 	if state, ok := s.state(); ok {
-		s.reload(state)
+		_, err := s.history.Reload(state)
+		s.holds(err)
 	}
 	return s
 }
@@ -95,9 +98,9 @@ func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	if !s.begin() {
 		return s
 	}
-	for n := range s.trial.runs {
-		run := &s.trial.runs[n]
-		run.events, run.refusal = decide(s.trial.states[n])
+	for n := range s.runs {
+		run := &s.runs[n]
+		run.events, run.refusal = decide(s.states.Runs[n])
 	}
 	s.end()
 	return s
@@ -234,5 +237,5 @@ func (s *Scenario[S]) where() string {
 	if s.step == 0 {
 		return "Given"
 	}
-	return fmt.Sprintf("When %d (after %s)", s.step, diff.Count(len(s.history)-len(s.outcome.events), "event"))
+	return fmt.Sprintf("When %d (after %s)", s.step, diff.Count(s.history.Len()-len(s.outcome.events), "event"))
 }

@@ -74,6 +74,19 @@ func Fields(want, got any) string {
 	return strings.TrimPrefix(list(found), "\n")
 }
 
+// Changes lists the differences of a value and what came back of it, "" if they are equal.
+func Changes(before, after any) string {
+	var all []string
+	for i, d := range differences(before, after, mostDifferences+1) {
+		if i == mostDifferences {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, fmt.Sprintf("%s was %s and came back as %s", d.Path, d.Want, d.Got))
+	}
+	return strings.Join(all, ", ")
+}
+
 func list(found []Difference) string {
 	var text strings.Builder
 	for i, d := range found {

@@ -104,6 +104,10 @@ func TestManyDifferencesAreCutShort(t *testing.T) {
 	assert.Len(t, lines, mostDifferences+1)
 	assert.Equal(t, "    and more", lines[mostDifferences])
 	assert.Empty(t, Fields(ones, ones))
+
+	assert.Equal(t, `To was "a" and came back as "", Total was 1 and came back as 0`, Changes(send{"a", 1}, send{}))
+	assert.True(t, strings.HasSuffix(Changes(make([]string, 100), ones), `[9] was "" and came back as "1", and more`))
+	assert.Empty(t, Changes(ones, ones))
 }
 
 type status int

@@ -29,31 +29,34 @@ func (s *Scenario[S]) where() string {
 // unhandled says why the latest input led to no step.
 func (s *Scenario[S]) unhandled() string {
 	text := fmt.Sprintf("%s: %v", s.where(), s.err)
-	if !errors.Is(s.err, process.ErrPassedOver) {
-		return text + " (if this is expected, say so with ThenError)"
+	switch {
+	case errors.As(s.err, new(*process.UnknownTimeoutError)):
+		return text // a fault of the definition, which no test should expect
+	case errors.Is(s.err, process.ErrPassedOver):
+		return text + " (if this is expected, say so with ThenPassedOver)"
 	}
-	return text + " (if this is expected, say so with ThenPassedOver)"
+	return text + " (if this is expected, say so with ThenError)"
 }
 
 // whyNone says why an event belongs to no process.
-func (s *Scenario[S]) whyNone(event any, in process.Input) string {
+func (s *Scenario[S]) whyNone(event string, in process.Input) string {
 	types := s.definition.EventTypes()
 	if !slices.Contains(types, in.Type) {
 		return fmt.Sprintf("there is no reaction to event type %q, only to %s", in.Type, quoted(types))
 	}
-	text := fmt.Sprintf("its reaction returned no process for %s", shown(event, in))
-	if in.Source == (aggregate.ID{}) {
+	text := fmt.Sprintf("its reaction returned no process for %s", event)
+	if in.Source.Value == "" {
 		text += ", whose source is not known: if the reaction uses that, pass When a process.Input with its Source"
 	}
 	return text
 }
 
 // shown shows an event, and its source if that is known.
-func shown(event any, in process.Input) string {
-	if in.Source == (aggregate.ID{}) {
-		return diff.Show(event)
+func shown(event string, source aggregate.ID) string {
+	if source.Value == "" {
+		return event
 	}
-	return fmt.Sprintf("%s of %s %q", diff.Show(event), in.Source.Type, in.Source.Value)
+	return fmt.Sprintf("%s of %s %q", event, source.Type, source.Value)
 }
 
 // whyNotSet says why a timeout cannot fire.
@@ -62,7 +65,7 @@ func (s *Scenario[S]) whyNotSet(name string) string {
 	switch why := s.gone[name]; {
 	case why != "":
 		text += " any more: " + why
-	case s.exists && s.keyFrom == "":
+	case s.history.Len() > 0 && s.keyFrom == "":
 		text += ": events that are passed to Given set none, so begin with the When whose step sets it"
 	default:
 		text += ": no step has set it"
@@ -77,20 +80,27 @@ func (s *Scenario[S]) whyNotSet(name string) string {
 func (s *Scenario[S]) stepText() string {
 	var text strings.Builder
 	text.WriteString("the step was:")
-	for _, part := range []struct {
-		noun   string
-		values []any
-	}{
-		{"event", diff.Values(s.step.Events())},
-		{"command", diff.Values(s.step.Commands())},
-		{"timeout", diff.Values(s.step.Timeouts())},
-		{"cancelled timeout", diff.Values(s.step.Cancelled())},
-	} {
+	for _, part := range parts(s.step) {
 		for i, v := range part.values {
 			fmt.Fprintf(&text, "\n  %s %d: %s", part.noun, i+1, diff.Show(v))
 		}
 	}
 	return text.String()
+}
+
+// part is one of the lists of a step.
+type part struct {
+	noun   string // of one value
+	values []any
+}
+
+func parts[S any](step process.Step[S]) []part {
+	return []part{
+		{"event", diff.Values(step.Events())},
+		{"command", diff.Values(step.Commands())},
+		{"timeout", diff.Values(step.Timeouts())},
+		{"cancelled timeout", diff.Values(step.Cancelled())},
+	}
 }
 
 func quoted(names []string) string {

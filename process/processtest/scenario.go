@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/trial"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -18,8 +21,9 @@ import (
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
-	state      S
-	exists     bool
+	history    trial.History[S]
+	state      S // after the history
+	marshaler  cqrs.CommandEventMarshaler
 	inputs     int               // number of inputs so far
 	input      string            // the latest
 	key        string            // of the process, after its first input
@@ -37,18 +41,38 @@ type Scenario[S any] struct {
 // not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
-	s := &Scenario[S]{t: t, definition: definition, set: map[string]bool{}, gone: map[string]string{}}
+	s := &Scenario[S]{
+		t: t, definition: definition, history: trial.Of(definition.Aggregate()),
+		set: map[string]bool{}, gone: map[string]string{},
+	}
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
 		return s
 	}
-	s.apply(events)
+	if !s.apply(events) {
+		return s
+	}
 	t.Cleanup(func() {
 		t.Helper()
 		if s.err != nil && !s.seen && !s.failed {
 			t.Errorf("%s", s.unhandled())
 		}
 	})
+	return s
+}
+
+// Marshaler sets the marshaler of the commands, that of [process.Config] if the manager has another
+// than the default. It stands before the first When.
+//
+// Each command of a step is marshaled and unmarshaled, and fails the test if it loses something.
+// The default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are
+// not checked, as a manager that sends them has another marshaler.
+func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
+	s.t.Helper()
+	if s.inputs > 0 && !s.failed {
+		s.fail("Marshaler comes too late: put it before the first When")
+	}
+	s.marshaler = m
 	return s
 }
 
@@ -60,27 +84,71 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 		s.fail("the event is nil")
 		return s
 	}
-	var in process.Input
+	in := process.Event(event, first(more))
+	s.event(shown(diff.Show(event), in.Source), in)
+	return s
+}
+
+// WhenStored passes an event to the process as it stands in the journal, for example one that an
+// older program has written. The definition is that of its aggregate, one of
+// [process.Config].Definitions. Its upcasters make an event of today of it:
+//
+//	processtest.Given(t, sagas).
+//		WhenStored(orders, "order.placed.v1", `{"Cents":500}`).
+//		Then(Begun{Total: 5})
+//
+// If they make several, these come one after the other, and Then and the like are about the last.
+func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, payload string, more ...process.Input) *Scenario[S] {
+	s.t.Helper()
+	stored := aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)}
+	inputs, err := process.Stored(definition, stored, first(more))
+	if err == nil && len(inputs) == 0 {
+		err = fmt.Errorf("%w: the upcasters make no event of it", process.ErrPassedOver)
+	}
+	if err != nil {
+		if s.begin("event", eventType) {
+			s.err = err
+		}
+		return s
+	}
+	for i, in := range inputs {
+		s.event(shown(fmt.Sprintf("the stored %q %s", eventType, payload), in.Source), in)
+		if i < len(inputs)-1 && errors.Is(s.err, process.ErrPassedOver) {
+			s.seen = true // no method can expect it
+		}
+	}
+	return s
+}
+
+func first(more []process.Input) (in process.Input) {
 	if len(more) > 0 {
 		in = more[0]
 	}
-	in = process.Event(event, in)
+	return in
+}
+
+// event finds the process of an event, and lets it react. Text shows the event.
+func (s *Scenario[S]) event(text string, in process.Input) {
+	s.t.Helper()
 	if !s.begin("event", in.Type) {
-		return s
+		return
 	}
 	key, ok, err := s.definition.Key(in)
+	again, _, _ := s.definition.Key(in)
 	switch {
 	case err != nil:
 		s.err = err
+	case key != again:
+		s.fail("its reaction returned process %q for %s, then process %q: the function that returns the process must be pure", key, text, again)
 	case !ok:
-		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(event, in))
+		s.err = fmt.Errorf("%w: %s", process.ErrPassedOver, s.whyNone(text, in))
 	case s.key != "" && key != s.key:
 		s.fail("its reaction returned process %q for %s, and %s belongs to process %q: correct the function that returns the process, or test each process by itself",
-			key, shown(event, in), s.keyFrom, s.key)
+			key, text, s.keyFrom, s.key)
 	default:
-		s.react(key, in)
+		in.Process = key
+		s.react(in)
 	}
-	return s
 }
 
 // WhenTimeout fires a timeout of the process. An earlier When or WhenTimeout must have set it.
@@ -96,7 +164,7 @@ func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 		s.fail("it is one of process %q, and %s belongs to process %q: pass %[3]q to WhenTimeout", processID, s.keyFrom, s.key)
 	default:
 		s.unset(name, "it has fired in "+s.input)
-		s.react(processID, process.Input{ID: "timeout", Timeout: name, Process: processID})
+		s.react(process.Input{ID: "timeout", Timeout: name, Process: processID})
 	}
 	return s
 }
@@ -111,54 +179,6 @@ func (s *Scenario[S]) begin(kind, name string) bool {
 	s.input = fmt.Sprintf("When %d (%s %q)", s.inputs, kind, name)
 	s.step, s.err, s.seen = process.Step[S]{}, nil, false
 	return true
-}
-
-func (s *Scenario[S]) react(key string, in process.Input) {
-	s.t.Helper()
-	if s.key == "" {
-		s.key, s.keyFrom = key, s.input
-	}
-	s.step, s.err = s.definition.React(s.state, s.exists, in)
-	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
-		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
-	}
-	if s.err != nil {
-		return
-	}
-	s.apply(s.step.Events())
-	for _, name := range s.step.Cancelled() {
-		if s.set[name] {
-			s.unset(name, "it was cancelled by "+s.input)
-		}
-	}
-	for _, t := range s.step.Timeouts() {
-		s.set[t.Name] = true
-	}
-}
-
-func (s *Scenario[S]) unset(name, why string) {
-	delete(s.set, name)
-	s.gone[name] = why
-}
-
-// apply stores events and reads them back, as a load does.
-func (s *Scenario[S]) apply(events aggregate.Events[S]) {
-	s.t.Helper()
-	d := s.definition.Aggregate()
-	for i, event := range events {
-		stored, err := d.Encode(event)
-		if err == nil {
-			err = d.Replay(&s.state, stored.Type, stored.Payload)
-		}
-		if err != nil {
-			s.fail("event %d (%T) cannot be stored and read back: %v", i+1, event, err)
-			return
-		}
-		s.exists = true
-	}
-	if s.overFrom == "" && s.exists && s.definition.IsOver(s.state) {
-		s.overFrom = s.where()
-	}
 }
 
 // Then expects exactly these events of the process, in this order.
@@ -253,7 +273,7 @@ func (s *Scenario[S]) ThenOver() *Scenario[S] {
 	s.t.Helper()
 	switch {
 	case s.failed:
-	case !s.exists:
+	case s.history.Len() == 0:
 		s.fail("the process is not over: it has not begun")
 	case !s.definition.IsOver(s.state):
 		s.fail("the process is not over: OverWhen does not hold for its state %s", diff.Show(s.state))

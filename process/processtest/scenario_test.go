@@ -76,6 +76,17 @@ func TestScenariosThatHold(t *testing.T) {
 	processtest.Given(t, watches).When(Tock{"anna"}).ThenPassedOver()
 }
 
+func TestReactionsGetTheIDOfTheirProcess(t *testing.T) {
+	t.Parallel()
+	definition := process.Define(aggregate.Define[Watch]("watch", Wound{}),
+		process.On(func(e Tick, in process.Input) string { return in.Process + e.For }, func(_ Watch, _ Tick, in process.Input) (step, error) {
+			return process.Record(Wound{}).Send(Wake{in.Process}), nil
+		}).Starts())
+	processtest.Given(t, definition).
+		When(Tick{"anna"}).ThenCommands(Wake{"anna"}).
+		When(Tick{"anna"}, process.Input{Process: "berta", Timeout: "alarm"}).ThenCommands(Wake{"anna"})
+}
+
 func TestScenariosThatFailSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	const woundStep = `the step was:

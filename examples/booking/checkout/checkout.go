@@ -60,7 +60,7 @@ func Define(patience time.Duration) process.Definition[Checkout] {
 		process.On(func(e show.Held, _ process.Input) string { return e.Booking },
 			func(_ Checkout, e show.Held, in process.Input) (step, error) {
 				return process.Record(Began{in.Source.Value}).
-					Send(RequestPayment{e.Booking, e.Amount}).
+					Send(RequestPayment{in.Process, e.Amount}).
 					SetTimeout(paymentTimeout, patience), nil
 			}).Starts(),
 		process.OnTimeout(paymentTimeout, func(_ Checkout, in process.Input) (step, error) {
@@ -76,11 +76,11 @@ func Define(patience time.Duration) process.Definition[Checkout] {
 func theBooking[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func book(c Checkout, _ payment.WasCaptured, in process.Input) (step, error) {
-	return ends("booked", BookSeats{c.Show, in.Source.Value}), nil
+	return ends("booked", BookSeats{c.Show, in.Process}), nil
 }
 
 func release[E any](c Checkout, _ E, in process.Input) (step, error) {
-	return ends("released", ReleaseSeats{c.Show, in.Source.Value}), nil
+	return ends("released", ReleaseSeats{c.Show, in.Process}), nil
 }
 
 func ends(outcome string, last any) step {

@@ -86,25 +86,25 @@ var Definition = process.Define(
 	aggregate.Define[Saga]("order-saga", Begun{}, Went{}, Ended{}),
 	process.On(source[services.OrderPlaced], func(_ Saga, e services.OrderPlaced, in process.Input) (step, error) {
 		return process.Record(Begun(e)).
-			Send(ReserveCredit{Customer: e.Customer, Order: in.Source.Value, Total: e.Total}).
+			Send(ReserveCredit{Customer: e.Customer, Order: in.Process, Total: e.Total}).
 			SetTimeout(Answers, Patience), nil
 	}).Starts(),
 	process.On(func(e services.CreditReserved, _ process.Input) string { return e.Order },
-		func(_ Saga, e services.CreditReserved, _ process.Input) (step, error) {
-			return further("ticket", CreateTicket{e.Order}), nil
+		func(_ Saga, _ services.CreditReserved, in process.Input) (step, error) {
+			return further("ticket", CreateTicket{in.Process}), nil
 		}),
 	process.On(func(e services.CreditRefused, _ process.Input) string { return e.Order },
-		func(s Saga, e services.CreditRefused, _ process.Input) (step, error) {
-			return s.reject(e.Order, "not enough credit"), nil
+		func(s Saga, _ services.CreditRefused, in process.Input) (step, error) {
+			return s.reject(in.Process, "not enough credit"), nil
 		}),
 	process.On(source[services.TicketCreated], func(s Saga, _ services.TicketCreated, in process.Input) (step, error) {
-		return further("payment", AuthorisePayment{in.Source.Value, s.Total}), nil
+		return further("payment", AuthorisePayment{in.Process, s.Total}), nil
 	}),
 	process.On(source[services.PaymentAuthorised], func(_ Saga, _ services.PaymentAuthorised, in process.Input) (step, error) {
-		return process.Record(Ended{"approved"}).Send(ApproveOrder{in.Source.Value}).CancelTimeout(Answers), nil
+		return process.Record(Ended{"approved"}).Send(ApproveOrder{in.Process}).CancelTimeout(Answers), nil
 	}),
 	process.On(source[services.PaymentRefused], func(s Saga, _ services.PaymentRefused, in process.Input) (step, error) {
-		return s.reject(in.Source.Value, "payment refused"), nil
+		return s.reject(in.Process, "payment refused"), nil
 	}),
 	process.OnTimeout(Answers, func(s Saga, in process.Input) (step, error) {
 		return s.reject(in.Process, "no answer in time"), nil

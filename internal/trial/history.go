@@ -1,0 +1,114 @@
+package trial
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
+)
+
+// History is what is stored of an aggregate. Its errors say what would be lost or change.
+type History[S any] struct {
+	definition aggregate.Definition[S]
+	events     []aggregate.EncodedEvent
+}
+
+// Of returns the history of an aggregate without events.
+func Of[S any](definition aggregate.Definition[S]) History[S] {
+	return History[S]{definition: definition}
+}
+
+// Len returns the number of events.
+func (h *History[S]) Len() int { return len(h.events) }
+
+// Add adds an event as it is stored.
+func (h *History[S]) Add(stored aggregate.EncodedEvent) { h.events = append(h.events, stored) }
+
+// Record sends an event through the codec, adds it and returns what came back. What names the event
+// in errors.
+func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Event[S], error) {
+	encoded, err := h.definition.Encode(event)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	decoded, err := h.definition.Decode(encoded.Type, encoded.Payload)
+	if err != nil {
+		return nil, fmt.Errorf("%s does not survive its codec: %w", what, err)
+	}
+	if lost := diff.Changes(event, decoded); lost != "" {
+		return nil, fmt.Errorf("%s, %s, does not survive its codec: %s", what, encoded.Type, lost)
+	}
+	h.Add(encoded)
+	return decoded, nil
+}
+
+// State returns the state after all events. It replays them each time, so no two results share
+// memory.
+func (h *History[S]) State() (S, error) {
+	first, err := h.replay()
+	if err != nil {
+		return first, err
+	}
+	second, err := h.replay()
+	if err != nil {
+		return second, err
+	}
+	if d, differs := diff.First(first, second); differs {
+		return first, fmt.Errorf("applying the same events twice gives two states, at %s first %s, then %s: Apply must depend on the state and the event alone, an upcaster on the payload alone",
+			d.Path, d.Want, d.Got)
+	}
+	return first, nil
+}
+
+func (h *History[S]) replay() (state S, err error) {
+	for _, e := range h.events {
+		if err := h.definition.Replay(&state, e.Type, e.Payload); err != nil {
+			return state, fmt.Errorf("%s, in the history as %s, cannot be read: %w", e.Type, payloadText(e.Payload), err)
+		}
+	}
+	return state, nil
+}
+
+// Reload returns a state as restored from a snapshot of it.
+func (h *History[S]) Reload(state S) (reloaded S, err error) {
+	data, err := h.definition.Codec().Marshal(&state)
+	if err == nil {
+		err = h.definition.Codec().Unmarshal(data, &reloaded)
+	}
+	if err != nil {
+		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose it: %w", err)
+	}
+	if lost := diff.Changes(state, reloaded); lost != "" {
+		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose something: %s", lost)
+	}
+	return reloaded, nil
+}
+
+// CheckSnapshot checks that the aggregate can be loaded from a snapshot before or after its latest
+// events. Before is the state before them. For example, an Apply that writes to a map panics if a
+// snapshot has stored the empty map and a load returns nil.
+func (h *History[S]) CheckSnapshot(before S, latest aggregate.Events[S]) error {
+	reloaded, err := h.Reload(before)
+	if err != nil {
+		return err
+	}
+	h.definition.Apply(&reloaded, latest...)
+	after, err := h.State()
+	if err != nil {
+		return err
+	}
+	if d, differs := diff.First(after, reloaded); differs {
+		return fmt.Errorf("the events have another effect on a state from a snapshot: %s is %s without it and %s with it", d.Path, d.Want, d.Got)
+	}
+	_, err = h.Reload(after)
+	return err
+}
+
+func payloadText(payload []byte) string {
+	if !utf8.Valid(payload) || strings.ContainsRune(string(payload), 0) {
+		return fmt.Sprintf("%x", payload)
+	}
+	return string(payload)
+}

@@ -1,0 +1,54 @@
+package trial
+
+import (
+	"fmt"
+
+	"github.com/millrace-dev/millrace/internal/diff"
+)
+
+// States are for three runs of a function, each on its own copy of the state: twice to check that
+// it is pure, and once on the state as restored from a snapshot.
+type States[S any] struct {
+	Runs   [3]S
+	before S // shows whether the function has changed its state
+}
+
+// States returns the states after all events.
+func (h *History[S]) States() (states States[S], err error) {
+	for _, state := range []*S{&states.before, &states.Runs[0], &states.Runs[1]} {
+		if *state, err = h.State(); err != nil {
+			return states, err
+		}
+	}
+	states.Runs[2], err = h.Reload(states.before)
+	return states, err
+}
+
+// Changed says where the first run has changed its state, "" if it has not.
+func (s States[S]) Changed() string {
+	if d, differs := diff.First(s.before, s.Runs[0]); differs {
+		return fmt.Sprintf("at %s from %s to %s: copy maps, slices and what pointers lead to before changing them", d.Path, d.Want, d.Got)
+	}
+	return ""
+}
+
+// Errors says how the errors of two runs differ, "" if they do not.
+func Errors(first, second error) string {
+	if a, b := fmt.Sprint(first), fmt.Sprint(second); a != b {
+		return fmt.Sprintf("it returns the error %q, then %q", a, b)
+	}
+	return ""
+}
+
+// Lists says how what two runs return differs, "" if it does not. Noun is that of one value.
+func Lists(noun string, first, second []any) string {
+	if a, b := len(first), len(second); a != b {
+		return fmt.Sprintf("it returns %s, then %d", diff.Count(a, noun), b)
+	}
+	for i, v := range first {
+		if d, differs := diff.First(v, second[i]); differs {
+			return fmt.Sprintf("it returns %s, then %s (%s %d differs at %s)", diff.Show(v), diff.Show(second[i]), noun, i+1, d.Path)
+		}
+	}
+	return ""
+}

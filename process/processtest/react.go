@@ -1,0 +1,118 @@
+package processtest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/trial"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// run is what a call of a reaction returned.
+type run[S any] struct {
+	step process.Step[S]
+	err  error
+}
+
+// react calls the reaction to an input, and does what its step says.
+func (s *Scenario[S]) react(in process.Input) {
+	s.t.Helper()
+	if s.key == "" {
+		s.key, s.keyFrom = in.Process, s.input
+	}
+	result, ok := s.try(in)
+	if !ok {
+		return
+	}
+	s.step, s.err = result.step, result.err
+	if s.overFrom != "" && errors.Is(s.err, process.ErrPassedOver) {
+		s.err = fmt.Errorf("%w since %s, which led to the state %s", s.err, s.overFrom, diff.Show(s.state))
+	}
+	if s.err != nil || !s.apply(s.step.Events()) || !s.sendable(s.step.Commands()) {
+		return
+	}
+	for _, name := range s.step.Cancelled() {
+		if s.set[name] {
+			s.unset(name, "it was cancelled by "+s.input)
+		}
+	}
+	for _, t := range s.step.Timeouts() {
+		s.set[t.Name] = true
+	}
+}
+
+// try calls the reaction three times, on copies of the state, and compares the results.
+func (s *Scenario[S]) try(in process.Input) (first run[S], ok bool) {
+	s.t.Helper()
+	states, err := s.history.States()
+	if !s.holds(err) {
+		return first, false
+	}
+	var runs [3]run[S]
+	for n, state := range states.Runs {
+		runs[n].step, runs[n].err = s.definition.React(state, s.history.Len() > 0, in)
+	}
+	if where := states.Changed(); where != "" {
+		s.fail("the reaction changed the state it was given, %s", where)
+	} else if why := differ(runs[0], runs[1]); why != "" {
+		s.fail("the reaction is not pure, called twice on the same state and input %s: take times and ids from the state, the event or the input, such as in.OccurredAt and in.ID", why)
+	} else if why := differ(runs[0], runs[2]); why != "" {
+		s.fail("on the same state from a snapshot the reaction comes out differently, %s: it must not tell nil from empty", why)
+	}
+	return runs[0], !s.failed
+}
+
+// differ says how the results of two calls differ, "" if they do not.
+func differ[S any](first, second run[S]) string {
+	if why := trial.Errors(first.err, second.err); why != "" || first.err != nil {
+		return why
+	}
+	others := parts(second.step)
+	for i, part := range parts(first.step) {
+		if why := trial.Lists(part.noun, part.values, others[i].values); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// apply stores events and reads them back, as a load does.
+func (s *Scenario[S]) apply(events aggregate.Events[S]) bool {
+	s.t.Helper()
+	var stored aggregate.Events[S]
+	for i, event := range events {
+		decoded, err := s.history.Record(fmt.Sprintf("event %d", i+1), event)
+		if !s.holds(err) {
+			return false
+		}
+		stored = append(stored, decoded)
+	}
+	if !s.holds(s.history.CheckSnapshot(s.state, stored)) {
+		return false
+	}
+	state, err := s.history.State()
+	if !s.holds(err) {
+		return false
+	}
+	s.state = state
+	if s.overFrom == "" && s.history.Len() > 0 && s.definition.IsOver(s.state) {
+		s.overFrom = s.where()
+	}
+	return true
+}
+
+func (s *Scenario[S]) unset(name, why string) {
+	delete(s.set, name)
+	s.gone[name] = why
+}
+
+// holds fails the test on an error.
+func (s *Scenario[S]) holds(err error) bool {
+	s.t.Helper()
+	if err != nil {
+		s.fail("%v", err)
+	}
+	return err == nil
+}
