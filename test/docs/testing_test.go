@@ -160,42 +160,34 @@ func TestAFrozenClockFiresNoTimeout(t *testing.T) {
 	}
 }
 
-func TestADeferredEventComesToAnAppThatStartsAfterItsPause(t *testing.T) {
+func TestADeferredEventComesWhenTheClockIsAdvanced(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	var attempts atomic.Int64
-	start := func() (deposit func(), stop func() error) {
-		app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Shards: 1, Now: db.Clock().Now}})
-		require.NoError(t, err)
-		accounts, err := millrace.Repository(app, Accounts, repository.Config{})
-		require.NoError(t, err)
-		later := func(c *subscriber.Config) {
-			c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 24 * time.Hour, MaxPause: 24 * time.Hour})
-		}
-		require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"balance"}, Configure: later},
-			cqrs.NewGroupEventHandler(func(context.Context, *deposited) error {
-				if attempts.Add(1) == 1 {
-					return errors.New("out of order")
-				}
-				return nil
-			})))
-		stop, err = app.Start(t.Context())
-		require.NoError(t, err)
-		return func() {
-			account, err := accounts.Execute(t.Context(), "42", Deposit(100))
-			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			require.NoError(t, app.Groups().WaitToken(ctx, "mails", account.Token()), "a deferred event counts as handled")
-		}, stop
+	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Shards: 1, Now: db.Clock().Now}})
+	require.NoError(t, err)
+	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
+	require.NoError(t, err)
+	later := func(c *subscriber.Config) {
+		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 24 * time.Hour, MaxPause: 24 * time.Hour})
 	}
-	deposit, stop := start()
-	deposit()
-	require.NoError(t, stop())
+	var attempts atomic.Int64
+	require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"balance"}, Configure: later},
+		cqrs.NewGroupEventHandler(func(context.Context, *deposited) error {
+			if attempts.Add(1) == 1 {
+				return errors.New("out of order")
+			}
+			return nil
+		})))
+	stop, err := app.Start(t.Context())
+	require.NoError(t, err)
+	account, err := accounts.Execute(t.Context(), "42", Deposit(100))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, app.Groups().WaitToken(ctx, "mails", account.Token()), "a deferred event counts as handled")
 	assert.EqualValues(t, 1, attempts.Load())
 
 	db.Clock().Advance(24 * time.Hour)
-	_, stop = start()
 	require.Eventually(t, func() bool { return attempts.Load() == 2 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, stop())
 }
