@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 )
 
 // maxFile is the size limit of a released file.
@@ -138,9 +139,25 @@ func (m *released) require(modulePath, version string, sums []string) error {
 	lines := strings.Split(string(bytes.TrimSpace(m.files["go.sum"])), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, modulePath+" ") })
 	lines = append(lines, sums...)
-	slices.Sort(lines) // tidy's order except for versions of one module, which it does not compare
-	m.files["go.sum"] = []byte(strings.Join(lines, "\n") + "\n")
+	m.files["go.sum"] = []byte(strings.Join(inOrderOfTidy(lines), "\n") + "\n")
 	return nil
+}
+
+// inOrderOfTidy sorts the lines of a go.sum as go mod tidy does.
+func inOrderOfTidy(lines []string) []string {
+	modules, byModule := make([]module.Version, len(lines)), map[module.Version]string{}
+	for i, line := range lines {
+		modulePath, rest, _ := strings.Cut(line, " ")
+		version, _, _ := strings.Cut(rest, " ")
+		modules[i] = module.Version{Path: modulePath, Version: version}
+		byModule[modules[i]] = line
+	}
+	module.Sort(modules)
+	sorted := make([]string, len(lines))
+	for i, m := range modules {
+		sorted[i] = byModule[m]
+	}
+	return sorted
 }
 
 // requiredBy returns modules with the versions that a go.mod requires, as path@version.

@@ -103,6 +103,12 @@ func TestARequirementIsReplacedAndCanBeRestored(t *testing.T) {
 	assert.Equal(t, before.files, m.files)
 }
 
+func TestSumsAreInTheOrderOfTheirVersions(t *testing.T) {
+	t.Parallel()
+	sorted := []string{"a v1.3.0/go.mod h1:x", "a v1.12.1 h1:y", "a v1.12.1/go.mod h1:z", "b v0.1.0 h1:x"}
+	assert.Equal(t, sorted, inOrderOfTidy([]string{sorted[3], sorted[2], sorted[1], sorted[0]}))
+}
+
 // small is a module that can be released.
 func small() *released {
 	return &released{path: "example.com/a", folder: ".", files: map[string][]byte{
