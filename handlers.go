@@ -19,8 +19,8 @@ import (
 
 // Group is a consumer group and what it handles.
 type Group struct {
-	// Name is subscriber.Config.ConsumerGroup. A new name is a new group, which by default begins with
-	// the first event. Add each group once, with all its topics.
+	// Name is subscriber.Config.ConsumerGroup. A new name is a new group, which by default begins
+	// with the first event. Add each group once, with all its topics.
 	Name string
 	// Topics are the aggregate types whose events the group handles.
 	Topics []string
@@ -159,8 +159,8 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	return nil
 }
 
-// comes reports an event type with a reaction that no topic of the group has, by the definitions that
-// the App knows.
+// comes reports an event type with a reaction that no topic of the group has, by the definitions
+// that the App knows.
 func (a *App) comes(g Group, eventTypes []string) error {
 	for _, eventType := range eventTypes {
 		missing := ""
@@ -206,8 +206,8 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	return p, nil
 }
 
-// storeSoon has the positions of a projection stored soon. It has stored those of the events that it
-// has written for, but not of others, for which [App.Consistent] and live pages would wait.
+// storeSoon has the positions of a projection stored soon. It has stored those of the events that
+// it has written for, but not of others, for which [App.Consistent] and live pages would wait.
 func storeSoon(c *subscriber.Config) {
 	if c.CommitInterval == 0 {
 		c.CommitInterval = projectionCommitInterval

@@ -50,8 +50,8 @@
 // Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps;
 // correlation and causation ids pass from messages to events, and to commands, without either.
 // Health: [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of
-// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: [App.Live]. Queries that show
-// what their client has written: [App.Consistent].
+// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: [App.Live]. Queries that
+// show what their client has written: [App.Consistent].
 package millrace
 
 import (
@@ -87,8 +87,8 @@ type Config struct {
 	// names are used as they are named; the others get the prefix.
 	Journal journal.Config
 
-	// ExistingTables makes Open, [Process] and [App.ReadModel] use existing tables, and create none.
-	// Default: missing tables are created.
+	// ExistingTables makes Open, [Process] and [App.ReadModel] use existing tables, and create
+	// none. Default: missing tables are created.
 	ExistingTables bool
 
 	// Subscriber has the settings that the subscribers of all groups share. The App sets Journal,
@@ -96,8 +96,8 @@ type Config struct {
 	Subscriber subscriber.Config
 
 	// Configure, if set, changes the settings of the subscriber of each group, such as Failures of
-	// "commands". It is called with the names of all groups, those of process managers, commands and
-	// read models too, before Group.Configure.
+	// "commands". It is called with the names of all groups, those of process managers, commands
+	// and read models too, before Group.Configure.
 	Configure func(group string, c *subscriber.Config)
 
 	// Marshaler names, encodes and decodes commands, and decodes events for [App.HandleEvents].

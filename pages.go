@@ -12,12 +12,12 @@ import (
 )
 
 // Live adds a feed, which pushes changes of a read model to clients. If config leaves them out,
-// Journal, Logger and the Definitions of its Subscriber are those of the App, and Topics are those of
-// config.Group. Parts such as servers start when the feed observes events. When the App stops, the
-// feed ends its streams before the servers stop.
+// Journal, Logger and the Definitions of its Subscriber are those of the App, and Topics are those
+// of config.Group. Parts such as servers start when the feed observes events. When the App stops,
+// the feed ends its streams before the servers stop.
 //
-// Errors: [*ConfigError] for a Group without Topics that the App does not have, [ErrStarted], those of
-// live.New.
+// Errors: [*ConfigError] for a Group without Topics that the App does not have, [ErrStarted], those
+// of live.New.
 func (a *App) Live(config live.Config) (*live.Feed, error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ func (a *App) Live(config live.Config) (*live.Feed, error) {
 	return feed, nil
 }
 
-// Consistent returns a middleware that has queries with a consistency token wait until a group of the
-// App has applied what the token names. If config leaves them out, Topics are those of the group.
-// See package consistency.
+// Consistent returns a middleware that has queries with a consistency token wait until a group of
+// the App has applied what the token names. If config leaves them out, Topics are those of the
+// group. See package consistency.
 func (a *App) Consistent(group string, config consistency.Config) func(http.Handler) http.Handler {
 	if config.Topics == nil {
 		config.Topics = slices.Clone(a.topicsOf[group])

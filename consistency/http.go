@@ -9,8 +9,8 @@
 //	mux.Handle("GET /orders/", consistency.Middleware(wait, consistency.Config{})(queries))
 //
 // A query without the header does not wait. An event that the projection has no reaction to shows
-// within subscriber.Config.CommitInterval: 1 second, or 100 ms for the projections of a millrace.App,
-// which makes the middleware with App.Consistent.
+// within subscriber.Config.CommitInterval: 1 second, or 100 ms for the projections of a
+// millrace.App, which makes the middleware with App.Consistent.
 package consistency
 
 import (
