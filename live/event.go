@@ -11,8 +11,9 @@ import (
 type Event struct {
 	// Name is the type of the event, which the client listens to. Default: "message".
 	Name string
-	// ID identifies the state that the event shows, such as a version. The client gets it as the
-	// lastEventId. Default: none.
+	// ID identifies the state that the event shows, such as a version. An event with an ID is not
+	// sent again while name, id and data are those of the last one. One without is always sent, such
+	// as one that only says that something has changed.
 	ID string
 	// Data is sent as JSON.
 	Data any

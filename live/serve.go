@@ -12,8 +12,8 @@ import (
 )
 
 // Serve streams what query returns as server-sent events: at once, after each change of what the
-// key names, and every [Config].RefreshInterval. An [Event] is sent only if its name, id or data
-// differs from the last one. Serve returns nil when the client disconnects, does not read for
+// key names, and every [Config].RefreshInterval. An [Event] with an ID is sent only if it differs
+// from the last one. Serve returns nil when the client disconnects, does not read for
 // [Config].WriteTimeout, or after an event that is the Last, and when the feed ends. The end of the
 // feed also ends the context of all queries except the first.
 //
@@ -114,7 +114,7 @@ func (s *stream) encode(e Event) ([]byte, error) {
 		return nil, err
 	}
 	digest := sha256.Sum256(text)
-	if !e.Last && digest == s.last {
+	if e.ID != "" && !e.Last && digest == s.last {
 		return []byte(": unchanged\n\n"), nil
 	}
 	s.last = digest

@@ -84,3 +84,14 @@ func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 		assert.Equal(t, 1, times, id)
 	}
 }
+
+func TestAShutdownThatComesBeforeTheStartIsClean(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, shutdown.Run(ctx, j, func(*message.Message) error { return nil }))
+}

@@ -28,9 +28,17 @@ func Run(ctx context.Context, j *journal.Journal, handle message.NoPublishHandle
 	}
 	router.AddConsumerHandler("mails", "account", sub, handle)
 
-	closed := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() { closed <- router.Close() })
+	closed, ended := make(chan error, 1), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-router.Running(): // before that it cannot be closed
+			closed <- router.Close()
+		case <-ended:
+			closed <- nil
+		}
+	})
 	err = router.Run(context.WithoutCancel(ctx)) // returns when the router is closed
+	close(ended)
 	if !stop() {
 		err = errors.Join(err, <-closed)
 	}
