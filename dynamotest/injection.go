@@ -64,14 +64,15 @@ func (i *Injection) Fired() int {
 }
 
 // Storm injects the faults of this package, each with a chance at each call, except those that need
-// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. Faults that wait do so for a
-// millisecond; indexes lag, and late requests arrive, by up to 100. Conflicts reach the caller, as
-// the SDK does not retry them. Calm ends it, and lets the requests that are on their way arrive.
+// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. [Hold] waits for a millisecond. [Tear]
+// waits for 30, so that subscribers see an event before the rest of its transaction shows. Indexes
+// lag, and late requests arrive, by up to 100. Conflicts reach the caller, as the SDK does not
+// retry them. Calm ends it, and lets the requests that are on their way arrive.
 func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
 	for _, fault := range []Fault{
 		Throttle(), InternalError(), Conflict(), CutConnection(), LoseReply(), Unprocessed(1), SmallPages(1),
-		Latency(0, time.Millisecond), Hold(For(time.Millisecond)), Tear(For(time.Millisecond)), DelayIndex(0, 100*time.Millisecond),
+		Latency(0, time.Millisecond), Hold(For(time.Millisecond)), Tear(For(30 * time.Millisecond)), DelayIndex(0, 100*time.Millisecond),
 		LateBy(0, 100*time.Millisecond), Congestion(0, 100*time.Millisecond),
 	} {
 		if fault.inside && f.isRemote {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // maxCommandBytes leaves room for keys in DynamoDB's item of 400 KB.
@@ -76,11 +79,33 @@ func (m *Manager[S]) sendStored(ctx context.Context, id aggregate.ID, input stri
 	if out.Item == nil {
 		return nil
 	}
-	commands, err := commandsOf(out.Item)
+	return m.sendRow(ctx, id, input, out.Item)
+}
+
+// sendRow sends the commands of a row, which others than its step have read. That row may show
+// before the rest of the step's transaction does, and what the commands lead to must not meet a
+// process without the step.
+func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string, row item) error {
+	commands, err := commandsOf(row)
+	if err == nil {
+		err = m.settle(ctx, id)
+	}
 	if err != nil {
 		return err
 	}
 	return m.send(ctx, id, input, commands)
+}
+
+// settle waits until no transaction on a process is being applied.
+func (m *Manager[S]) settle(ctx context.Context, id aggregate.ID) error {
+	version, err := m.journal.Version(ctx, id)
+	if err == nil || errors.Is(err, journal.ErrNotFound) {
+		err = m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: version}})
+	}
+	if errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DeletedError)) {
+		return nil
+	}
+	return err
 }
 
 // send sends the commands of a step that is stored, and forgets them.

@@ -37,30 +37,41 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	}
 	const (
 		head, one, input = 2 + 1, 2 + 2, 2 // with the indexes of the journal's tables
-		step, more       = head + one + input, one
+		single, more     = head + one + input, one
 		commands         = 2 + 1 + 1 + 1
 		set, cancelled   = 2 + 1, 2 + 1
 		lease, takenAway = 1 + 2, 2 + 1
 		number           = 0.5 // of queues, once a minute
 		listed, unlisted = 2, 2
+		complete         = 1 + 2 // is the transaction of the step?
 	)
-	cost("a step with commands and a timeout", 1, step+commands+set+listed, handle("e1", OrderPlaced{Total: 1}))
+	cost("a step with commands and a timeout", 1, single+commands+set+listed, handle("e1", OrderPlaced{Total: 1}))
 	w.pass(time.Second)
-	cost("a timeout that is moved", 1, step+2+2, handle("e2", OrderTouched{}))
-	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled+unlisted, handle("e3", CreditReserved{Order: "o1"}))
+	cost("a timeout that is moved", 1, single+2+2, handle("e2", OrderTouched{}))
+	cost("two events, commands, and a timeout that is cancelled", 1, single+more+commands+cancelled+unlisted, handle("e3", CreditReserved{Order: "o1"}))
 	cost("what is passed over, as the process is over", 3, 0, handle("e4", OrderTouched{}))
+	cost("what is passed over, as there is no process", 1, 0, func() { require.NoError(t, m.Handle(event(t.Context(), "e4", "none", OrderTouched{}))) })
 	cost("what has no reaction", 0, 0, handle("e5", Begun{}))
 	cost("nothing is due, and the number of queues is read", 0.5+number, 0, func() { w.fire(m) })
 	cost("nothing is due", 0.5, 0, func() { w.fire(m) })
 
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o2", OrderPlaced{Total: 1})))
 	w.pass(deadline)
-	cost("a timeout that fires, with commands", 1+0.5+number, lease+takenAway+step+commands+unlisted, func() { assert.Equal(t, 1, w.fire(m)) })
+	cost("a timeout that fires, with commands", 1+0.5+number, lease+takenAway+single+commands+unlisted, func() { assert.Equal(t, 1, w.fire(m)) })
+
+	idle, err := process.New(j, client, process.Define(sagas,
+		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) { return begun.SetTimeout("credit", deadline), nil }).Starts(),
+		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil }),
+	), w.config())
+	require.NoError(t, err)
+	require.NoError(t, idle.Handle(event(t.Context(), "e9", "idle", OrderPlaced{Total: 1})))
+	w.pass(deadline)
+	cost("a timeout with nothing to do", 0.5+number+1+2+2, lease+takenAway-1, func() { assert.Equal(t, 1, w.fire(idle)) })
 
 	w.setOffline(true)
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e6", "o3", OrderPlaced{Total: 1})), errOffline)
 	w.pass(time.Minute)
-	cost("an attempt that fails", 0.5+number, lease+1, func() { _, _ = m.Fire(t.Context()) })
+	cost("an attempt that fails", 0.5+number+complete, lease+1, func() { _, _ = m.Fire(t.Context()) })
 	var stuck process.Pending
 	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.Query{Before: w.now}) })
 	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.Query{Type: "saga", ID: "o3"}) })
@@ -74,10 +85,10 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 
 	w.setOffline(false)
 	m = w.withQueues(client, 4)
-	cost("the first step with more queues", 1+number, step+commands+set+listed+1, func() {
+	cost("the first step with more queues", 1+number, single+commands+set+listed+1, func() {
 		require.NoError(t, m.Handle(event(t.Context(), "e7", "o4", OrderPlaced{Total: 1})))
 	})
-	cost("the first step of the next", 1, step+commands+set+listed, func() {
+	cost("the first step of the next", 1, single+commands+set+listed, func() {
 		require.NoError(t, m.Handle(event(t.Context(), "e8", "o5", OrderPlaced{Total: 1})))
 	})
 	cost("nothing is due in four queues", 4*0.5, 0, func() { w.fire(m) })

@@ -226,6 +226,13 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 		return err
 	}
 	step, err := m.definition.React(own.State, process.Version > 0, in)
+	if fired != nil && passedOver(err) {
+		// It is not set any more then, so this must not follow from a state before the step that has
+		// set it.
+		if moved := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); moved != nil {
+			return moved
+		}
+	}
 	if err != nil {
 		return m.repeated(ctx, process, in, err)
 	}

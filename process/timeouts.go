@@ -72,11 +72,7 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 // handleRow sends the commands of a leased row, or fires its timeout.
 func (m *Manager[S]) handleRow(ctx context.Context, id aggregate.ID, sort string, row item) (fired bool, err error) {
 	if input, ok := strings.CutPrefix(sort, commandsPrefix); ok {
-		commands, err := commandsOf(row)
-		if err == nil {
-			err = m.send(ctx, id, input, commands)
-		}
-		if err != nil {
+		if err := m.sendRow(ctx, id, input, row); err != nil {
 			return false, fmt.Errorf("process %s: input %s: %w", id, input, err)
 		}
 		return false, nil

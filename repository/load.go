@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Load returns an aggregate as it is after its last event, strongly consistent: it includes what
-// was committed before Load was called.
+// was committed before Load was called. With the context of a message, it includes the event that
+// is being handled. DynamoDB may show that event before it shows the rest of its transaction; Load
+// then waits for the rest, with a transaction that reads the head: 2 read units for each 4 KB.
+// Other aggregates of that transaction may still be read as they were before it.
 //
 // In the layout journal.Classic it reads the head, with one read unit for each 4 KB of the state in
 // it, and the events after the snapshot: up to 8 of them by key, one unit each (for up to 4 KB),
@@ -31,7 +36,7 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	a, err := r.current(ctx, name)
+	a, err := r.current(ctx, name, 0)
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
@@ -85,8 +90,38 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	return r.sealed(a), nil
 }
 
-// current returns what is stored now, by way of the cache where that is shorter.
-func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
+// current returns what is stored now, which includes a version that is known to have been written.
+func (r *Repository[S]) current(ctx context.Context, id aggregate.ID, version uint64) (a Aggregate[S], err error) {
+	err = r.since(ctx, id, version, func() (uint64, error) {
+		a, err = r.read(ctx, id)
+		return a.Version, err
+	})
+	return a, err
+}
+
+// since repeats a read until it shows an aggregate at a version, or with the event that is being
+// handled. A transaction that is still being applied may show in one item before it shows in
+// another. So if the read shows less, the place of the aggregate is read by a transaction, which
+// waits. An aggregate that is then still before the version was put back from a backup.
+func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint64, read func() (uint64, error)) error {
+	version = max(version, handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id))
+	for {
+		shown, err := read()
+		if shown >= version || err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return err
+		}
+		failed := r.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: shown}})
+		switch {
+		case failed == nil:
+			return err
+		case !errors.Is(failed, journal.ErrConflict):
+			return failed
+		}
+	}
+}
+
+// read returns what a read shows, by way of the cache where that is shorter.
+func (r *Repository[S]) read(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	r.counters.loads.Add(1)
 	a, ok := r.cache.get(id)
 	switch {
@@ -154,7 +189,12 @@ func (r *Repository[S]) before(id aggregate.ID, commands *eventlog.Commands, err
 
 // currentOrNew is for decisions, which may be the first.
 func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
-	a, err := r.current(ctx, id)
+	return r.currentSince(ctx, id, 0)
+}
+
+// currentSince is currentOrNew after a commit that is known to have been written, up to a version.
+func (r *Repository[S]) currentSince(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
+	a, err := r.current(ctx, id, version)
 	if errors.Is(err, journal.ErrNotFound) {
 		return a, nil
 	}
@@ -169,7 +209,13 @@ func (r *Repository[S]) byHead(
 ) (Aggregate[S], error) {
 	before := uint64(0) // the furthest truncation that is known
 	for {
-		head, err := r.head(ctx, id)
+		var head journal.Head
+		err := r.since(ctx, id, 0, func() (_ uint64, err error) {
+			if head, err = r.head(ctx, id); !head.DeletedAt.IsZero() {
+				return math.MaxUint64, nil // nothing follows
+			}
+			return head.Version, err
+		})
 		if err != nil {
 			return Aggregate[S]{}, err
 		}

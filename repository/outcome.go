@@ -9,8 +9,6 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -188,21 +186,4 @@ func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 	a.Repeated = true
 	e.result = a
 	return true, nil
-}
-
-// currentSince returns the aggregate as it is after a commit that is known to have been written, up
-// to a version. A transaction that is still being applied may show in one item before it shows in
-// another. So if the aggregate has not reached the version, its place is read by a transaction,
-// which waits. An aggregate that is then still before the version was put back from a backup.
-func (r *Repository[S]) currentSince(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
-	for {
-		a, err := r.currentOrNew(ctx, id)
-		if err != nil || a.Version >= version {
-			return a, err
-		}
-		err = r.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: a.Version}})
-		if !errors.Is(err, journal.ErrConflict) {
-			return a, err
-		}
-	}
 }

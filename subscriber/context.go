@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/carried"
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -54,6 +55,9 @@ type contextKey struct{}
 func (c *messageContext) Value(key any) any {
 	if _, ok := key.(contextKey); ok {
 		return c
+	}
+	if _, ok := key.(handled.Key); ok {
+		return handled.Event{Table: c.position.deliverer.journal.Config().Tables.Journal, Aggregate: c.record.Aggregate, Number: c.record.Number}
 	}
 	if _, ok := key.(carried.Key); ok {
 		return envelope.CausedBy(c.record, aggregate.MetadataFromContext(c.parent))

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/booking/checkout"
 	"github.com/millrace-dev/millrace/examples/booking/payment"
 	"github.com/millrace-dev/millrace/examples/booking/views"
@@ -48,6 +49,8 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				w.schedule(shows, seatsEach)
 				w.setCalm(false)
 				calm := w.db.Storm(0.03)
+				// Handlers must not decide on the aggregate of their event as it was before it.
+				tear := w.db.Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
 				var buying sync.WaitGroup
 				for c := range customers {
 					buying.Add(1)
@@ -62,6 +65,7 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				buying.Wait()
 				w.replace()
 				calm()
+				tear.Remove()
 				w.setCalm(true)
 				w.settles()
 				w.end()

@@ -1,0 +1,124 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// tear runs meanwhile when a part of the first step of a process shows and the rest does not. It
+// goes on with the step when meanwhile has returned, or waits.
+func (w *world) tear(db *dynamotest.DB, m *process.Manager[Saga], id string, meanwhile func()) {
+	w.t.Helper()
+	var running sync.WaitGroup
+	tear := db.Inject(dynamotest.Tear(func(context.Context) {
+		done := make(chan struct{})
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			defer close(done)
+			meanwhile()
+		}()
+		select {
+		case <-done:
+		case <-time.After(50 * time.Millisecond):
+		}
+	}), dynamotest.Times(1))
+	_ = m.Handle(event(w.t.Context(), "placed "+id, id, OrderPlaced{Total: 5})) // it may be offline
+	tear.Remove()
+	running.Wait()
+}
+
+func torn(t *testing.T, test func(t *testing.T, db *dynamotest.DB, w *world)) {
+	t.Helper()
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
+			require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
+			j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+			require.NoError(t, err)
+			test(t, db, &world{t: t, client: db.Client(), j: j, now: time.UnixMilli(1_700_000_000_000)})
+		})
+	}
+}
+
+func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
+	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
+		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
+		for n := range 20 { // as what shows first is drawn at random
+			id := fmt.Sprint("o", n)
+			w.tear(db, m, id, func() {
+				w.pass(deadline)
+				_, err := other.Fire(t.Context())
+				assert.NoError(t, err)
+			})
+			w.pass(2 * deadline)
+			w.fire(other)
+			saga, _ := w.saga(m, id)
+			require.Equal(t, "too late", saga.Outcome)
+		}
+	})
+}
+
+func TestTheAnswerToACommandFindsTheStepThatSentIt(t *testing.T) {
+	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
+		config := w.config()
+		config.RetryAfter = time.Minute
+		config.Publisher = offline{}
+		m := w.manager(w.client, config)
+		config.Publisher = w
+		config.Publisher = answering{w.manager(w.client, config)}
+		other := w.manager(w.client, config)
+		for n := range 20 {
+			id := fmt.Sprint("o", n)
+			again := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
+			w.tear(db, m, id, func() {
+				if n%2 == 0 {
+					assert.NoError(t, other.Handle(again))
+					return
+				}
+				w.pass(2 * time.Minute)
+				_, err := other.Fire(t.Context())
+				assert.NoError(t, err)
+			})
+			w.pass(2 * time.Minute)
+			w.fire(other)
+			saga, _ := w.saga(m, id)
+			require.Equal(t, "approved", saga.Outcome)
+		}
+	})
+}
+
+// offline is a broker that cannot be reached.
+type offline struct{}
+
+func (offline) Close() error                              { return nil }
+func (offline) Publish(string, ...*message.Message) error { return errOffline }
+
+// answering is a broker whose credit service answers at once.
+type answering struct{ to *process.Manager[Saga] }
+
+func (a answering) Close() error { return nil }
+
+func (a answering) Publish(_ string, messages ...*message.Message) error {
+	for _, msg := range messages {
+		id := msg.Metadata.Get("aggregate_id")
+		if err := a.to.Handle(event(context.Background(), "reserved "+id, id, CreditReserved{id})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
