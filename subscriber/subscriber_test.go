@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -560,6 +561,9 @@ func TestTheContextOfAMessageEndsWithItsAckAndCarriesTheValuesOfSubscribe(t *tes
 	require.NoError(t, err)
 	msg := receive(t, messages)
 	assert.Equal(t, "value", msg.Context().Value(key{}))
+	id := aggregate.ID{Type: topic, Value: "x"}
+	assert.EqualValues(t, 1, handled.VersionOf(msg.Context(), j.Config().Tables.Journal, id), "loads include its event")
+	assert.Zero(t, handled.VersionOf(msg.Context(), "another", id))
 	require.NoError(t, msg.Context().Err())
 	msg.Ack()
 	select {
