@@ -28,7 +28,9 @@ import (
 // With a [CommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
-// that was deleted since, only id and Repeated are returned.
+// that was deleted since, only id and Repeated are returned. Before a refusal counts, Execute reads
+// the version in a transaction, which waits for a commit that is being written: such a commit may
+// show elsewhere already, and have caused the command. docs/cost.md has the costs.
 //
 // A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. For a
@@ -105,7 +107,10 @@ func (e *execution[S]) attempt(
 	switch {
 	case err == nil && refusal != nil:
 		a, err = e.orKnown(ctx, &next, refusal)
-		return a, nil, err
+		if err != nil && last == nil {
+			conflict, err = e.orMoved(ctx, next, err)
+		}
+		return a, conflict, err
 	case err == nil:
 		return next, nil, nil
 	case dependsOnState(ctx, err): // as the command itself may be why
@@ -122,6 +127,26 @@ func (e *execution[S]) attempt(
 	}
 	a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 	return a, nil, err
+}
+
+// orMoved returns a conflict if the aggregate turns out to have moved on, so that it refuses a
+// command for a state of before, and otherwise the refusal. What is caused by an event may come
+// while the transaction of the event is still being applied, and the read that waits for the
+// transaction is this one. One is enough: all that has caused the command began before it.
+func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal error) (*journal.ConflictError, error) {
+	if e.options.commandID == "" || e.options.expected != nil || !errors.As(refusal, new(*RefusedError)) {
+		return nil, refusal
+	}
+	var conflict *journal.ConflictError
+	err := e.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: a.ID, Version: a.Version}})
+	switch {
+	case err == nil:
+		return nil, refusal
+	case errors.As(err, &conflict):
+		return conflict, nil
+	default:
+		return nil, fmt.Errorf("execute: %w, after: %v", err, refusal) //nolint:errorlint // the refusal does not count
+	}
 }
 
 func isCallers(err error) bool {

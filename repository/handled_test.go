@@ -59,28 +59,78 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 				} {
 					for n := range 10 { // as what shows first is drawn at random
 						id := fmt.Sprintf("%s-%d-%d", name, i, n)
-						var handling sync.WaitGroup
-						tear := db.Inject(dynamotest.Tear(func(context.Context) {
-							ended := make(chan struct{})
-							handling.Add(1)
-							go func() {
-								defer handling.Done()
-								defer close(ended)
-								assert.NoError(t, handle(handlerOf(t.Context(), account(id), 1), reader, id))
-							}()
-							select {
-							case <-ended:
-							case <-time.After(20 * time.Millisecond): // it waits
-							}
-						}), dynamotest.Times(1))
-						endow(t, writer, id, 30)
-						tear.Remove()
-						handling.Wait()
+						whileTorn(t, db, func() {
+							assert.NoError(t, handle(handlerOf(t.Context(), account(id), 1), reader, id))
+						}, func() { endow(t, writer, id, 30) })
 					}
 				}
 			})
 		})
 	}
+}
+
+// What an event leads to may come to its aggregate by way of others, without its context.
+func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) {
+	for name, handle := range map[string]func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error{
+		"Execute": func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error {
+			_, err := r.Execute(ctx, id, Withdraw(30), command)
+			return err
+		},
+		"Parts": func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error {
+			var parts repository.Parts
+			from := r.Part(&parts, id)
+			return parts.Execute(ctx, func() error {
+				if from.State.Balance < 30 {
+					return ErrInsufficientFunds
+				}
+				from.Append(Withdrawn{30})
+				return nil
+			}, command)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+				writer, direct := s.accounts(t, repository.Config{}), open(t, s.direct)
+				for i, reader := range []*repository.Repository[Account]{
+					direct.accounts(t, repository.Config{}), direct.accounts(t, repository.Config{Cache: 10}),
+				} {
+					for n := range 10 {
+						id := fmt.Sprintf("%s-%d-%d", name, i, n)
+						whileTorn(t, db, func() {
+							assert.NoError(t, handle(t.Context(), reader, id, repository.CommandID(id+"/1")))
+						}, func() { endow(t, writer, id, 30) })
+						require.ErrorIs(t, handle(t.Context(), reader, id+"-none", repository.CommandID(id+"/2")), ErrInsufficientFunds)
+						whileTorn(t, db, func() {
+							assert.NoError(t, handle(t.Context(), reader, id, repository.CommandID(id+"/3")), "its state is in the cache")
+						}, func() { endow(t, writer, id, 30) })
+					}
+				}
+			})
+		})
+	}
+}
+
+// whileTorn runs do while a part of the transaction of write shows. Write goes on when do has ended
+// or waits.
+func whileTorn(t *testing.T, db *dynamotest.DB, do, write func()) {
+	t.Helper()
+	var doing sync.WaitGroup
+	tear := db.Inject(dynamotest.Tear(func(context.Context) {
+		ended := make(chan struct{})
+		doing.Add(1)
+		go func() {
+			defer doing.Done()
+			defer close(ended)
+			do()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Millisecond): // it waits
+		}
+	}), dynamotest.Times(1))
+	write()
+	tear.Remove()
+	doing.Wait()
 }
 
 func TestAnEventElsewhereAndOneThatIsGoneAreNotWaitedFor(t *testing.T) {

@@ -48,7 +48,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 		}
 	}
 	if dependsOnState(ctx, err) { // and no commit has checked that one
-		conflict, failed := e.moved(ctx)
+		conflict, failed := e.moved(ctx, first)
 		switch {
 		case conflict != nil:
 			return conflict, nil
@@ -151,10 +151,10 @@ func (e *joint) places() []eventlog.Place {
 }
 
 // moved returns the conflict of a part that has moved since it was loaded. A single part that was
-// just read is not read again.
-func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
+// just read is not read again, except as in [execution.orMoved].
+func (e *joint) moved(ctx context.Context, first bool) (conflict *journal.ConflictError, err error) {
 	places := e.places()
-	if len(places) == 1 && !places[0].Kept {
+	if len(places) == 1 && !places[0].Kept && (!first || e.options.commandID == "" || e.parts[0].isForVersion()) {
 		return nil, nil
 	}
 	err = e.journal.Unchanged(ctx, places)

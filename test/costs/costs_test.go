@@ -340,6 +340,14 @@ func others(t *testing.T) string {
 			_, err := r.Execute(t.Context(), id, always(written(event, state)), repository.CommandID("1"))
 			return err
 		}, repository.CommandID("1"))},
+		{"Execute with a command id, refused by the decision", func(w world) bill {
+			r := w.repository(repository.Config{})
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.Execute(ctx, id, func(Document) (aggregate.Events[Document], error) { return nil, errRefused }, repository.CommandID("1"))
+				require.ErrorIs(t, err, errRefused)
+				return nil
+			})
+		}},
 		{"Load with a warm cache", func(w world) bill {
 			r := w.repository(repository.Config{Cache: 1})
 			require.NoError(t, loaded(r))
