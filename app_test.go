@@ -7,7 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -510,6 +513,65 @@ func TestAPanicInAHandlerIsAFailure(t *testing.T) {
 		}
 		return false
 	}, patience, 10*time.Millisecond)
+}
+
+func TestAPanicWhileAReadModelIsBuiltIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	var builds atomic.Int64
+	_, err := app.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}, Refresh: 10 * time.Millisecond},
+		func(context.Context, readmodel.Generation) ([]projection.Reaction, error) {
+			if builds.Add(1) == 1 {
+				panic("no tables")
+			}
+			return []projection.Reaction{noWrites}, nil
+		})
+	require.NoError(t, err)
+	stop := start(t, app)
+	require.Eventually(t, func() bool { return builds.Load() == 2 }, patience, 10*time.Millisecond)
+	require.NoError(t, stop())
+}
+
+func TestAnAppSaysThatNobodyHandlesItsCommands(t *testing.T) {
+	t.Parallel()
+	for _, handles := range []bool{false, true} {
+		logger := watermill.NewCaptureLogger()
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Logger = logger })
+		repo, err := millrace.Repository(app, orders, repository.Config{})
+		require.NoError(t, err)
+		_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+		require.NoError(t, err)
+		if handles {
+			require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(c *shipOrder) (string, aggregate.Decision[order]) {
+				return c.Order, c.decide
+			})))
+		}
+		require.NoError(t, start(t, app)())
+		said := slices.ContainsFunc(logger.Captured()[watermill.InfoLogLevel], func(m watermill.CapturedMessage) bool {
+			return strings.Contains(m.Msg, "handles no commands")
+		})
+		assert.Equal(t, !handles, said)
+	}
+}
+
+func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
+	t.Parallel()
+	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
+		var mu sync.Mutex
+		got := map[string]time.Duration{}
+		keep := func(group string, c *subscriber.Config) {
+			mu.Lock()
+			defer mu.Unlock()
+			got[group] = c.CommitInterval
+		}
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Subscriber.CommitInterval = configured })
+		topics := []string{"order"}
+		_, err := app.Project(millrace.Group{Name: "items", Topics: topics, Configure: func(c *subscriber.Config) { keep("items", c) }}, noWrites)
+		require.NoError(t, err)
+		group := millrace.Group{Name: "audit", Topics: topics, Configure: func(c *subscriber.Config) { keep("audit", c) }}
+		require.NoError(t, app.Handle(group, func(*message.Message) error { return nil }))
+		assert.Equal(t, map[string]time.Duration{"items": want, "audit": configured}, got)
+	}
 }
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {

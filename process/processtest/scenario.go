@@ -247,6 +247,8 @@ func (s *Scenario[S]) refusal(expected string, target error) *Scenario[S] {
 	s.t.Helper()
 	switch {
 	case s.failed || !s.wasAsked():
+	case target == nil:
+		s.fail("ThenError needs an error: leave it out for an input that is handled")
 	case s.err == nil:
 		s.fail("expected %s, but it was handled\n%s", expected, s.stepText())
 	case !errors.Is(s.err, target):

@@ -231,6 +231,10 @@ the step was:
 			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
 			`When 1 (event "tock"): expected the error "stuck", got the error: passed over: its process has not begun, and its reaction is not marked with Starts`,
 		},
+		"nil as the error": {
+			func(t testing.TB) { started(t).ThenError(nil) },
+			`When 1 (event "tick"): ThenError needs an error: leave it out for an input that is handled`,
+		},
 		"no error": {
 			func(t testing.TB) { started(t).ThenError(errStuck) },
 			"When 1 (event \"tick\"): expected the error \"stuck\", but it was handled\n" + woundStep,
