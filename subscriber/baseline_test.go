@@ -97,6 +97,7 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		j := setup(t, 1)
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
+		config.PollInterval, config.MaxPollInterval = time.Second, time.Second // the hours have fewer polls
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)
