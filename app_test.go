@@ -528,7 +528,7 @@ func TestAPanicWhileAReadModelIsBuiltIsTriedAgain(t *testing.T) {
 		})
 	require.NoError(t, err)
 	stop := start(t, app)
-	require.Eventually(t, func() bool { return builds.Load() == 2 }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return builds.Load() >= 2 }, patience, 10*time.Millisecond)
 	require.NoError(t, stop())
 }
 
@@ -547,23 +547,18 @@ func TestAnAppSaysThatNobodyHandlesItsCommands(t *testing.T) {
 			})))
 		}
 		require.NoError(t, start(t, app)())
-		said := slices.ContainsFunc(logger.Captured()[watermill.InfoLogLevel], func(m watermill.CapturedMessage) bool {
+		logged := slices.ContainsFunc(logger.Captured()[watermill.InfoLogLevel], func(m watermill.CapturedMessage) bool {
 			return strings.Contains(m.Msg, "handles no commands")
 		})
-		assert.Equal(t, !handles, said)
+		assert.Equal(t, !handles, logged)
 	}
 }
 
 func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
-		var mu sync.Mutex
 		got := map[string]time.Duration{}
-		keep := func(group string, c *subscriber.Config) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[group] = c.CommitInterval
-		}
+		keep := func(group string, c *subscriber.Config) { got[group] = c.CommitInterval }
 		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Subscriber.CommitInterval = configured })
 		topics := []string{"order"}
 		_, err := app.Project(millrace.Group{Name: "items", Topics: topics, Configure: func(c *subscriber.Config) { keep("items", c) }}, noWrites)

@@ -64,10 +64,11 @@ func (i *Injection) Fired() int {
 }
 
 // Storm injects the faults of this package, each with a chance at each call, except those that need
-// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. [Hold] waits for a millisecond. [Tear]
-// waits for 30, so that subscribers see an event before the rest of its transaction shows. Indexes
-// lag, and late requests arrive, by up to 100. Conflicts reach the caller, as the SDK does not
-// retry them. Calm ends it, and lets the requests that are on their way arrive.
+// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. [Latency] and [Hold] wait for up to a
+// millisecond. [Tear] waits for 30 ms, so that subscribers can see an event before the other items
+// of its transaction. Indexes lag, and late requests arrive, by up to 100 ms. Conflicts reach the
+// caller, as the SDK does not retry them. Calm ends it, and lets the requests that are on their way
+// arrive.
 func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
 	for _, fault := range []Fault{

@@ -82,13 +82,13 @@ func (m *Manager[S]) sendStored(ctx context.Context, id aggregate.ID, input stri
 	return m.sendRow(ctx, id, input, out.Item)
 }
 
-// sendRow sends the commands of a row, which others than its step have read. That row may show
-// before the rest of the step's transaction does, and what the commands lead to must not meet a
-// process without the step.
+// sendRow sends the commands of a stored row. The row can be visible before the other items of its
+// step. So sendRow first waits for the step's transaction: the answer to a command must find the
+// process after the step.
 func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string, row item) error {
 	commands, err := commandsOf(row)
 	if err == nil {
-		err = m.settle(ctx, id)
+		err = m.awaitCommit(ctx, id)
 	}
 	if err != nil {
 		return err
@@ -96,8 +96,9 @@ func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string,
 	return m.send(ctx, id, input, commands)
 }
 
-// settle waits until no transaction on a process is being applied.
-func (m *Manager[S]) settle(ctx context.Context, id aggregate.ID) error {
+// awaitCommit waits for the commit to a process that is in progress, if there is one. Its outcome
+// does not matter: a conflict means that it was written.
+func (m *Manager[S]) awaitCommit(ctx context.Context, id aggregate.ID) error {
 	version, err := m.journal.Version(ctx, id)
 	if err == nil || errors.Is(err, journal.ErrNotFound) {
 		err = m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: version}})

@@ -43,7 +43,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		lease, takenAway = 1 + 2, 2 + 1
 		number           = 0.5 // of queues, once a minute
 		listed, unlisted = 2, 2
-		complete         = 1 + 2 // is the transaction of the step?
+		state, again     = 1, 2 // the second by a transaction
 	)
 	cost("a step with commands and a timeout", 1, single+commands+set+listed, handle("e1", OrderPlaced{Total: 1}))
 	w.pass(time.Second)
@@ -66,12 +66,12 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, idle.Handle(event(t.Context(), "e9", "idle", OrderPlaced{Total: 1})))
 	w.pass(deadline)
-	cost("a timeout with nothing to do", 0.5+number+1+2+2, lease+takenAway-1, func() { assert.Equal(t, 1, w.fire(idle)) })
+	cost("a timeout with nothing to do", 0.5+number+state+again+input, lease+takenAway-1, func() { assert.Equal(t, 1, w.fire(idle)) })
 
 	w.setOffline(true)
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e6", "o3", OrderPlaced{Total: 1})), errOffline)
 	w.pass(time.Minute)
-	cost("an attempt that fails", 0.5+number+complete, lease+1, func() { _, _ = m.Fire(t.Context()) })
+	cost("an attempt that fails", 0.5+number+state+again, lease+1, func() { _, _ = m.Fire(t.Context()) })
 	var stuck process.Pending
 	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.Query{Before: w.now}) })
 	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.Query{Type: "saga", ID: "o3"}) })

@@ -227,10 +227,10 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	}
 	step, err := m.definition.React(own.State, process.Version > 0, in)
 	if fired != nil && passedOver(err) {
-		// It is not set any more then, so this must not follow from a state before the step that has
-		// set it.
-		if moved := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); moved != nil {
-			return moved
+		// The caller deletes the timeout. The row can be visible before the step that set it, so check
+		// that the process has not changed.
+		if err := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {
+			return err
 		}
 	}
 	if err != nil {

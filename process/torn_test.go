@@ -3,7 +3,6 @@ package process_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,32 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
-
-// tear runs meanwhile when a part of the first step of a process shows and the rest does not. It
-// goes on with the step when meanwhile has returned, or waits.
-func (w *world) tear(db *dynamotest.DB, m *process.Manager[Saga], id string, meanwhile func()) {
-	w.t.Helper()
-	var running sync.WaitGroup
-	tear := db.Inject(dynamotest.Tear(func(context.Context) {
-		done := make(chan struct{})
-		running.Add(1)
-		go func() {
-			defer running.Done()
-			defer close(done)
-			meanwhile()
-		}()
-		select {
-		case <-done:
-		case <-time.After(50 * time.Millisecond):
-		}
-	}), dynamotest.Times(1))
-	_ = m.Handle(event(w.t.Context(), "placed "+id, id, OrderPlaced{Total: 5})) // it may be offline
-	tear.Remove()
-	running.Wait()
-}
 
 func torn(t *testing.T, test func(t *testing.T, db *dynamotest.DB, w *world)) {
 	t.Helper()
@@ -60,7 +37,8 @@ func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
 		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
 		for n := range 20 { // as what shows first is drawn at random
 			id := fmt.Sprint("o", n)
-			w.tear(db, m, id, func() {
+			placed := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
+			testdb.WhileTorn(t, db, func() { require.NoError(t, m.Handle(placed)) }, func() {
 				w.pass(deadline)
 				_, err := other.Fire(t.Context())
 				assert.NoError(t, err)
@@ -84,10 +62,10 @@ func TestTheAnswerToACommandFindsTheStepThatSentIt(t *testing.T) {
 		other := w.manager(w.client, config)
 		for n := range 20 {
 			id := fmt.Sprint("o", n)
-			again := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
-			w.tear(db, m, id, func() {
+			placed := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
+			testdb.WhileTorn(t, db, func() { require.ErrorIs(t, m.Handle(placed), errOffline) }, func() {
 				if n%2 == 0 {
-					assert.NoError(t, other.Handle(again))
+					assert.NoError(t, other.Handle(event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})))
 					return
 				}
 				w.pass(2 * time.Minute)

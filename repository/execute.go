@@ -28,9 +28,13 @@ import (
 // With a [CommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
 // command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
-// that was deleted since, only id and Repeated are returned. Before a refusal counts, Execute reads
-// the version in a transaction, which waits for a commit that is being written: such a commit may
-// show elsewhere already, and have caused the command. docs/cost.md has the costs.
+// that was deleted since, only id and Repeated are returned.
+//
+// Before Execute returns the refusal of a command with an id, it reads the version in a
+// transaction, once for each call. This read waits for a commit in progress, which may hold the
+// event that caused the command. If the version has changed, Execute decides again. If the read
+// fails, Execute returns its error and not the refusal. It does not do this with [ExpectVersion].
+// docs/cost.md has the costs.
 //
 // A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. For a
@@ -66,6 +70,8 @@ type execution[S any] struct {
 	result  Aggregate[S]
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
 	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
+
+	compared bool // orMoved has read the version
 }
 
 // run loads and decides until there is no conflict.
@@ -107,7 +113,7 @@ func (e *execution[S]) attempt(
 	switch {
 	case err == nil && refusal != nil:
 		a, err = e.orKnown(ctx, &next, refusal)
-		if err != nil && last == nil {
+		if err != nil && !e.compared {
 			conflict, err = e.orMoved(ctx, next, err)
 		}
 		return a, conflict, err
@@ -129,14 +135,15 @@ func (e *execution[S]) attempt(
 	return a, nil, err
 }
 
-// orMoved returns a conflict if the aggregate turns out to have moved on, so that it refuses a
-// command for a state of before, and otherwise the refusal. What is caused by an event may come
-// while the transaction of the event is still being applied, and the read that waits for the
-// transaction is this one. One is enough: all that has caused the command began before it.
+// orMoved returns a conflict if the aggregate has changed since it was loaded, and otherwise the
+// refusal. The event that caused a command can be visible before the aggregate shows it. The read
+// in a transaction waits for that commit. One such read for each call is enough, because the cause
+// began before the call.
 func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal error) (*journal.ConflictError, error) {
 	if e.options.commandID == "" || e.options.expected != nil || !errors.As(refusal, new(*RefusedError)) {
-		return nil, refusal
+		return nil, refusal // the last: orKnown has failed
 	}
+	e.compared = true
 	var conflict *journal.ConflictError
 	err := e.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: a.ID, Version: a.Version}})
 	switch {
@@ -250,7 +257,7 @@ func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (
 		e.counters.cacheHits.Add(1)
 		return a, false, nil
 	}
-	if kept && last.Actual >= a.Version {
+	if kept && last.Actual >= max(a.Version, e.handledVersion(ctx, e.id)) {
 		// The refusal has told what a read of the head would.
 		if kept, err = e.catchUp(ctx, &a, last.Actual); kept && err == nil {
 			return a, true, nil

@@ -3,16 +3,19 @@ package repository_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
-	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/handled"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -21,49 +24,45 @@ func handlerOf(ctx context.Context, id aggregate.ID, number uint64) context.Cont
 	return context.WithValue(ctx, handled.Key{}, handled.Event{Table: "journal", Aggregate: id, Number: number})
 }
 
-// An index shows the event before the head shows the transaction that has written it.
+type accounts = repository.Repository[Account]
+
+// withdraw and withdrawByParts withdraw 30.
+func withdraw(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
+	_, err := r.Execute(ctx, id, Withdraw(30), o...)
+	return err
+}
+
+func withdrawByParts(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
+	var parts repository.Parts
+	from := r.Part(&parts, id)
+	return parts.Execute(ctx, func() error {
+		if from.State.Balance < 30 {
+			return ErrInsufficientFunds
+		}
+		from.Append(Withdrawn{30})
+		return nil
+	}, o...)
+}
+
+// An index shows the event before the aggregate shows the transaction that has written it.
 func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
-	for name, handle := range map[string]func(ctx context.Context, r *repository.Repository[Account], id string) error{
-		"Load": func(ctx context.Context, r *repository.Repository[Account], id string) error {
+	t.Parallel()
+	for name, handle := range map[string]func(ctx context.Context, r *accounts, id string, number uint64) error{
+		"Load": func(ctx context.Context, r *accounts, id string, number uint64) error {
 			a, err := r.Load(ctx, id)
-			if err == nil && a.State.Balance != 30 {
-				err = fmt.Errorf("the balance is %d", a.State.Balance)
-			}
+			assert.GreaterOrEqual(t, a.Version, number)
 			return err
 		},
-		"LoadAt": func(ctx context.Context, r *repository.Repository[Account], id string) error {
-			_, err := r.LoadAt(ctx, id, 1)
+		"LoadAt": func(ctx context.Context, r *accounts, id string, number uint64) error {
+			_, err := r.LoadAt(ctx, id, number)
 			return err
 		},
-		"Execute": func(ctx context.Context, r *repository.Repository[Account], id string) error {
-			_, err := r.Execute(ctx, id, Withdraw(30))
-			return err
-		},
-		"Parts": func(ctx context.Context, r *repository.Repository[Account], id string) error {
-			var parts repository.Parts
-			from := r.Part(&parts, id)
-			return parts.Execute(ctx, func() error {
-				if from.State.Balance < 30 {
-					return ErrInsufficientFunds
-				}
-				from.Append(Withdrawn{30})
-				return nil
-			})
-		},
+		"Execute": func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdraw(ctx, r, id) },
+		"Parts":   func(ctx context.Context, r *accounts, id string, _ uint64) error { return withdrawByParts(ctx, r, id) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
-				writer, direct := s.accounts(t, repository.Config{}), open(t, s.direct)
-				for i, reader := range []*repository.Repository[Account]{
-					direct.accounts(t, repository.Config{}), direct.accounts(t, repository.Config{Cache: 10}),
-				} {
-					for n := range 10 { // as what shows first is drawn at random
-						id := fmt.Sprintf("%s-%d-%d", name, i, n)
-						whileTorn(t, db, func() {
-							assert.NoError(t, handle(handlerOf(t.Context(), account(id), 1), reader, id))
-						}, func() { endow(t, writer, id, 30) })
-					}
-				}
+			eachTorn(t, func(t *testing.T, r *accounts, id string, number uint64) {
+				assert.NoError(t, handle(handlerOf(t.Context(), account(id), number), r, id, number))
 			})
 		})
 	}
@@ -71,69 +70,58 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 
 // What an event leads to may come to its aggregate by way of others, without its context.
 func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) {
-	for name, handle := range map[string]func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error{
-		"Execute": func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error {
-			_, err := r.Execute(ctx, id, Withdraw(30), command)
-			return err
-		},
-		"Parts": func(ctx context.Context, r *repository.Repository[Account], id string, command repository.Option) error {
-			var parts repository.Parts
-			from := r.Part(&parts, id)
-			return parts.Execute(ctx, func() error {
-				if from.State.Balance < 30 {
-					return ErrInsufficientFunds
-				}
-				from.Append(Withdrawn{30})
-				return nil
-			}, command)
-		},
+	t.Parallel()
+	for name, handle := range map[string]func(ctx context.Context, r *accounts, id string, o ...repository.Option) error{
+		"Execute": withdraw, "Parts": withdrawByParts,
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
-				writer, direct := s.accounts(t, repository.Config{}), open(t, s.direct)
-				for i, reader := range []*repository.Repository[Account]{
-					direct.accounts(t, repository.Config{}), direct.accounts(t, repository.Config{Cache: 10}),
-				} {
-					for n := range 10 {
-						id := fmt.Sprintf("%s-%d-%d", name, i, n)
-						whileTorn(t, db, func() {
-							assert.NoError(t, handle(t.Context(), reader, id, repository.CommandID(id+"/1")))
-						}, func() { endow(t, writer, id, 30) })
-						require.ErrorIs(t, handle(t.Context(), reader, id+"-none", repository.CommandID(id+"/2")), ErrInsufficientFunds)
-						whileTorn(t, db, func() {
-							assert.NoError(t, handle(t.Context(), reader, id, repository.CommandID(id+"/3")), "its state is in the cache")
-						}, func() { endow(t, writer, id, 30) })
-					}
-				}
+			eachTorn(t, func(t *testing.T, r *accounts, id string, number uint64) {
+				command := repository.CommandID(fmt.Sprint(id, "/", number))
+				assert.NoError(t, handle(t.Context(), r, id, command))
+				assert.ErrorIs(t, handle(t.Context(), r, id+"-none", repository.CommandID(id+"-none")), ErrInsufficientFunds)
 			})
 		})
 	}
 }
 
-// whileTorn runs do while a part of the transaction of write shows. Write goes on when do has ended
-// or waits.
-func whileTorn(t *testing.T, db *dynamotest.DB, do, write func()) {
+// eachTorn calls a handler of the deposit of 30 with the given number, which is the last, while its
+// transaction is visible in part. The deposit is the first of its account, or the account was
+// emptied since it came into the cache.
+func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, number uint64)) {
 	t.Helper()
-	var doing sync.WaitGroup
-	tear := db.Inject(dynamotest.Tear(func(context.Context) {
-		ended := make(chan struct{})
-		doing.Add(1)
-		go func() {
-			defer doing.Done()
-			defer close(ended)
-			do()
-		}()
-		select {
-		case <-ended:
-		case <-time.After(20 * time.Millisecond): // it waits
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		_, err := s.direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("aside"), BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		})
+		require.NoError(t, err)
+		transaction := repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) {
+			row := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fmt.Sprint(c.Aggregate, c.After)}}
+			return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("aside"), Item: row}}}, nil
+		})
+		writer, direct := s.accounts(t, repository.Config{}), open(t, s.direct)
+		for _, cache := range []int{0, 10} {
+			reader := direct.accounts(t, repository.Config{Cache: cache})
+			for n := range 10 {
+				first, emptied := fmt.Sprintf("first-%d-%d", cache, n), fmt.Sprintf("emptied-%d-%d", cache, n)
+				deposit := func(id string) {
+					_, err := writer.Execute(t.Context(), id, Deposit(30), transaction)
+					require.NoError(t, err)
+				}
+				testdb.WhileTorn(t, db, func() { deposit(first) }, func() { handle(t, reader, first, 1) })
+
+				deposit(emptied)
+				_, err := reader.Load(t.Context(), emptied)
+				require.NoError(t, err)
+				require.NoError(t, withdraw(t.Context(), writer, emptied))
+				testdb.WhileTorn(t, db, func() { deposit(emptied) }, func() { handle(t, reader, emptied, 3) })
+			}
 		}
-	}), dynamotest.Times(1))
-	write()
-	tear.Remove()
-	doing.Wait()
+	})
 }
 
-func TestAnEventElsewhereAndOneThatIsGoneAreNotWaitedFor(t *testing.T) {
+func TestLoadsDoNotWaitForEventsOfOtherJournalsOrBeforeARestore(t *testing.T) {
 	eachInMemory(t, func(t *testing.T, _ *dynamotest.DB, s store) {
 		accounts := s.accounts(t, repository.Config{})
 		endow(t, accounts, "a", 30)
@@ -149,6 +137,6 @@ func TestAnEventElsewhereAndOneThatIsGoneAreNotWaitedFor(t *testing.T) {
 			require.NoError(t, err)
 		}
 		_, err := accounts.Load(handlerOf(t.Context(), account("c"), 1000), "c")
-		require.Error(t, err)
+		require.ErrorIs(t, err, journal.ErrNotFound)
 	})
 }

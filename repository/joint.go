@@ -21,6 +21,8 @@ type joint struct {
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
 	expects [][]eventlog.Place             // by each of them
 	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
+
+	compared bool // moved has read the versions
 }
 
 func (e *joint) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
@@ -48,7 +50,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 		}
 	}
 	if dependsOnState(ctx, err) { // and no commit has checked that one
-		conflict, failed := e.moved(ctx, first)
+		conflict, failed := e.moved(ctx)
 		switch {
 		case conflict != nil:
 			return conflict, nil
@@ -150,13 +152,15 @@ func (e *joint) places() []eventlog.Place {
 	return places
 }
 
-// moved returns the conflict of a part that has moved since it was loaded. A single part that was
-// just read is not read again, except as in [execution.orMoved].
-func (e *joint) moved(ctx context.Context, first bool) (conflict *journal.ConflictError, err error) {
+// moved returns the conflict of a part that has changed since it was loaded. It does not read a
+// single part again that was just loaded, unless a command with an id is refused for the first
+// time: see [execution.orMoved].
+func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
 	places := e.places()
-	if len(places) == 1 && !places[0].Kept && (!first || e.options.commandID == "" || e.parts[0].isForVersion()) {
+	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.parts[0].isForVersion()) {
 		return nil, nil
 	}
+	e.compared = true
 	err = e.journal.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
 		return conflict, nil

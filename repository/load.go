@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -15,10 +14,13 @@ import (
 )
 
 // Load returns an aggregate as it is after its last event, strongly consistent: it includes what
-// was committed before Load was called. With the context of a message, it includes the event that
-// is being handled. DynamoDB may show that event before it shows the rest of its transaction; Load
-// then waits for the rest, with a transaction that reads the head: 2 read units for each 4 KB.
-// Other aggregates of that transaction may still be read as they were before it.
+// was committed before Load was called.
+//
+// With the context of a subscriber's message, a load of the event's aggregate from the same journal
+// includes the event. The event can be visible before the rest of its commit. Load then waits for
+// the commit: it reads the next version in a transaction, for 2 read units for each 4 KB, and loads
+// again. Other aggregates of the commit can still be read as they were before it. Where a handler
+// gets several events at once, as in projection.NewBatch, the context is that of the first.
 //
 // In the layout journal.Classic it reads the head, with one read unit for each 4 KB of the state in
 // it, and the events after the snapshot: up to 8 of them by key, one unit each (for up to 4 KB),
@@ -30,7 +32,8 @@ import (
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was
 // deleted, [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and
-// [journal.Journal.Events].
+// [journal.Journal.Events]. In a handler also [journal.ErrContended], if a transaction on the
+// aggregate did not end within the RetryBudget of [journal.Config].
 func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -90,21 +93,23 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	return r.sealed(a), nil
 }
 
-// current returns what is stored now, which includes a version that is known to have been written.
+// current returns the aggregate as it is stored now, at the given version or a later one.
 func (r *Repository[S]) current(ctx context.Context, id aggregate.ID, version uint64) (a Aggregate[S], err error) {
 	err = r.since(ctx, id, version, func() (uint64, error) {
+		var err error
 		a, err = r.read(ctx, id)
 		return a.Version, err
 	})
 	return a, err
 }
 
-// since repeats a read until it shows an aggregate at a version, or with the event that is being
-// handled. A transaction that is still being applied may show in one item before it shows in
-// another. So if the read shows less, the place of the aggregate is read by a transaction, which
-// waits. An aggregate that is then still before the version was put back from a backup.
+// since calls read until it shows the aggregate at a version, and at the event of the context.
+// Reads outside a transaction can show one item of a commit before another. If read shows less,
+// since reads the next version in a transaction, which waits for a commit in progress, and calls
+// read again if there was one. So each repetition follows a commit that has ended. If there was
+// none, the tables were restored to an earlier version, and that is what read has shown.
 func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint64, read func() (uint64, error)) error {
-	version = max(version, handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id))
+	version = max(version, r.handledVersion(ctx, id))
 	for {
 		shown, err := read()
 		if shown >= version || err != nil && !errors.Is(err, journal.ErrNotFound) {
@@ -120,7 +125,8 @@ func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint
 	}
 }
 
-// read returns what a read shows, by way of the cache where that is shorter.
+// read loads the aggregate, from the cache and the events since if it is there. It can miss a
+// commit that is still being applied: see since.
 func (r *Repository[S]) read(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	r.counters.loads.Add(1)
 	a, ok := r.cache.get(id)
@@ -211,16 +217,14 @@ func (r *Repository[S]) byHead(
 	for {
 		var head journal.Head
 		err := r.since(ctx, id, 0, func() (_ uint64, err error) {
-			if head, err = r.head(ctx, id); !head.DeletedAt.IsZero() {
-				return math.MaxUint64, nil // nothing follows
+			head, err = r.head(ctx, id)
+			if err == nil && !head.DeletedAt.IsZero() {
+				err = &journal.DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
 			}
 			return head.Version, err
 		})
 		if err != nil {
 			return Aggregate[S]{}, err
-		}
-		if !head.DeletedAt.IsZero() {
-			return Aggregate[S]{}, &journal.DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
 		}
 		before = max(before, head.TruncatedBefore)
 		a, err := load(head)
@@ -291,4 +295,10 @@ func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped 
 	}
 	a.Version = record.Number
 	return nil
+}
+
+// handledVersion returns the number of the event that is being handled if it is of the aggregate,
+// otherwise 0.
+func (r *Repository[S]) handledVersion(ctx context.Context, id aggregate.ID) uint64 {
+	return handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id)
 }

@@ -40,7 +40,7 @@ type Parts struct{ all participants }
 // The parts are read by separate requests, so their states may never have existed together. Execute
 // returns the error of a decision only after a transaction has shown that no version has changed.
 // The same holds for a decision that appends nothing. A single part that was just read is not read
-// again.
+// again, except before the first refusal of a call with a [CommandID].
 //
 // After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.

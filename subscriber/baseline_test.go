@@ -97,7 +97,7 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		j := setup(t, 1)
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
-		config.PollInterval, config.MaxPollInterval = time.Second, time.Second // the hours have fewer polls
+		config.PollInterval, config.MaxPollInterval = time.Second, time.Second // keeps the number of polls in two fake hours small
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)

@@ -181,7 +181,7 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 		select {
 		case msg := <-messages:
 			require.Fail(t, "it has been handled", msg.UUID)
-		case <-time.After(11 * time.Minute): // all records are read every ten
+		case <-time.After(11 * time.Minute): // longer than the 10 minutes between reads of all records
 		}
 	})
 }

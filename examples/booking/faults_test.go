@@ -49,7 +49,7 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				w.schedule(shows, seatsEach)
 				w.setCalm(false)
 				calm := w.db.Storm(0.03)
-				// Handlers must not decide on the aggregate of their event as it was before it.
+				// A handler must not decide on a state without its own event.
 				tear := w.db.Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
 				var buying sync.WaitGroup
 				for c := range customers {

@@ -1,6 +1,5 @@
-// Package handled has the key under which the contexts of messages carry the event that is being
-// handled. It stands between the subscriber, whose contexts have it, and package repository, whose
-// loads include that event.
+// Package handled defines the context key of the event that a message is about. The subscriber sets
+// it, and package repository reads it, so that loads in a handler include the event.
 package handled
 
 import (
@@ -9,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Key is the key of an Event.
+// Key is the context key of an [Event].
 type Key struct{}
 
 // Event is the event of a message that is being handled.
@@ -19,8 +18,9 @@ type Event struct {
 	Number    uint64
 }
 
-// VersionOf returns the version that an aggregate of a journal has reached at least, as its event
-// is being handled. It returns 0 if nothing is known.
+// VersionOf returns the number of the event that is being handled with ctx if it is an event of id
+// in the journal with that table. Otherwise it returns 0. The aggregate is at this version or a
+// later one.
 func VersionOf(ctx context.Context, table string, id aggregate.ID) uint64 {
 	e, ok := ctx.Value(Key{}).(Event)
 	if !ok || e.Table != table || e.Aggregate != id {

@@ -187,6 +187,8 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
+		defer writers.Wait()
+		defer stop()
 		for _, id := range ids {
 			writers.Add(1)
 			go func() {
@@ -202,7 +204,9 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 				for ctx.Err() == nil && version < 5_000 {
 					write()
 				}
-				write() // after all archives: one of them may show a packed commit without the snapshot that follows it
+				// Write once more after the last export. An archive can hold a packed commit without the
+				// snapshot that is written after it.
+				write()
 			}()
 		}
 		var archives [][]byte

@@ -45,8 +45,8 @@ type ImportProgress struct {
 // event is written before a digest has vouched for its line. In the packed layout, a page with the
 // last event of a later page's snapshot is two transactions. The snapshot comes with the last page
 // of its aggregate, so one whose early events are truncated cannot be loaded before that. The
-// packed layout has it in a request of its own, which is repeated by the next run if it failed. The
-// classic layout keeps the snapshot that it has while no event is added.
+// packed layout has it in a request of its own, which is repeated by the next run if it failed. In
+// the classic layout an import that adds no events to an aggregate does not change its snapshot.
 //
 // An import that was cut off is run again, from the beginning of the archive: what is there is not
 // written again. So is one of a later archive of the same journal. For each aggregate that the

@@ -233,7 +233,7 @@ the step was:
 		},
 		"nil as the error": {
 			func(t testing.TB) { started(t).ThenError(nil) },
-			`When 1 (event "tick"): ThenError needs an error: leave it out for an input that is handled`,
+			`When 1 (event "tick"): ThenError(nil): pass the error that you expect, or omit ThenError if the input is handled`,
 		},
 		"no error": {
 			func(t testing.TB) { started(t).ThenError(errStuck) },

@@ -180,7 +180,7 @@ func (a *app) runPending(ctx context.Context, query process.Query, failed bool) 
 		}
 	}
 	if !shown && !a.json {
-		a.note("No timeout is set and no command waits, of those that were asked for.")
+		a.note("No pending timeout or command matches.")
 	}
 	return rows.Flush()
 }

@@ -94,7 +94,7 @@ func TestOpenProcessesAreListedWithTheirStateAndAge(t *testing.T) {
 	assert.Equal(t, "trip o1", cells(t, o.out)[0]["PROCESS"])
 	assert.Equal(t, "The oldest 1 of 4 open processes; --limit shows more.\n", o.err)
 	assert.Equal(t, outcome{}, s.run(t, "process", "list", "--open", "order", "--json"), "a program counts lines")
-	assert.Equal(t, outcome{err: "No timeout is set and no command waits, of those that were asked for.\n"}, s.run(t, "process", "list"), "they have nothing left to do")
+	assert.Equal(t, outcome{err: "No pending timeout or command matches.\n"}, s.run(t, "process", "list"), "they have nothing left to do")
 
 	line := lines(t, s.ok(t, "process", "list", "--open", "trip", "o1", "--json"))[0]
 	assert.Equal(t, "process", line["kind"])

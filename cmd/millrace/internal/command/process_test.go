@@ -83,7 +83,7 @@ func TestWhatProcessesHaveLeftToDoIsListed(t *testing.T) {
 	}
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 1)
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--failed")), 1)
-	assert.Equal(t, outcome{err: "No timeout is set and no command waits, of those that were asked for.\n"}, s.run(t, "process", "list", "order"))
+	assert.Equal(t, outcome{err: "No pending timeout or command matches.\n"}, s.run(t, "process", "list", "order"))
 	assert.Equal(t, outcome{}, s.run(t, "process", "list", "order", "--json"), "a program counts lines")
 	s.later(time.Hour)
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 2)
