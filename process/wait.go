@@ -37,7 +37,7 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 		case err == nil && m.definition.IsOver(process.State):
 			return process, nil
 		case err == nil, errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrThrottled),
-			errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
+			errors.Is(err, journal.ErrContended), errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
 		default:
 			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/handled"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
@@ -87,6 +88,29 @@ func TestALoadThatHangsIsRepeated(t *testing.T) {
 		_, err = waiting.WaitOver(t.Context(), "o1")
 		require.NoError(t, err)
 		assert.Equal(t, 2, hung.Fired())
+	})
+}
+
+// In the handler of an event of the process a load may wait for the transaction of the event.
+func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		proxy := dynamotest.NewProxy(t, w.client)
+		m := w.manager(w.client, w.config())
+		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+		require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
+		j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
+		require.NoError(t, err)
+		waiting, err := process.New(j, w.client, definition, w.config())
+		require.NoError(t, err)
+		met := proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Times(50)) // for longer than RetryBudget
+		ctx := context.WithValue(t.Context(), handled.Key{}, handled.Event{
+			Table: w.j.Config().Tables.Journal, Aggregate: aggregate.ID{Type: "saga", Value: "o1"}, Number: 4, // one that is not there yet
+		})
+		_, err = waiting.WaitOver(ctx, "o1")
+		require.NoError(t, err)
+		assert.Equal(t, 50, met.Fired())
 	})
 }
 
