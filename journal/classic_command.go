@@ -44,7 +44,9 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 		partition, sort := l.keysOf(keys[i])
 		at[[2]string{partition, sort}] = i
 	}
-	items, err := l.transactGet(ctx, l.config.Tables.Snapshot, keys)
+	items, err := l.transactGetUnless(ctx, l.config.Tables.Snapshot, keys, func(ctx context.Context, key int) error {
+		return l.hasMoved(ctx, places[key])
+	})
 	var canceled *types.TransactionCanceledException
 	if dynamo.Code(err) == "ValidationException" || errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, isFinal) {
 		return &TooLargeError{
@@ -71,6 +73,20 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 		if versions[i] != p.Version {
 			return &ConflictError{ID: p.Aggregate, Expected: p.Version, Actual: versions[i]}
 		}
+	}
+	return nil
+}
+
+// hasMoved returns a [*ConflictError] if a head shows another version.
+func (l *classic) hasMoved(ctx context.Context, place storage.Place) error {
+	version, err := l.version(ctx, place.Aggregate)
+	switch {
+	case errors.As(err, new(*DeletedError)):
+		return &ConflictError{ID: place.Aggregate, Expected: place.Version}
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return err
+	case version != place.Version:
+		return &ConflictError{ID: place.Aggregate, Expected: place.Version, Actual: version}
 	}
 	return nil
 }

@@ -210,20 +210,35 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	if err := kept.Wait(); err != nil {
 		return err
 	}
-	items, err := p.transactGet(ctx, p.config.Tables.Journal, keys)
+	items, err := p.transactGetUnless(ctx, p.config.Tables.Journal, keys, func(ctx context.Context, key int) error {
+		raw, err := p.getItem(ctx, p.config.Tables.Journal, keys[key])
+		if err != nil || raw == nil {
+			return err
+		}
+		return p.follows(raw, at)
+	})
 	if err != nil {
 		return err
 	}
 	for _, raw := range items {
-		it, err := p.parse(raw)
-		switch {
-		case err != nil:
+		if err := p.follows(raw, at); err != nil {
 			return err
-		case it.isTombstone():
-			return &ConflictError{ID: it.id, Expected: at[it.id]}
-		case !it.isPlaceholder():
-			return &ConflictError{ID: it.id, Expected: at[it.id], Actual: it.last()}
 		}
+	}
+	return nil
+}
+
+// follows returns a [*ConflictError] for an item in the place after a version, unless it is a
+// placeholder.
+func (p *packed) follows(raw item, versions map[aggregate.ID]uint64) error {
+	it, err := p.parse(raw)
+	switch {
+	case err != nil:
+		return err
+	case it.isTombstone():
+		return &ConflictError{ID: it.id, Expected: versions[it.id]}
+	case !it.isPlaceholder():
+		return &ConflictError{ID: it.id, Expected: versions[it.id], Actual: max(it.last(), it.partOf.last)}
 	}
 	return nil
 }

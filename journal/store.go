@@ -110,7 +110,15 @@ func getMany[T any](ctx context.Context, s *store, table string, keys []item, co
 }
 
 // transactGet sees either all or nothing of any commit. It leaves out items that are not there.
-func (s *store) transactGet(ctx context.Context, table string, keys []item) (items []item, err error) {
+func (s *store) transactGet(ctx context.Context, table string, keys []item) ([]item, error) {
+	return s.transactGetUnless(ctx, table, keys, func(context.Context, int) error { return nil })
+}
+
+// transactGetUnless is transactGet, and ends with an error of moved. It calls moved before it sends
+// the request again, for each key whose item has met another transaction: there may always be one.
+func (s *store) transactGetUnless(
+	ctx context.Context, table string, keys []item, moved func(ctx context.Context, key int) error,
+) (items []item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, key := range keys {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
@@ -132,6 +140,13 @@ func (s *store) transactGet(ctx context.Context, table string, keys []item) (ite
 				return nil, ctx.Err()
 			}
 			return nil, dynamo.Explain(err, table)
+		}
+		for i, reason := range canceled.CancellationReasons {
+			if i < len(keys) && isUnderWay(reason) {
+				if err := moved(ctx, i); err != nil {
+					return nil, err
+				}
+			}
 		}
 	}
 }

@@ -226,9 +226,9 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 		return err
 	}
 	step, err := m.definition.React(own.State, process.Version > 0, in)
-	if fired != nil && passedOver(err) {
-		// The caller deletes the timeout. The row can be visible before the step that set it, so check
-		// that the process has not changed.
+	if passedOver(err) && !errors.Is(err, errOver) {
+		// The input does not come again. It can follow from a step that is visible elsewhere before
+		// the process shows it, so check that the process has not changed.
 		if err := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {
 			return err
 		}

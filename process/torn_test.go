@@ -51,6 +51,21 @@ func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
 	})
 }
 
+func TestAnEventIsNotPassedOverForAStateWithoutTheStepBefore(t *testing.T) {
+	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
+		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
+		for n := range 20 {
+			id := fmt.Sprint("o", n)
+			placed := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
+			testdb.WhileTorn(t, db, func() { require.NoError(t, m.Handle(placed)) }, func() {
+				assert.NoError(t, other.Handle(event(t.Context(), "reserved "+id, id, CreditReserved{id})))
+			})
+			saga, _ := w.saga(m, id)
+			require.Equal(t, "approved", saga.Outcome)
+		}
+	})
+}
+
 func TestTheAnswerToACommandFindsTheStepThatSentIt(t *testing.T) {
 	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
 		config := w.config()

@@ -3,6 +3,7 @@ package repository_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -86,7 +87,7 @@ func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) 
 
 // eachTorn calls a handler of the deposit of 30 with the given number, which is the last, while its
 // transaction is visible in part. The deposit is the first of its account, or the account was
-// emptied since it came into the cache.
+// emptied since it came into the cache, or it was empty then and one more event came since.
 func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, number uint64)) {
 	t.Helper()
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
@@ -104,7 +105,7 @@ func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, nu
 		for _, cache := range []int{0, 10} {
 			reader := direct.accounts(t, repository.Config{Cache: cache})
 			for n := range 10 {
-				first, emptied := fmt.Sprintf("first-%d-%d", cache, n), fmt.Sprintf("emptied-%d-%d", cache, n)
+				first, emptied, empty := fmt.Sprintf("first-%d-%d", cache, n), fmt.Sprintf("emptied-%d-%d", cache, n), fmt.Sprintf("empty-%d-%d", cache, n)
 				deposit := func(id string) {
 					_, err := writer.Execute(t.Context(), id, Deposit(30), transaction)
 					require.NoError(t, err)
@@ -116,8 +117,59 @@ func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, nu
 				require.NoError(t, err)
 				require.NoError(t, withdraw(t.Context(), writer, emptied))
 				testdb.WhileTorn(t, db, func() { deposit(emptied) }, func() { handle(t, reader, emptied, 3) })
+
+				endow(t, writer, empty, 0)
+				_, err = reader.Load(t.Context(), empty)
+				require.NoError(t, err)
+				endow(t, writer, empty, 0)
+				testdb.WhileTorn(t, db, func() { deposit(empty) }, func() { handle(t, reader, empty, 3) })
 			}
 		}
+	})
+}
+
+// The packed layout stores large events of a commit in several items.
+func TestACommandIsNotDecidedOnAPartOfACommit(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		writer, reader := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{Cache: 10})
+		endow(t, writer, "a", 30)
+		_, err := reader.Load(t.Context(), "a")
+		require.NoError(t, err)
+		rival := db.Inject(dynamotest.Pause(func(context.Context) {
+			large := Noted{strings.Repeat("x", 250<<10)}
+			_, err := writer.Execute(t.Context(), "a", always[Account](Deposited{1000}, large, large, Withdrawn{1000}))
+			assert.NoError(t, err)
+		}), dynamotest.On("TransactGetItems"), dynamotest.Table(s.journal.Config().Tables.Journal), dynamotest.Times(1))
+		var seen []int
+		_, err = reader.Execute(t.Context(), "a", func(a Account) (aggregate.Events[Account], error) {
+			seen = append(seen, a.Balance)
+			return nil, ErrInsufficientFunds
+		}, repository.CommandID("c"))
+		require.ErrorIs(t, err, ErrInsufficientFunds)
+		assert.Equal(t, 1, rival.Fired())
+		assert.NotContains(t, seen, 1030)
+	})
+}
+
+func TestARefusalDoesNotWaitForAnEndOfTheTransactionsOnABusyAggregate(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		endow(t, rival, "a", 30)
+		heads := s.journal.Config().Tables.Snapshot
+		if s.isPacked() {
+			heads = s.journal.Config().Tables.Journal
+		}
+		busy := db.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Table(heads))
+		var seen []int
+		_, err := accounts.Execute(t.Context(), "a", func(a Account) (aggregate.Events[Account], error) {
+			if seen = append(seen, a.Balance); len(seen) == 1 {
+				endow(t, rival, "a", 30)
+			}
+			return nil, ErrInsufficientFunds
+		}, repository.CommandID("c"))
+		require.ErrorIs(t, err, ErrInsufficientFunds)
+		assert.Equal(t, []int{30, 60}, seen)
+		assert.Equal(t, 1, busy.Fired())
 	})
 }
 

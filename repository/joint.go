@@ -160,7 +160,8 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.parts[0].isForVersion()) {
 		return nil, nil
 	}
-	e.compared = true
+	// A kept version may be several commits behind, and then only the next of them was waited for.
+	e.compared = e.compared || !slices.ContainsFunc(places, func(p eventlog.Place) bool { return p.Kept })
 	err = e.journal.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
 		return conflict, nil

@@ -46,7 +46,8 @@ type Engine interface {
 	// *ConflictError for one that is not. The versions have to be proven, see Commit.Proven: the
 	// packed layout only looks whether a commit follows, and reads the last commit of a place that
 	// was kept. It costs two read units for each 4 KB of a head, or in the packed layout for each
-	// aggregate, and for one that was kept a query of its last commit.
+	// aggregate, and for one that was kept a query of its last commit. While it meets other
+	// transactions it also looks by plain reads whether an aggregate has moved on.
 	//
 	// Errors: *TooLargeError for more than 100 aggregates, or for heads of more than 4 MB together,
 	// ErrRestored (packed layout), ErrThrottled, ErrContended, ErrTableMissing, ErrAccess,
