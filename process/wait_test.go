@@ -75,17 +75,9 @@ func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
 func TestALoadThatHangsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		w := setup(t)
-		proxy := dynamotest.NewProxy(t, w.client)
-		m := w.manager(w.client, w.config())
-		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-		require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
-		j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
-		require.NoError(t, err)
-		waiting, err := process.New(j, w.client, definition, w.config())
-		require.NoError(t, err)
+		_, waiting, proxy := over(t)
 		hung := proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.Times(2))
-		_, err = waiting.WaitOver(t.Context(), "o1")
+		_, err := waiting.WaitOver(t.Context(), "o1")
 		require.NoError(t, err)
 		assert.Equal(t, 2, hung.Fired())
 	})
@@ -95,23 +87,30 @@ func TestALoadThatHangsIsRepeated(t *testing.T) {
 func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		w := setup(t)
-		proxy := dynamotest.NewProxy(t, w.client)
-		m := w.manager(w.client, w.config())
-		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-		require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
-		j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
-		require.NoError(t, err)
-		waiting, err := process.New(j, w.client, definition, w.config())
-		require.NoError(t, err)
+		w, waiting, proxy := over(t)
 		met := proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Times(50)) // for longer than RetryBudget
 		ctx := context.WithValue(t.Context(), handled.Key{}, handled.Event{
 			Table: w.j.Config().Tables.Journal, Aggregate: aggregate.ID{Type: "saga", Value: "o1"}, Number: 4, // one that is not there yet
 		})
-		_, err = waiting.WaitOver(ctx, "o1")
+		_, err := waiting.WaitOver(ctx, "o1")
 		require.NoError(t, err)
 		assert.Equal(t, 50, met.Fired())
 	})
+}
+
+// over returns a world whose process o1 is over, and a manager that loads processes through a proxy.
+func over(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
+	t.Helper()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
+	proxy := dynamotest.NewProxy(t, w.client)
+	j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
+	require.NoError(t, err)
+	waiting, err := process.New(j, w.client, definition, w.config())
+	require.NoError(t, err)
+	return w, waiting, proxy
 }
 
 func TestAProcessThatIsNeverOverIsNotWaitedFor(t *testing.T) {
