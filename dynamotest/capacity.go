@@ -29,7 +29,8 @@ func reportCapacity(in, out any, cost *engine.Cost) {
 	case *dynamodb.TransactGetItemsInput:
 		out.(*dynamodb.TransactGetItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), false)
 	case *dynamodb.TransactWriteItemsInput:
-		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), true)
+		_, written := cost.Totals() // none where the transaction repeats an earlier one, which reads
+		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), written > 0)
 	}
 }
 

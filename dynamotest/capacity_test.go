@@ -304,10 +304,17 @@ func TestATransactionIsBilledAlsoIfItWritesNothing(t *testing.T) {
 	failing.TransactItems[0].Update.ConditionExpression = aws.String("attribute_exists(p)")
 	require.Error(t, done(t.Context(), tab.client.TransactWriteItems, failing))
 	in := adding(1, "a", "b")
-	in.ClientRequestToken = aws.String("token")
-	for range 2 {
-		require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
-	}
+	in.ClientRequestToken, in.ReturnConsumedCapacity = aws.String("token"), types.ReturnConsumedCapacityTotal
+	made, err := tab.client.TransactWriteItems(t.Context(), in)
+	require.NoError(t, err)
+	assert.Equal(t, []types.ConsumedCapacity{
+		{TableName: aws.String("tab"), CapacityUnits: aws.Float64(4), WriteCapacityUnits: aws.Float64(4)},
+	}, made.ConsumedCapacity)
+	repeated, err := tab.client.TransactWriteItems(t.Context(), in)
+	require.NoError(t, err)
+	assert.Equal(t, []types.ConsumedCapacity{
+		{TableName: aws.String("tab"), CapacityUnits: aws.Float64(4), ReadCapacityUnits: aws.Float64(4)},
+	}, repeated.ConsumedCapacity)
 	var units [][2]float64
 	for _, call := range calls.Calls() {
 		units = append(units, [2]float64{call.ReadUnits, call.WriteUnits})
