@@ -6,9 +6,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/units"
 )
 
-// bounded is a client whose reads end after dynamo.ReplyLimit. Writes have limits of their own.
+// bounded is a client whose reads end after dynamo.ReplyLimit, and whose requests count where
+// CountUnits asks for it. Writes have limits of their own.
 type bounded struct{ Client }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -33,6 +35,30 @@ func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*
 
 func (b bounded) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	return dynamo.Within(ctx, in, b.Client.Scan, o)
+}
+
+func (b bounded) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return units.Send(ctx, in, b.Client.PutItem, o)
+}
+
+func (b bounded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return units.Send(ctx, in, b.Client.UpdateItem, o)
+}
+
+func (b bounded) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return units.Send(ctx, in, b.Client.DeleteItem, o)
+}
+
+func (b bounded) BatchWriteItem(
+	ctx context.Context, in *dynamodb.BatchWriteItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.BatchWriteItemOutput, error) {
+	return units.Send(ctx, in, b.Client.BatchWriteItem, o)
+}
+
+func (b bounded) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	return units.Send(ctx, in, b.Client.TransactWriteItems, o)
 }
 
 // Bounded returns the client with bounded reads, for the packages of this module.

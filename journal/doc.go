@@ -45,7 +45,8 @@
 //
 // [Journal.Head] and [Journal.Events] read one aggregate, [Journal.Heads] lists the aggregates, and
 // [Journal.Tail] reads the latest events of a type. [Journal.Raw] reads without decoding payloads.
-// Package archive exports, imports, compares and verifies journals.
+// Package archive exports, imports, compares and verifies journals. [CountUnits] counts the capacity
+// units that reads and writes consume.
 //
 // # Removing
 //

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/units"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -245,10 +246,10 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 	}
 	still, names, values := p.still()
 	names["#d"], values[":due"] = dueAttribute, timeValue(due)
-	_, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := units.Send(ctx, &dynamodb.UpdateItemInput{
 		TableName: &b.table, Key: rowKey(p.Process, p.Row), UpdateExpression: aws.String("SET #d = :due"),
 		ConditionExpression: &still, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-	})
+	}, b.client.UpdateItem, nil)
 	return b.explain("retry", p, err)
 }
 
@@ -269,9 +270,9 @@ func (b *Backlog) Drop(ctx context.Context, p Pending) error {
 	if len(values) == 0 {
 		values = nil
 	}
-	_, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+	_, err := units.Send(ctx, &dynamodb.DeleteItemInput{
 		TableName: &b.table, Key: rowKey(p.Process, p.Row), ConditionExpression: &still, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-	})
+	}, b.client.DeleteItem, nil)
 	return b.explain("drop", p, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/units"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -83,10 +84,10 @@ func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, 
 //
 // Errors: [ErrNotPending] if it is not listed, those of Pending.
 func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {
-	_, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+	_, err := units.Send(ctx, &dynamodb.DeleteItemInput{
 		TableName: &b.table, Key: rowKey(id, openRow), ConditionExpression: aws.String("attribute_exists(#p)"),
 		ExpressionAttributeNames: map[string]string{"#p": pkey},
-	})
+	}, b.client.DeleteItem, nil)
 	switch {
 	case err == nil:
 		return nil

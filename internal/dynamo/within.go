@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/units"
 )
 
 // ReplyLimit is how long a request may take, including the SDK's retries. Without it the SDK waits
@@ -16,14 +18,14 @@ const ReplyLimit = 10 * time.Second
 // ErrNoReply reports a request that was given up after [ReplyLimit].
 var ErrNoReply = errors.New("no reply within 10 seconds")
 
-// Within makes a request and gives it up after [ReplyLimit], with [ErrNoReply]. If ctx ends, the
-// error is that of the request.
+// Within makes a request by units.Send and gives it up after [ReplyLimit], with [ErrNoReply]. If
+// ctx ends, the error is that of the request.
 func Within[In, Out any](
 	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
 ) (*Out, error) {
 	once, cancel := context.WithTimeoutCause(ctx, ReplyLimit, ErrNoReply)
 	defer cancel()
-	out, err := request(once, in, options...)
+	out, err := units.Send(once, in, request, options)
 	if err != nil && context.Cause(once) == ErrNoReply { //nolint:errorlint // it is set as it is
 		err = fmt.Errorf("%w: %v", ErrNoReply, err) //nolint:errorlint // callers must not take it for the end of their context
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/tables"
+	"github.com/millrace-dev/millrace/internal/units"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -128,9 +129,9 @@ func (c *KeysConfig) prepare(client journal.Client) error {
 // Errors: [ErrNoKey], [journal.ErrKeyDestroyed], those of the wrapper, [journal.ErrThrottled],
 // [journal.ErrAccess], [journal.ErrTableMissing].
 func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
-	out, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
+	out, err := units.Send(ctx, &dynamodb.GetItemInput{
 		TableName: &k.config.Table, Key: keyOf(id), ConsistentRead: aws.Bool(true),
-	})
+	}, k.client.GetItem, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read key of %s: %w", id, k.explain(err))
 	}
@@ -158,11 +159,11 @@ func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	it := keyOf(id)
 	it[attrKey] = &types.AttributeValueMemberB{Value: wrapped}
 	it[attrCreated] = k.now()
-	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{
+	_, err = units.Send(ctx, &dynamodb.PutItemInput{
 		TableName:           &k.config.Table,
 		Item:                it,
 		ConditionExpression: aws.String("attribute_not_exists(" + attrAggregate + ")"),
-	})
+	}, k.client.PutItem, nil)
 	var exists *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &exists):
@@ -183,13 +184,13 @@ func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	_, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := units.Send(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &k.config.Table,
 		Key:                       keyOf(id),
 		UpdateExpression:          aws.String("SET #d = if_not_exists(#d, :now) REMOVE #k"),
 		ExpressionAttributeNames:  map[string]string{"#d": attrDestroyed, "#k": attrKey},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":now": k.now()},
-	})
+	}, k.client.UpdateItem, nil)
 	if err != nil {
 		return fmt.Errorf("destroy key of %s: %w", id, k.explain(err))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/internal/tables"
+	"github.com/millrace-dev/millrace/internal/units"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -74,7 +75,7 @@ func (m *Model) write(ctx context.Context, seen, next state) error {
 		in.ConditionExpression = aws.String("#c = :seen")
 		in.ExpressionAttributeValues[":seen"] = text(seen.change)
 	}
-	_, err := m.client.UpdateItem(ctx, in)
+	_, err := units.Send(ctx, in, m.client.UpdateItem, nil)
 	return err
 }
 

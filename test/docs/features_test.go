@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -82,6 +83,9 @@ func _(
 	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
 	_ = journal.Config{Shards: 16, RequiredEncodings: []string{secret.Name()}}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
+	counting, units := journal.CountUnits(ctx)
+	balance, err := accounts.Load(counting, "42")
+	log.Println(balance, err, units.Read(), units.Requests())
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
 	err = feed.Serve(w, r, roomID, queryRoom)

@@ -1,0 +1,46 @@
+package units
+
+import (
+	"context"
+	"sync"
+)
+
+// Counter counts requests. It is safe for concurrent use.
+type Counter struct {
+	outer *Counter // of the context from which its own was derived, nil for none
+
+	mu          sync.Mutex
+	read, write float64
+	requests    int
+}
+
+// key is that of a context's Counter.
+type key struct{}
+
+// Count returns a context whose requests the counter counts. A counter of ctx counts them too.
+func Count(ctx context.Context) (context.Context, *Counter) {
+	c := &Counter{outer: counterOf(ctx)}
+	return context.WithValue(ctx, key{}, c), c
+}
+
+func counterOf(ctx context.Context) *Counter {
+	c, _ := ctx.Value(key{}).(*Counter)
+	return c
+}
+
+// Totals returns what was counted so far.
+func (c *Counter) Totals() (read, write float64, requests int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.read, c.write, c.requests
+}
+
+func (c *Counter) add(read, write float64) {
+	for ; c != nil; c = c.outer {
+		c.mu.Lock()
+		c.read += read
+		c.write += write
+		c.requests++
+		c.mu.Unlock()
+	}
+}

@@ -1,0 +1,26 @@
+package units
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Send makes a request, and counts it if its context has a counter. For that it asks DynamoDB for
+// the consumed capacity, on a copy of the input. A request that fails counts without capacity,
+// because its reply has none.
+func Send[In, Out any](
+	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
+) (*Out, error) {
+	counter := counterOf(ctx)
+	if counter == nil {
+		return request(ctx, in, options...)
+	}
+	out, err := request(ctx, asking(in), options...)
+	if err != nil {
+		counter.add(0, 0)
+		return out, err
+	}
+	counter.add(consumed(out))
+	return out, nil
+}
