@@ -13,11 +13,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) heads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (l *classic) heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
 	if q.AggregateType == "" {
-		return l.scanHeads(ctx, q, yield)
+		return l.scanHeads(ctx, q, pages, yield)
 	}
-	return l.queryHeads(ctx, q, yield)
+	return l.queryHeads(ctx, q, pages, yield)
 }
 
 func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
@@ -25,7 +25,7 @@ func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrup
 	if q.After != (aggregate.ID{}) {
 		start = l.key(q.After, 0)
 	}
-	_, err := l.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, func(items []item) (bool, error) {
+	_, err := l.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, nil, func(items []item) (bool, error) {
 		var heads []Head
 		_, err := l.yieldHeads(items, corrupt, func(h Head) bool {
 			heads = append(heads, h)
@@ -43,7 +43,7 @@ func (l *classic) headProjection() (expression *string, names map[string]string)
 		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
 }
 
-func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
 	projection, names := l.headProjection()
 	input := &dynamodb.ScanInput{
 		TableName:                 &l.config.Tables.Snapshot,
@@ -57,6 +57,7 @@ func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) 
 		input.ExclusiveStartKey = l.key(q.After, 0)
 	}
 	for {
+		input.Limit = pages.size(0)
 		page, err := l.client.Scan(ctx, input)
 		if err != nil {
 			return dynamo.Explain(err, l.config.Tables.Snapshot)
@@ -67,17 +68,18 @@ func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) 
 		if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
 			return nil
 		}
+		pages.grow()
 	}
 }
 
-func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
 	shard := 0
 	var start item
 	if q.After != (aggregate.ID{}) {
 		shard, start = l.Shard(q.After), l.key(q.After, 0)
 	}
 	for ; shard < l.config.Shards; shard++ {
-		more, err := l.queryShard(ctx, q.AggregateType, shard, start, true, func(items []item) (bool, error) {
+		more, err := l.queryShard(ctx, q.AggregateType, shard, start, true, pages, func(items []item) (bool, error) {
 			return l.yieldHeads(items, q.Corrupt, yield)
 		})
 		if !more || err != nil {
@@ -90,7 +92,8 @@ func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head)
 
 // queryShard returns the pages of a shard's heads, until page says that no more are wanted.
 func (l *classic) queryShard(
-	ctx context.Context, aggregateType string, shard int, start item, consistent bool, page func([]item) (more bool, err error),
+	ctx context.Context, aggregateType string, shard int, start item, consistent bool, pages *headPages,
+	page func([]item) (more bool, err error),
 ) (more bool, err error) {
 	projection, names := l.headProjection()
 	input := &dynamodb.QueryInput{
@@ -103,6 +106,7 @@ func (l *classic) queryShard(
 		ExclusiveStartKey:         start,
 	}
 	for {
+		input.Limit = pages.size(0)
 		out, err := l.client.Query(ctx, input)
 		if err != nil {
 			return false, dynamo.Explain(err, l.config.Tables.Snapshot)
@@ -113,6 +117,7 @@ func (l *classic) queryShard(
 		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
 			return true, nil
 		}
+		pages.grow()
 	}
 }
 

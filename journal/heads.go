@@ -17,6 +17,9 @@ type HeadsQuery struct {
 	// After is the aggregate of the head after which to continue. Zero for the beginning. It is of
 	// AggregateType, if there is one.
 	After aggregate.ID
+	// Limit ends the sequence after so many heads. Those that are passed to Corrupt do not count.
+	// To continue, set After to the last one. Default: 0, which is no limit.
+	Limit int
 	// Corrupt, if set, is called for heads that cannot be read, and for those that are Misplaced:
 	// that are not where readers look for the head of their aggregate. Without it the former end
 	// the sequence, and Heads yields the latter.
@@ -32,9 +35,13 @@ type HeadsQuery struct {
 // items. In the layout [Packed] it scans the index of aggregates, which is eventually consistent,
 // and reads the last commit of each, 16 at a time: one read unit for each 4 KB of it.
 //
+// With [HeadsQuery].Limit the cost is in proportion to the limit: a page has as many items as heads
+// are wanted. In Classic redundant snapshots between the heads are read too. Heads of one type are
+// read shard by shard, and each shard costs at least one read unit, in Packed half a unit.
+//
 // It ends with the first error: [*CorruptItemError], whose Aggregate, if it is set, is the After
 // with which to continue, [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's,
-// *aggregate.InvalidIDError for After.
+// *aggregate.InvalidIDError for After, [*ConfigError] for a negative Limit.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return j.engine.Heads(ctx, q)
 }
@@ -43,7 +50,8 @@ func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error]
 	return func(yield func(Head, error) bool) {
 		err := q.validate()
 		if err == nil {
-			err = j.layout.heads(ctx, q, func(h Head) bool { return yield(h, nil) })
+			pages := newHeadPages(q.Limit)
+			err = j.layout.heads(ctx, q, pages, func(h Head) bool { return yield(h, nil) && pages.more() })
 		}
 		if err != nil && !errors.Is(err, errStop) {
 			yield(Head{}, fmt.Errorf("read heads: %w", err))
@@ -52,6 +60,9 @@ func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error]
 }
 
 func (q HeadsQuery) validate() error {
+	if q.Limit < 0 {
+		return &ConfigError{Field: "HeadsQuery.Limit", Reason: fmt.Sprintf("is %d: use 0 for no limit", q.Limit)}
+	}
 	if q.After == (aggregate.ID{}) {
 		return nil
 	}

@@ -24,17 +24,17 @@ const indexLag = 2 * time.Second
 // listedPage is how many aggregates of the index are looked at together.
 const listedPage = 200
 
-func (p *packed) heads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (p *packed) heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
 	var start item
 	shard := 0
 	if q.After != (aggregate.ID{}) {
 		start, shard = p.listedKey(q.After), p.Shard(q.After)
 	}
 	if q.AggregateType == "" {
-		return p.scanAggregates(ctx, start, func(items []item) error { return p.yieldHeads(ctx, items, true, q.Corrupt, yield) })
+		return p.scanAggregates(ctx, start, pages, func(items []item) error { return p.yieldHeads(ctx, items, true, q.Corrupt, yield) })
 	}
 	for ; shard < p.config.Shards; shard++ {
-		err := p.queryAggregates(ctx, q.AggregateType, shard, start, func(items []item) error {
+		err := p.queryAggregates(ctx, q.AggregateType, shard, start, pages, func(items []item) error {
 			return p.yieldHeads(ctx, items, true, q.Corrupt, yield)
 		})
 		if err != nil {
@@ -56,7 +56,7 @@ func (p *packed) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt
 	if q.After != (aggregate.ID{}) {
 		start = p.listedKey(q.After)
 	}
-	err := p.queryAggregates(ctx, q.AggregateType, q.Shard, start, func(items []item) error {
+	err := p.queryAggregates(ctx, q.AggregateType, q.Shard, start, nil, func(items []item) error {
 		var heads []Head
 		err := p.yieldHeads(ctx, items, q.Consistent, corrupt, func(h Head) bool {
 			heads = append(heads, h)
@@ -80,7 +80,9 @@ func (p *packed) listedKey(id aggregate.ID) item {
 	return key
 }
 
-func (p *packed) queryAggregates(ctx context.Context, aggregateType string, shard int, start item, do func([]item) error) error {
+func (p *packed) queryAggregates(
+	ctx context.Context, aggregateType string, shard int, start item, pages *headPages, do func([]item) error,
+) error {
 	input := &dynamodb.QueryInput{
 		TableName:                 &p.config.Tables.Journal,
 		IndexName:                 &p.config.Indexes.JournalAggregate,
@@ -88,9 +90,9 @@ func (p *packed) queryAggregates(ctx context.Context, aggregateType string, shar
 		ExpressionAttributeNames:  attributeNames("#a", attrListed),
 		ExpressionAttributeValues: item{":a": stringValue(partKey(aggregateType, shard))},
 		ExclusiveStartKey:         start,
-		Limit:                     aws.Int32(listedPage),
 	}
 	for {
+		input.Limit = pages.size(listedPage)
 		out, err := p.client.Query(ctx, input)
 		if err != nil {
 			return dynamo.Explain(err, p.config.Tables.Journal)
@@ -104,11 +106,12 @@ func (p *packed) queryAggregates(ctx context.Context, aggregateType string, shar
 	}
 }
 
-func (p *packed) scanAggregates(ctx context.Context, start item, do func([]item) error) error {
+func (p *packed) scanAggregates(ctx context.Context, start item, pages *headPages, do func([]item) error) error {
 	input := &dynamodb.ScanInput{
-		TableName: &p.config.Tables.Journal, IndexName: &p.config.Indexes.JournalAggregate, ExclusiveStartKey: start, Limit: aws.Int32(listedPage),
+		TableName: &p.config.Tables.Journal, IndexName: &p.config.Indexes.JournalAggregate, ExclusiveStartKey: start,
 	}
 	for {
+		input.Limit = pages.size(listedPage)
 		out, err := p.client.Scan(ctx, input)
 		if err != nil {
 			return dynamo.Explain(err, p.config.Tables.Journal)

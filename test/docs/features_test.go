@@ -59,6 +59,7 @@ func _(
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
+	previous aggregate.ID,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -86,6 +87,9 @@ func _(
 	counting, units := journal.CountUnits(ctx)
 	balance, err := accounts.Load(counting, "42")
 	log.Println(balance, err, units.Read(), units.Requests())
+	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: "account", After: previous, Limit: 50}) {
+		fmt.Println(head.Aggregate, head.Version, err)
+	}
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
 	err = feed.Serve(w, r, roomID, queryRoom)

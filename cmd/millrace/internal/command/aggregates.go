@@ -42,8 +42,8 @@ func (a *app) aggregates() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregates TYPE [flags]",
 		Short: "List the aggregates of a type",
-		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, and --after goes on
-behind an aggregate.
+		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, reads little more
+than it lists, and --after goes on behind an aggregate.
 
 In the classic layout it reads the type's part of the snapshot table: one read unit for each 4 KB, states included. In the packed layout
 it reads an index and the last commit of each aggregate: one read unit or more for each aggregate.`,
@@ -53,14 +53,14 @@ it reads an index and the last commit of each aggregate: one read unit or more f
 			if limit < 0 {
 				return wrongUsage("--limit is %d: want 1 or more, or 0 for all", limit)
 			}
-			q := journal.HeadsQuery{AggregateType: args[0]}
+			q := journal.HeadsQuery{AggregateType: args[0], Limit: limit}
 			if after != "" {
 				var err error
 				if q.After, err = aggregate.NewID(args[0], after); err != nil {
 					return wrongUsage("--after: %v", err)
 				}
 			}
-			return a.runAggregates(cmd.Context(), q, limit)
+			return a.runAggregates(cmd.Context(), q)
 		})),
 	}
 	cmd.Flags().StringVar(&after, "after", "", "`id` of the aggregate behind which to begin")
@@ -68,14 +68,14 @@ it reads an index and the last commit of each aggregate: one read unit or more f
 	return cmd
 }
 
-func (a *app) runAggregates(ctx context.Context, q journal.HeadsQuery, limit int) error {
+func (a *app) runAggregates(ctx context.Context, q journal.HeadsQuery) error {
 	j, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
 	q.Corrupt = func(err *journal.CorruptItemError) { a.note("millrace: %v", err) }
 	rows := output.NewRows(a.env.Out, a.json, aggregateColumns...)
-	listed := 0
+	listed := false
 	for head, err := range j.Heads(ctx, q) {
 		if err != nil {
 			_ = rows.Flush() // the error that counts is that of the read
@@ -87,11 +87,9 @@ func (a *app) runAggregates(ctx context.Context, q journal.HeadsQuery, limit int
 		}); err != nil {
 			return err
 		}
-		if listed++; listed == limit {
-			break
-		}
+		listed = true
 	}
-	if listed == 0 && q.After == (aggregate.ID{}) {
+	if !listed && q.After == (aggregate.ID{}) {
 		return &noTopicError{topic: q.AggregateType}
 	}
 	return rows.Flush()

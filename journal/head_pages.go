@@ -1,0 +1,58 @@
+package journal
+
+// headPages sizes the pages of a list of heads, so that a list with a limit reads little more than
+// it yields. It is nil for a list without a limit.
+type headPages struct {
+	wanted int // heads that are not yielded yet
+	factor int // items to read for each of them, as other items lie between them
+	asked  int // size of the last page
+	found  int // heads that it had
+}
+
+// A page is at most mostWanted times mostItems, which an int32 can hold.
+const (
+	mostWanted = 1 << 20
+	mostItems  = 1 << 10
+)
+
+func newHeadPages(limit int) *headPages {
+	if limit == 0 {
+		return nil
+	}
+	return &headPages{wanted: limit, factor: 1}
+}
+
+// more notes that a head was yielded, and reports whether another one is wanted.
+func (p *headPages) more() bool {
+	if p == nil {
+		return true
+	}
+	p.found++
+	p.wanted--
+	return p.wanted > 0
+}
+
+// size returns how many items the next page should have. Largest is the most, 0 for no bound. The
+// result is nil for no bound.
+func (p *headPages) size(largest int) *int32 {
+	size := largest
+	if p != nil {
+		size = min(p.wanted, mostWanted) * p.factor
+		if largest > 0 {
+			size = min(size, largest)
+		}
+		p.asked, p.found = size, 0
+	}
+	if size == 0 {
+		return nil
+	}
+	limit := int32(size) //nolint:gosec // mostWanted and mostItems bound it
+	return &limit
+}
+
+// grow makes the next page larger if less than half of the items of the last one were heads.
+func (p *headPages) grow() {
+	if p != nil && 2*p.found < p.asked {
+		p.factor = min(2*p.factor, mostItems)
+	}
+}
