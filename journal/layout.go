@@ -176,6 +176,8 @@ type layout interface {
 
 	// tail reads a page of a shard's events in the order of their time.
 	tail(ctx context.Context, q storage.TailQuery) (tailPage, error)
+	// newest yields up to limit entries of each partition of the tail, newest first, in pages.
+	newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error
 	// heads yields heads without snapshots, in an order that stays the same. Pages have sizes.
 	heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error
 	// shardHeads yields the heads of a shard in pages. Heads that cannot be read go to corrupt.

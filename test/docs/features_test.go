@@ -87,6 +87,9 @@ func _(
 	counting, units := journal.CountUnits(ctx)
 	balance, err := accounts.Load(counting, "42")
 	log.Println(balance, err, units.Read(), units.Requests())
+	for r, err := range j.Newest(ctx, "account", 20) {
+		fmt.Println(r, err)
+	}
 	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: "account", After: previous, Limit: 50}) {
 		fmt.Println(head.Aggregate, head.Version, err)
 	}

@@ -1,0 +1,46 @@
+package journal
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error {
+	shards := make([][]readRecord, l.config.Shards)
+	reads, reading := errgroup.WithContext(ctx)
+	reads.SetLimit(newestAtOnce)
+	for shard := range shards {
+		reads.Go(func() (err error) {
+			shards[shard], err = backwards(reading, l.store, &dynamodb.QueryInput{
+				TableName:                 &l.config.Tables.Journal,
+				IndexName:                 &l.config.Indexes.JournalTail,
+				KeyConditionExpression:    aws.String("#pk = :shard"),
+				ExpressionAttributeNames:  attributeNames("#pk", l.config.Attributes.PartitionKey),
+				ExpressionAttributeValues: item{":shard": stringValue(storage.ShardKey(aggregateType, shard))},
+			}, limit, func(row rows.Row) readRecord { return l.readRow(row, false) })
+			return dynamo.Explain(err, l.config.Tables.Journal)
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	var page tailPage
+	for _, entries := range shards {
+		for _, e := range entries {
+			if e.corrupt != nil {
+				page.Corrupt = append(page.Corrupt, e.corrupt)
+			} else {
+				page.Records = append(page.Records, e.record)
+			}
+		}
+	}
+	sortNewest(page.Records)
+	return yield(page)
+}

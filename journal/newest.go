@@ -1,0 +1,94 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/rows"
+)
+
+// newestAtOnce is how many partitions of the tail are read at a time.
+const newestAtOnce = 16
+
+// Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt:
+// those in up to limit entries of each shard. In the layout [Classic] an entry of the tail index is
+// an event. In [Packed] it is a commit, and after [Journal.GrowTail] a shard has several partitions,
+// each with limit entries. So the first limit entries of the sequence are the newest of the type;
+// among the later ones, events of shards that have more are missing.
+//
+// It reads the tail index from its end, up to 16 partitions at a time, before it yields the first
+// event, and keeps what it has read in memory. It costs half a read unit for each 4 KB of entries,
+// at least half a unit for each partition. In Packed, commits that the index does not have, as they
+// are larger than about 1 KB, cost half a read unit for each 4 KB more. They are read as the
+// sequence reaches them, 50 at a time.
+//
+// The index is eventually consistent, so the events of the last second may be missing. Events that a
+// clock which is ahead has dated in the future come first, as they are.
+//
+// An event that cannot be read is yielded as by [Journal.Tail]: a nil Record with a
+// [*CorruptItemError], an [*EncodingError] or an [*EventTypeError]. Corrupt items come before the
+// events that were read with them. Any other error ends the sequence: [*ConfigError] for a limit
+// under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, the context's.
+func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()
+		if err == nil && limit < 1 {
+			err = &ConfigError{Field: "limit", Reason: fmt.Sprintf("of Newest is %d: use 1 or more", limit)}
+		}
+		if err == nil {
+			err = j.engine.layout.newest(ctx, aggregateType, limit, func(page tailPage) error { return j.engine.yieldPage(ctx, page, yield) })
+		}
+		if err != nil && !errors.Is(err, errStop) {
+			yield(nil, fmt.Errorf("read newest events of %s: %w", aggregateType, err))
+		}
+	}
+}
+
+// yieldPage yields the events of a page, and what is corrupt in it.
+func (j *engine) yieldPage(ctx context.Context, page tailPage, yield func(*Record, error) bool) error {
+	for _, item := range page.Corrupt {
+		if !yield(nil, item) {
+			return errStop
+		}
+	}
+	for _, stored := range page.Records {
+		if !yield(j.Decode(ctx, stored)) {
+			return errStop
+		}
+	}
+	return nil
+}
+
+// backwards reads up to limit entries of a partition of the tail, from its end.
+func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
+	input.ScanIndexForward = aws.Bool(false)
+	for {
+		input.Limit = aws.Int32(int32(min(limit-len(entries), math.MaxInt32)))
+		page, err := rows.Query(ctx, s.source, input, of)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Items...)
+		if input.ExclusiveStartKey = page.LastKey; page.LastKey == nil || len(entries) >= limit {
+			return entries, nil
+		}
+	}
+}
+
+// sortNewest sorts records so that the newest is first. Of one time, the events of an aggregate are
+// together, the last one first.
+func sortNewest(records []*Record) {
+	slices.SortStableFunc(records, func(a, b *Record) int {
+		return cmp.Or(b.WrittenAt.Compare(a.WrittenAt), strings.Compare(b.Aggregate.Value, a.Aggregate.Value), cmp.Compare(b.Number, a.Number))
+	})
+}

@@ -1,0 +1,76 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// newestTogether is how many entries newest adds missing events to at a time.
+const newestTogether = 50
+
+func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error {
+	entries, corrupt, err := p.newestEntries(ctx, aggregateType, limit)
+	if err != nil {
+		return err
+	}
+	page := tailPage{Corrupt: corrupt}
+	for some := range slices.Chunk(entries, newestTogether) {
+		if err := p.addEvents(ctx, &page, some); err != nil {
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		}
+		sortNewest(page.Records)
+		if err := yield(page); err != nil {
+			return err
+		}
+		page = tailPage{}
+	}
+	return yield(page)
+}
+
+// newestEntries returns up to limit entries of each partition of the tail, the newest first.
+func (p *packed) newestEntries(ctx context.Context, aggregateType string, limit int) (entries []*packedItem, corrupt []*CorruptItemError, err error) {
+	if err := p.knowPartitions(ctx); err != nil {
+		return nil, nil, err
+	}
+	var parts []int
+	for shard := range p.config.Shards {
+		parts = append(parts, p.tailParts(shard)...)
+	}
+	found := make([][]readItem, len(parts))
+	reads, reading := errgroup.WithContext(ctx)
+	reads.SetLimit(newestAtOnce)
+	for i, part := range parts {
+		reads.Go(func() (err error) {
+			found[i], err = backwards(reading, p.store, &dynamodb.QueryInput{
+				TableName:                 &p.config.Tables.Journal,
+				IndexName:                 &p.config.Indexes.JournalTail,
+				KeyConditionExpression:    aws.String("#p = :p"),
+				ExpressionAttributeNames:  attributeNames("#p", attrTail),
+				ExpressionAttributeValues: item{":p": stringValue(partKey(aggregateType, part))},
+			}, limit, p.parseRow)
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return nil, nil, err
+	}
+	for _, read := range slices.Concat(found...) {
+		if read.err != nil {
+			corrupt = append(corrupt, asCorrupt(read.err))
+		} else {
+			entries = append(entries, read.item)
+		}
+	}
+	slices.SortFunc(entries, func(a, b *packedItem) int { // as sortNewest does
+		return cmp.Or(cmp.Compare(b.millis, a.millis), strings.Compare(b.id.Value, a.id.Value), cmp.Compare(b.first, a.first))
+	})
+	return entries, corrupt, nil
+}
