@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"strconv"
 	"sync/atomic"
@@ -89,6 +90,15 @@ func (m *Manager[S]) Stats() Stats {
 
 // Processes loads processes. Only the manager should write to them.
 func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes }
+
+// Type returns the type of the processes. It makes no request.
+func (m *Manager[S]) Type() string { return m.processes.Type() }
+
+// States yields the states of a process after some of its events. With [Manager.Type] it makes a
+// Manager a [repository.AnyRepository]. It is [repository.Repository.States] of Processes.
+func (m *Manager[S]) States(ctx context.Context, id string, q repository.StatesQuery) iter.Seq2[repository.StateAfter, error] {
+	return m.processes.States(ctx, id, q)
+}
 
 // Handle is a message.NoPublishHandlerFunc for messages of a
 // [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs stay the same when a

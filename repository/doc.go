@@ -114,8 +114,9 @@
 //
 // With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last
 // few are kept. They serve [Repository.LoadAt] and [Repository.LoadAsOf], which return an aggregate
-// as it was after some event or at some time. The head lists them. So a commit that stores no
-// snapshot does nothing for them, and one that does removes the surplus with one more request.
+// as it was after some event or at some time, and [Repository.States], which yields the states
+// after a range of events. The head lists them. So a commit that stores no snapshot does nothing
+// for them, and one that does removes the surplus with one more request.
 //
 // # Removal
 //

@@ -258,14 +258,23 @@ func (r *Repository[S]) ignoreSnapshot(head journal.Head, reason error) {
 
 func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
 	if number > head.Version {
-		return Aggregate[S]{}, &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version}
+		return Aggregate[S]{}, noSuchEvent(head, number)
 	}
-	head.Redundant = slices.DeleteFunc(slices.Clone(head.Redundant), func(n uint64) bool { return n > number })
-	a, err := r.restoreAt(ctx, head, number)
+	a, err := r.restoreAt(ctx, upTo(head, number), number)
 	if err == nil {
 		err = r.replayTo(ctx, &a, number)
 	}
 	return a, err
+}
+
+func noSuchEvent(head journal.Head, number uint64) error {
+	return &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version}
+}
+
+// upTo returns a head without the redundant snapshots of later events.
+func upTo(head journal.Head, number uint64) journal.Head {
+	head.Redundant = slices.DeleteFunc(slices.Clone(head.Redundant), func(n uint64) bool { return n > number })
+	return head
 }
 
 // replayTo applies the events after the aggregate's version up to the given one.

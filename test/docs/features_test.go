@@ -77,6 +77,9 @@ func _(
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.Writes(claimAddress))
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.ExpectVersion(version))
 	_, _ = accounts.LoadAsOf(ctx, "42", lastMonth)
+	for after, err := range accounts.States(ctx, "42", repository.StatesQuery{From: 51, To: 100}) {
+		fmt.Println(after.Record, after.State, err)
+	}
 	_ = repository.Config{Cache: 10_000}
 	definition = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))
 	_ = projection.Config{Definitions: []aggregate.AnyDefinition{definition}}

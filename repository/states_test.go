@@ -1,0 +1,303 @@
+package repository_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// states returns what States yields, up to its error.
+func states(t *testing.T, r repository.AnyRepository, id string, q repository.StatesQuery) (all []repository.StateAfter, err error) {
+	t.Helper()
+	for s, err := range r.States(t.Context(), id, q) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// numbered returns the states of accounts with the numbers of their events, 0 for the first.
+func numbered(all []repository.StateAfter) (balances []int, numbers []uint64) {
+	for _, s := range all {
+		number := uint64(0)
+		if s.Record != nil {
+			number = s.Record.Number
+		}
+		balances, numbers = append(balances, s.State.(Account).Balance), append(numbers, number)
+	}
+	return balances, numbers
+}
+
+func (s store) deposit(t *testing.T, r *repository.Repository[Account], id string, n int) {
+	t.Helper()
+	for n > 0 {
+		_, err := r.Execute(t.Context(), id, always(deposits(min(n, 50))...))
+		require.NoError(t, err)
+		n -= 50
+	}
+}
+
+// eachLayoutCounted is eachLayout with a count of read units.
+func eachLayoutCounted(t *testing.T, test func(t *testing.T, s store, cost func(do func()) (read float64))) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			test(t, openOn(t, db, journal.Config{Layout: layout}), func(do func()) float64 {
+				recording := db.Record()
+				defer recording.Stop()
+				do()
+				read, _ := recording.Units()
+				return read
+			})
+		})
+	}
+}
+
+func TestStatesBeginWithTheStateBeforeTheFirstEvent(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(3), Redundancy: &repository.Redundancy{Keep: 2}})
+		assert.Equal(t, "account", repo.Type())
+		for range 10 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(10))
+			require.NoError(t, err)
+		}
+		for _, test := range []struct {
+			from, to uint64
+			balances []int
+			numbers  []uint64
+		}{
+			{0, 3, []int{0, 10, 20, 30}, []uint64{0, 1, 2, 3}},
+			{1, 1, []int{0, 10}, []uint64{0, 1}},
+			{5, 6, []int{40, 50, 60}, []uint64{0, 5, 6}},
+			{9, 0, []int{80, 90, 100}, []uint64{0, 9, 10}},
+			{9, 99, []int{80, 90, 100}, []uint64{0, 9, 10}},
+			{11, 0, []int{100}, []uint64{0}},
+			{5, 4, []int{40}, []uint64{0}},
+		} {
+			all, err := states(t, repo, "42", repository.StatesQuery{From: test.from, To: test.to})
+
+			require.NoError(t, err)
+			balances, numbers := numbered(all)
+			assert.Equal(t, test.balances, balances, "%d to %d", test.from, test.to)
+			assert.Equal(t, test.numbers, numbers, "%d to %d", test.from, test.to)
+		}
+	})
+}
+
+func TestStatesShareNoMemory(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.baskets(t, repository.Config{Snapshots: repository.Every(2), Redundancy: &repository.Redundancy{Keep: 5}})
+		code := "A"
+		for _, event := range []aggregate.Event[Basket]{
+			Added{"tea", 1}, &Labelled{[]string{"new"}}, CouponGiven{&code}, Added{"tea", 1}, &Labelled{[]string{"x"}}, CouponGiven{&code},
+		} {
+			_, err := repo.Execute(t.Context(), "42", always(event))
+			require.NoError(t, err)
+		}
+		for from := uint64(1); from <= 6; from++ {
+			want := map[uint64]repository.Aggregate[Basket]{}
+			for number := range uint64(7) {
+				a, err := repo.LoadAt(t.Context(), "42", number)
+				require.NoError(t, err)
+				want[number] = a
+			}
+			number := from - 1
+			for got, err := range repo.States(t.Context(), "42", repository.StatesQuery{From: from}) {
+				require.NoError(t, err)
+				state := got.State.(Basket)
+				assert.Equal(t, want[number].State, state, "after event %d, from %d", number, from)
+				if number++; number > 1 {
+					state.Items["tea"] = 1000 // shows in no later state
+				}
+				if len(state.Labels) > 0 {
+					state.Labels[0] = "changed"
+				}
+				if state.Coupon != nil {
+					*state.Coupon = "changed"
+				}
+			}
+			assert.EqualValues(t, 7, number)
+		}
+	})
+}
+
+func TestStatesStartFromTheNearestSnapshot(t *testing.T) {
+	t.Parallel()
+	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
+		repo := s.accounts(t, repository.Config{Redundancy: &repository.Redundancy{Keep: 100}})
+		s.deposit(t, repo, "42", 5000)
+		for _, from := range []uint64{100, 2401, 3750, 5000} {
+			var all []repository.StateAfter
+			var err error
+			read := cost(func() {
+				all, err = states(t, repo, "42", repository.StatesQuery{From: from, To: from + 1, MaxReplay: 100})
+			})
+
+			require.NoError(t, err)
+			balances, _ := numbered(all)
+			assert.EqualValues(t, from-1, balances[0])
+			assert.Less(t, read, 20.0, "from %d: head, snapshot and up to 102 events", from)
+			assert.Positive(t, read)
+		}
+	})
+}
+
+func TestStatesRefuseToReplayMoreThanTheLimitBeforeTheyReadEvents(t *testing.T) {
+	t.Parallel()
+	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+		s.deposit(t, repo, "42", 5000)
+		start := uint64(50) // the snapshot of the first commit
+		if s.isPacked() {
+			start = 0
+		}
+		var all []repository.StateAfter
+		var err error
+		read := cost(func() { all, err = states(t, repo, "42", repository.StatesQuery{From: 4000}) })
+
+		var limit *repository.ReplayLimitError
+		require.ErrorAs(t, err, &limit)
+		assert.Equal(t, repository.ReplayLimitError{ID: account("42"), From: 4000, Start: start, Max: 2000}, *limit)
+		assert.Contains(t, err.Error(), fmt.Sprintf("takes %d events", 3999-start))
+		assert.Empty(t, all)
+		assert.LessOrEqual(t, read, 8.0, "no events: those alone are more than 50 units")
+
+		all, err = states(t, repo, "42", repository.StatesQuery{From: 4000, To: 4000, MaxReplay: 3999 - start})
+		require.NoError(t, err)
+		assert.Len(t, all, 2)
+		_, err = states(t, repo, "42", repository.StatesQuery{From: 4000, MaxReplay: 3998 - start})
+		require.ErrorAs(t, err, &limit)
+	})
+}
+
+func TestStatesReadEventsAsTheyAreConsumed(t *testing.T) {
+	t.Parallel()
+	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+		large := Noted{strings.Repeat("x", 20_000)}
+		for range 30 {
+			_, err := repo.Execute(t.Context(), "42", always[Account](large, large, large, large, large))
+			require.NoError(t, err)
+		}
+		upTo := func(number uint64) func() {
+			return func() {
+				for state, err := range repo.States(t.Context(), "42", repository.StatesQuery{}) {
+					require.NoError(t, err)
+					if state.Record != nil && state.Record.Number == number {
+						return
+					}
+				}
+			}
+		}
+
+		assert.Less(t, cost(upTo(10)), cost(upTo(150))/2, "one page of 1 MB, of 3 MB")
+	})
+}
+
+func TestStatesOfATruncatedAggregateStartAtItsSnapshot(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5)})
+		for range 7 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		require.NoError(t, repo.Truncate(t.Context(), "42", 6, journal.Removal{}))
+
+		all, err := states(t, repo, "42", repository.StatesQuery{From: 6})
+
+		require.NoError(t, err)
+		balances, numbers := numbered(all)
+		assert.Equal(t, []int{5, 6, 7}, balances)
+		assert.Equal(t, []uint64{0, 6, 7}, numbers)
+		for _, q := range []repository.StatesQuery{{}, {From: 5}} {
+			all, err = states(t, repo, "42", q)
+			var truncated *journal.TruncatedError
+			require.ErrorAs(t, err, &truncated)
+			assert.EqualValues(t, 6, truncated.Before)
+			assert.Empty(t, all)
+		}
+		_, err = states(t, s.accounts(t, repository.Config{IgnoreSnapshots: true}), "42", repository.StatesQuery{From: 7, MaxReplay: 1})
+		require.ErrorAs(t, err, new(*journal.TruncatedError), "and not of the limit, which another one would not help")
+	})
+}
+
+func TestStatesReturnTheErrorsOfALoad(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+		_, err := states(t, repo, "42", repository.StatesQuery{})
+		require.ErrorIs(t, err, journal.ErrNotFound)
+		_, err = states(t, repo, "", repository.StatesQuery{})
+		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Noted{"a"}, Deposited{1}))
+		require.NoError(t, err)
+
+		_, err = states(t, repo, "42", repository.StatesQuery{From: 5})
+		var missing *repository.NoSuchEventError
+		require.ErrorAs(t, err, &missing)
+		assert.Equal(t, repository.NoSuchEventError{ID: account("42"), Number: 4, Version: 3}, *missing)
+
+		older := newRepository(t, s, aggregate.Define[Account]("account", Deposited{}, Withdrawn{}), repository.Config{IgnoreSnapshots: true})
+		all, err := states(t, older, "42", repository.StatesQuery{})
+		var unknown *repository.EventError
+		require.ErrorAs(t, err, &unknown)
+		assert.EqualValues(t, 2, unknown.Number)
+		assert.Len(t, all, 2, "before event 1, and after it")
+
+		s.proxy.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}))
+		_, err = states(t, repo, "42", repository.StatesQuery{})
+		require.ErrorIs(t, err, journal.ErrAccess)
+	})
+}
+
+func TestStatesOfADeletedAggregateAreNotThere(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{})
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		require.NoError(t, repo.Delete(t.Context(), "42", 1, journal.Removal{}))
+
+		_, err = states(t, repo, "42", repository.StatesQuery{})
+
+		require.ErrorAs(t, err, new(*journal.DeletedError))
+	})
+}
+
+func TestStatesNeitherUseNorChangeTheCache(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.baskets(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", always[Basket](Added{"tea", 1}, Added{"tea", 1}))
+	require.NoError(t, err)
+	before := repo.Stats()
+
+	for state, err := range repo.States(t.Context(), "42", repository.StatesQuery{}) {
+		require.NoError(t, err)
+		if state.Record != nil {
+			state.State.(Basket).Items["tea"] = 1000
+		}
+	}
+
+	assert.Equal(t, before, repo.Stats())
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 2, a.State.Items["tea"])
+	assert.EqualValues(t, 1, repo.Stats().CacheHits-before.CacheHits)
+}
