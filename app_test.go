@@ -504,7 +504,7 @@ func TestAPanicInAHandlerIsAFailure(t *testing.T) {
 	_, err = repo.Execute(t.Context(), "1", place("tea"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		for e, err := range app.Groups().Skipped(t.Context(), "audit", "order") {
+		for e, err := range app.Groups().Skipped(t.Context(), "audit", "order", aggregate.ID{}, 0) {
 			if errors.Is(err, groups.ErrNoGroup) { // no member has joined yet
 				return false
 			}
@@ -804,8 +804,10 @@ func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
 	_, err = repo.Execute(t.Context(), "1", place("tea"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		parked, err := app.Groups().Parked(t.Context(), "commands", "commands")
-		return err == nil && len(parked) == 1
+		for _, err := range app.Groups().Parked(t.Context(), "commands", "commands", aggregate.ID{}) {
+			return err == nil
+		}
+		return false
 	}, patience, 10*time.Millisecond, "the command is parked")
 	require.Eventually(t, func() bool {
 		mu.Lock()

@@ -500,7 +500,7 @@ func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
 	msg.Nack()
 	require.Eventually(t, func() bool { return sub.Stats().Skipped == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, sub.Close())
-	for skipped, err := range groups.New(w.j).Skipped(t.Context(), "sagas", "order") {
+	for skipped, err := range groups.New(w.j).Skipped(t.Context(), "sagas", "order", aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		assert.Contains(t, skipped.Reason, errNotNow.Error())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -83,9 +84,10 @@ func TestNoEventIsGivenUpForOneBehindItThatFails(t *testing.T) {
 		}},
 		"park": {subscriber.Park(1), 3, func(t *testing.T, j *journal.Journal) (number uint64) {
 			eventually(t, "it is parked", func() bool {
-				parked, err := groups.New(j).Parked(context.Background(), "group", topic)
-				if err == nil && len(parked) == 1 {
-					number = parked[0].Parked.Number
+				for parked, err := range groups.New(j).Parked(context.Background(), "group", topic, aggregate.ID{}) {
+					if err == nil {
+						number = parked.Parked.Number
+					}
 				}
 				return number > 0
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -385,7 +386,7 @@ func recordsOf(t *testing.T, j *journal.Journal, group, topic string) (records [
 	t.Helper()
 	eventually(t, "no record is left", func() bool {
 		records = nil
-		for e, err := range groups.New(j).Skipped(t.Context(), group, topic) {
+		for e, err := range groups.New(j).Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
 			require.NoError(t, err)
 			records = append(records, e)
 		}

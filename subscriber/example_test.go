@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -174,7 +175,7 @@ func ExampleSkip() {
 		show(<-messages).Nack()
 	}
 	show(<-messages).Ack()
-	for e, err := range groups.New(j).Skipped(ctx, "totals", "account") {
+	for e, err := range groups.New(j).Skipped(ctx, "totals", "account", aggregate.ID{}, 0) {
 		if err != nil {
 			log.Fatal(err)
 		}

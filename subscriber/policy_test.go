@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -262,9 +263,11 @@ func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) 
 	require.Never(t, comesAgain, 300*time.Millisecond, 10*time.Millisecond, "it had its attempts")
 	close(stored)
 
-	list := func() []groups.Behind {
-		parked, err := groups.New(j).Parked(t.Context(), "group", topic)
-		require.NoError(t, err)
+	list := func() (parked []groups.Behind) {
+		for b, err := range groups.New(j).Parked(t.Context(), "group", topic, aggregate.ID{}) {
+			require.NoError(t, err)
+			parked = append(parked, b)
+		}
 		return parked
 	}
 	eventually(t, "it is parked", func() bool { return len(list()) == 1 })

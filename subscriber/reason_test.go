@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -46,9 +47,10 @@ func TestWhatIsGivenUpHasTheHandlersErrorForAReason(t *testing.T) {
 		}, "the card was declined, once"},
 		"park": {subscriber.Park(2), func(t *testing.T, j *journal.Journal) (reason string) {
 			eventually(t, "it is parked", func() bool {
-				behind, err := groups.New(j).Parked(context.Background(), "group", topic)
-				if err == nil && len(behind) == 1 {
-					reason = behind[0].Parked.Reason
+				for parked, err := range groups.New(j).Parked(context.Background(), "group", topic, aggregate.ID{}) {
+					if err == nil {
+						reason = parked.Parked.Reason
+					}
 				}
 				return reason != ""
 			})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -23,7 +24,7 @@ import (
 // skipped returns the records of skipped events as they are stored.
 func skipped(t *testing.T, j *journal.Journal) (records []groups.SkippedEvent) {
 	t.Helper()
-	for e, err := range groups.New(j).Skipped(context.Background(), "group", topic) {
+	for e, err := range groups.New(j).Skipped(context.Background(), "group", topic, aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		records = append(records, e)
 	}

@@ -12,10 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 const (
@@ -102,20 +100,6 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 	return progress, nil
 }
 
-// nextPage reads a page. A long list takes many, so one that fails is tried again, for half a
-// minute.
-func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (page *dynamodb.QueryOutput, err error) {
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
-	err = backoff.Retry(func() error {
-		if page, err = pages.NextPage(ctx); err != nil && !dynamo.IsThrottle(err) && !errors.Is(err, dynamo.ErrNoReply) {
-			return backoff.Permanent(err)
-		}
-		return err
-	}, backoff.WithContext(wait, ctx))
-	return page, err
-}
-
 // BehindPages yields the entries of the list, parked ones among them, in the order of their ids and
 // page by page, as the caller asks for them: strongly consistent, one read unit for each 4 KB.
 func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, error] {
@@ -140,13 +124,41 @@ func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, er
 	}
 }
 
+// BehindAfter yields the entries of the list as BehindPages does, for a reader that may stop soon:
+// see growingPages. It begins behind an aggregate, or with the first entry if the id is zero.
+func (s *Store) BehindAfter(ctx context.Context, k Shard, after aggregate.ID) iter.Seq2[[]Behind, error] {
+	return func(yield func([]Behind, error) bool) {
+		from := ""
+		if after != (aggregate.ID{}) {
+			from = behindPrefix + after.Value
+		}
+		for rows, err := range s.growingPages(ctx, k, behindPrefix, from) {
+			var entries []Behind
+			if err == nil {
+				entries, err = s.entriesOf(k, rows)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("list those behind of %s: %w", k.partition(), err))
+				return
+			}
+			if !yield(entries, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (s *Store) nextBehind(ctx context.Context, k Shard, pages *dynamodb.QueryPaginator) ([]Behind, error) {
 	page, err := pages.NextPage(ctx)
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	entries := make([]Behind, len(page.Items))
-	for i, row := range page.Items {
+	return s.entriesOf(k, page.Items)
+}
+
+func (s *Store) entriesOf(k Shard, rows []item) (entries []Behind, err error) {
+	entries = make([]Behind, len(rows))
+	for i, row := range rows {
 		value := strings.TrimPrefix(textOf(row[s.keys.SortKey]), behindPrefix)
 		if entries[i], err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row); err != nil {
 			return nil, err

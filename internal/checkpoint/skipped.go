@@ -233,6 +233,40 @@ func (s *Store) Skipped(ctx context.Context, k Shard) iter.Seq2[Skipped, error] 
 	return s.skipped(ctx, k, "begins_with(#sk, :prefix)", item{":prefix": text(skippedPrefix)})
 }
 
+// SkippedAfter returns the records of a shard as Skipped does, for a reader that may stop soon: see
+// growingPages. It begins behind an event, or with the first record if the id is zero.
+func (s *Store) SkippedAfter(ctx context.Context, k Shard, after aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
+	return func(yield func(Skipped, error) bool) {
+		from := ""
+		if after != (aggregate.ID{}) {
+			from = skippedSort(after.Value, number)
+		}
+		for rows, err := range s.growingPages(ctx, k, skippedPrefix, from) {
+			if err != nil {
+				yield(Skipped{}, fmt.Errorf("read skipped events of %s: %w", k.partition(), err))
+				return
+			}
+			if !s.yieldSkipped(k, rows, yield) {
+				return
+			}
+		}
+	}
+}
+
+// yieldSkipped yields the records of some rows, and reports whether to go on.
+func (s *Store) yieldSkipped(k Shard, rows []item, yield func(Skipped, error) bool) bool {
+	for _, row := range rows {
+		e, err := s.skippedOf(k.Topic, row)
+		if err != nil {
+			err = fmt.Errorf("read skipped events of %s: %w", k.partition(), err)
+		}
+		if !yield(e, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // SkippedBehind returns those of one aggregate behind a number.
 func (s *Store) SkippedBehind(ctx context.Context, group Group, id aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
 	return func(yield func(Skipped, error) bool) {
@@ -266,14 +300,8 @@ func (s *Store) skipped(ctx context.Context, k Shard, condition string, values i
 				yield(Skipped{}, fmt.Errorf("read skipped events of %s: %w", k.partition(), s.explain(err)))
 				return
 			}
-			for _, row := range page.Items {
-				e, err := s.skippedOf(k.Topic, row)
-				if err != nil {
-					err = fmt.Errorf("read skipped events of %s: %w", k.partition(), err)
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
+			if !s.yieldSkipped(k, page.Items, yield) {
+				return
 			}
 		}
 	}

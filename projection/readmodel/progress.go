@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -148,7 +149,7 @@ func (m *Model) addGroup(ctx context.Context, g Generation, topic string, p *Pro
 	if group.Stopped != nil {
 		p.Stopped = append(p.Stopped, topic)
 	}
-	for _, err := range m.groups.Skipped(ctx, g.Group(), topic) {
+	for _, err := range m.groups.Skipped(ctx, g.Group(), topic, aggregate.ID{}, 0) {
 		if err != nil {
 			return err
 		}

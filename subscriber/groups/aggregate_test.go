@@ -24,7 +24,7 @@ func (s store) parked(t *testing.T, n int) (list []groups.Behind) {
 	t.Helper()
 	eventually(t, "aggregates are parked", func() bool {
 		var err error
-		list, err = s.Parked(t.Context(), group, topic)
+		list, err = collect(s.Parked(t.Context(), group, topic, aggregate.ID{}))
 		return err == nil && len(list) == n
 	})
 	return list
@@ -129,7 +129,7 @@ func TestAnAggregateThatIsResetComesAgainInOrder(t *testing.T) {
 	assert.Equal(t, append(expect("x", 1, 5), expect("x", 3, 5)...), got.of("x"))
 	assert.Equal(t, expect("y", 1, 5), got.of("y"))
 	eventually(t, "it is taken off the list of those behind", func() bool {
-		list, err := s.Behind(t.Context(), group, topic)
+		list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 		return err == nil && len(list) == 0
 	})
 	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 6), groups.ErrNoSuchEvent)
@@ -174,7 +174,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	var list []groups.Behind
 	eventually(t, "it is listed", func() bool {
 		var err error
-		list, err = s.Behind(t.Context(), group, topic)
+		list, err = collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 		return err == nil && len(list) == 1
 	})
 	assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 4}, list[0])
@@ -209,7 +209,7 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the operator's, the member's, the operator's")
 	assert.Len(t, g.Free(), 1)
-	list, err := s.Behind(t.Context(), group, topic)
+	list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 	require.NoError(t, err)
 	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3}}, list)
 	assert.Len(t, s.skipped(t), 1, "the record is the operator's last one")

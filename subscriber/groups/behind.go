@@ -3,6 +3,8 @@ package groups
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -32,52 +34,124 @@ type Parked struct {
 	EventType string
 }
 
-// Behind returns the aggregates that hold a group up, parked ones among them, by shard and id:
-// those that it is not done with though it is with later events of the shard. One that is blocked
-// is listed after some time, subscriber.Config.BehindAfter, once there are later events;
+// Behind yields the aggregates that hold a group up, parked ones among them, by shard and id: those
+// that it is not done with though it is with later events of the shard. One that is blocked is
+// listed after some time, subscriber.Config.BehindAfter, once there are later events;
 // [LagOptions].Behind shows it at once.
 //
-// It costs one read unit for some 40 aggregates, at least for each shard, and one for each
-// aggregate.
+// It begins behind the aggregate after, which need not be listed, and with the zero ID at the
+// beginning. So the ID of the last aggregate of one page is where the next page begins. There is no
+// limit to how many aggregates are listed.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
-func (g *Groups) Behind(ctx context.Context, group, topic string) ([]Behind, error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
-	var all []Behind
-	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		var behind []Behind
-		behind, err = g.behind(ctx, k, roster, number)
-		all = append(all, behind...)
-	}
-	if err != nil {
-		return nil, failed("list those behind of", k, err)
-	}
-	return all, nil
+// It reads as it is consumed, in pages of 25 aggregates that grow to 100. It costs one read unit
+// for the group, one for some 40 aggregates, at least for each page and each shard that it visits,
+// and one for each aggregate.
+//
+// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt],
+// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, those of the journal, the
+// context's.
+func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
+	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list those behind of"}
+	return list.all(ctx, g.behind)
 }
 
-// Parked returns the aggregates that a group has given up until someone decides. It costs what
-// Behind does. [Groups.SelectParked] selects some of them, and reads the types of their events.
+// Parked yields the aggregates that a group has given up until someone decides, in the order of
+// [Groups.Behind], and begins behind an aggregate as that does. [Groups.SelectParked] selects some
+// of them, and reads the types of their events.
+//
+// It costs what Behind does; of aggregates that are not parked only the read of the list.
 //
 // Errors: those of Behind.
-func (g *Groups) Parked(ctx context.Context, group, topic string) ([]Behind, error) {
-	all, err := g.Behind(ctx, group, topic)
-	return slices.DeleteFunc(all, func(b Behind) bool { return b.Parked == nil }), err
+func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
+	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list parked aggregates of"}
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+		parked := slices.DeleteFunc(slices.Clone(listed), func(b checkpoint.Behind) bool { return b.Parked == nil })
+		return g.behind(ctx, r, shard, parked)
+	})
 }
 
-func (g *Groups) behind(ctx context.Context, k checkpoint.Key, r checkpoint.Roster, number int) ([]Behind, error) {
-	shard := shardOf(k, r, number)
-	progress, err := g.store.Progress(ctx, shard)
-	if err != nil {
-		return nil, err
+// list reads the list of those behind of a group.
+type list struct {
+	groups *Groups
+	key    checkpoint.Key
+	after  aggregate.ID // zero for the beginning
+	what   string       // for errors
+}
+
+// describer returns what is yielded of some entries of one shard.
+type describer func(context.Context, checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
+
+// describedAtOnce is how many entries are described at once, at most.
+const describedAtOnce = 100
+
+func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, error] {
+	return func(yield func(Behind, error) bool) {
+		err := l.pages(ctx, func(r checkpoint.Roster, shard checkpoint.Shard, listed []checkpoint.Behind) (bool, error) {
+			described, err := describe(ctx, r, shard, listed)
+			for _, one := range described {
+				if !yield(one, nil) {
+					return false, nil
+				}
+			}
+			return err == nil, err
+		})
+		if err != nil {
+			yield(Behind{}, failed(l.what, l.key, err))
+		}
 	}
-	positions, err := g.positions(ctx, shard, r, idsOf(progress.Behind), true)
+}
+
+// pages passes the entries to visit, until that returns false or an error.
+func (l list) pages(ctx context.Context, visit func(checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
+	roster, err := l.groups.roster(ctx, l.key)
+	if err != nil {
+		return err
+	}
+	first, err := l.groups.firstShard(l.key, l.after)
+	if err != nil {
+		return err
+	}
+	after := l.after
+	for number := first; number < l.groups.journal.Shards(); number++ {
+		shard := shardOf(l.key, roster, number)
+		for page, err := range l.groups.store.BehindAfter(ctx, shard, after) {
+			if err != nil {
+				return err
+			}
+			for some := range slices.Chunk(page, describedAtOnce) {
+				if more, err := visit(roster, shard, some); !more || err != nil {
+					return err
+				}
+			}
+		}
+		after = aggregate.ID{}
+	}
+	return nil
+}
+
+// firstShard returns the shard in which a list begins that continues behind an aggregate.
+func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
+	if after == (aggregate.ID{}) {
+		return 0, nil
+	}
+	if err := after.Validate(); err != nil {
+		return 0, err
+	}
+	if after.Type != k.Topic {
+		return 0, &aggregate.InvalidIDError{ID: after, Reason: fmt.Sprintf("the list is of topic %q: continue behind an aggregate of that type", k.Topic)}
+	}
+	return g.journal.Shard(after), nil
+}
+
+// behind returns where the aggregates of some entries of a shard stand.
+func (g *Groups) behind(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrElsewhere)
 	if err != nil && !unknown {
 		return nil, err
 	}
-	all := make([]Behind, len(progress.Behind))
-	for i, listed := range progress.Behind {
+	all := make([]Behind, len(entries))
+	for i, listed := range entries {
 		position, found := positions[listed.Aggregate]
 		if !found && !unknown {
 			if position, err = g.baseline(ctx, listed.Aggregate, r.Start); err != nil {

@@ -22,6 +22,9 @@ type Selection struct {
 	// EventType selects the aggregates whose failed event has this type. To find it, the event of
 	// each parked aggregate is read, one read unit for each 4 KB.
 	EventType string
+	// After selects the aggregates behind this one in the order of [Groups.Behind], by shard and
+	// id. Default: all of them.
+	After aggregate.ID
 	// Edited, if any, is called for each aggregate that was edited, with the number of the event
 	// that failed, one call at a time.
 	Edited func(id aggregate.ID, number uint64)
@@ -39,7 +42,8 @@ type Selection struct {
 // some 40 aggregates that the group has listed, at least for each shard, and the same again where
 // some are selected.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrCorrupt], [*aggregate.InvalidIDError] if Selection.After is not an
+// aggregate of the topic, subscriber.ErrFenced, those of the journal, the context's.
 func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection) (int, error) {
 	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).unpark}
 	if err := b.run(ctx); err != nil {
@@ -97,14 +101,18 @@ type failedEvent struct {
 }
 
 func (b *bulk) run(ctx context.Context) error {
-	err := patiently(ctx, func() error {
+	first, err := b.groups.firstShard(b.key, b.selection.After)
+	if err != nil {
+		return err
+	}
+	err = patiently(ctx, func() error {
 		_, err := b.roster(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for number := range b.groups.journal.Shards() {
+	for number := first; number < b.groups.journal.Shards(); number++ {
 		if err := b.editShard(ctx, number); err != nil {
 			return err
 		}
@@ -217,11 +225,21 @@ func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
 func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 	for _, listed := range page {
 		_, done := b.done[listed.Aggregate]
-		if p := listed.Parked; p != nil && !done && strings.Contains(p.Reason, b.selection.Reason) {
+		if p := listed.Parked; p != nil && !done && b.isAfter(listed.Aggregate) && strings.Contains(p.Reason, b.selection.Reason) {
 			candidates = append(candidates, failedEvent{Behind: listed})
 		}
 	}
 	return candidates
+}
+
+// isAfter reports whether an aggregate is behind Selection.After in the order of the list.
+func (b *bulk) isAfter(id aggregate.ID) bool {
+	after := b.selection.After
+	if after == (aggregate.ID{}) {
+		return true
+	}
+	mine, its := b.groups.journal.Shard(id), b.groups.journal.Shard(after)
+	return mine > its || mine == its && id.Value > after.Value
 }
 
 // selected returns those of some candidates whose event has the type that is asked for, with their

@@ -91,7 +91,7 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 		assert.Equal(t, before[shard]+1, epoch, "one takeover of shard %d", shard)
 	}
 	s.parked(t, 0)
-	list, err := s.Behind(t.Context(), group, topic)
+	list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 	require.NoError(t, err)
 	assert.Len(t, list, aggregates, "the next owners look at all of them")
 

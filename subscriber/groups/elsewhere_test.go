@@ -155,7 +155,7 @@ func TestAStoreThatCannotBeReadSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, l.err)
 	_, err = reading.Lag(t.Context(), group, topic, groups.LagOptions{})
 	require.ErrorIs(t, err, l.err)
-	_, err = reading.Behind(t.Context(), group, topic)
+	_, err = collect(reading.Behind(t.Context(), group, topic, aggregate.ID{}))
 	require.ErrorIs(t, err, l.err)
 }
 

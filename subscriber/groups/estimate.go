@@ -31,10 +31,10 @@ const estimateLimit = 100
 // position, as after an import: some reads for each.
 //
 // It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
-// unit for each aggregate among them, and one and a half for each aggregate of the list, up to a
-// hundred: about two units for a shard that has little to do, and under a hundred for one far
-// behind, if events are about 1 KB and few are blocked. A tail read right after its writers may lag
-// by a moment.
+// unit for each aggregate among them, one and a half for each aggregate of the list, up to a
+// hundred, and one for some 40 aggregates of the whole list: about two units for a shard that has
+// little to do, and under a hundred for one far behind, if events are about 1 KB and few are
+// blocked. A tail read right after its writers may lag by a moment.
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
@@ -99,6 +99,8 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 	lag.AtLeast = tail.More || len(listed) < len(progress.Behind)
 	held, first := lagOfListed(listed, tail.Records, positions)
 	held.Parked = parked(progress.Behind)
+	rest := progress.Behind[len(listed):]
+	held.Blocked += len(rest) - parked(rest)
 	held.Oldest, err = g.oldest(ctx, first, func(*journal.CorruptItemError) {})
 	lag.add(held)
 	return lag, err
@@ -143,6 +145,8 @@ func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, position
 		lag.Aggregates++
 		if b.Parked != nil {
 			lag.ParkedEvents += head - position
+		} else {
+			lag.Blocked++
 		}
 		first = append(first, place{b.Aggregate, position + 1})
 	}

@@ -42,9 +42,10 @@ func audit(ctx context.Context, refuse string) *journal.Journal {
 		msg.Ack()
 	}
 	for parked := 0; refuse != "" && parked == 0; {
-		list, err := groups.New(j).Parked(ctx, "audit", "account")
-		must(err)
-		parked = len(list)
+		for _, err := range groups.New(j).Parked(ctx, "audit", "account", aggregate.ID{}) {
+			must(err)
+			parked++
+		}
 	}
 	must(sub.Close())
 	return j
@@ -135,9 +136,8 @@ func ExampleGroups_Skip() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, "bob/2"))
 
-	parked, err := g.Parked(ctx, "audit", "account")
-	must(err)
-	for _, b := range parked {
+	for b, err := range g.Parked(ctx, "audit", "account", aggregate.ID{}) {
+		must(err)
 		fmt.Printf("%s waits with event %d: %s\n", b.Aggregate, b.Next, b.Parked.Reason)
 		must(g.Skip(ctx, "audit", b.Aggregate, b.Next)) // or g.Unpark, once the cause is mended
 	}
@@ -156,11 +156,41 @@ func ExampleGroups_UnparkAll() {
 
 	unparked, err := g.UnparkAll(ctx, "audit", "account", groups.Selection{Reason: "nacked"})
 	must(err)
-	parked, err := g.Parked(ctx, "audit", "account")
-	must(err)
-	fmt.Printf("%d unparked, %d still parked\n", unparked, len(parked))
+	parked := 0
+	for _, err := range g.Parked(ctx, "audit", "account", aggregate.ID{}) {
+		must(err)
+		parked++
+	}
+	fmt.Printf("%d unparked, %d still parked\n", unparked, parked)
 	// Output:
 	// 1 unparked, 0 still parked
+}
+
+// A page of a long list begins behind the last aggregate of the page before.
+func ExampleGroups_Parked() {
+	const size = 50
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+
+	page := func(after aggregate.ID) (last aggregate.ID, n int) {
+		for b, err := range g.Parked(ctx, "audit", "account", after) {
+			must(err)
+			fmt.Printf("%s: event %d\n", b.Aggregate, b.Parked.Number)
+			last = b.Aggregate
+			if n++; n == size {
+				break // nothing more is read
+			}
+		}
+		return last, n
+	}
+	last, n := page(aggregate.ID{})
+	fmt.Println("first page:", n)
+	_, n = page(last)
+	fmt.Println("second page:", n)
+	// Output:
+	// account-bob: event 2
+	// first page: 1
+	// second page: 0
 }
 
 func ExampleGroups_SkipAll() {
@@ -183,7 +213,7 @@ func ExampleGroups_Skipped() {
 	g := groups.New(audit(ctx, "bob/2"))
 	must(g.Skip(ctx, "audit", aggregate.ID{Type: "account", Value: "bob"}, 2))
 
-	for e, err := range g.Skipped(ctx, "audit", "account") {
+	for e, err := range g.Skipped(ctx, "audit", "account", aggregate.ID{}, 0) {
 		must(err)
 		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
 		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number)) // after it was made good for by hand

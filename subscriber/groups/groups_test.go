@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -73,9 +74,15 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 			_, err := s.Lag(ctx, group, topic, groups.LagOptions{})
 			return err
 		},
-		"Estimate":       func(ctx context.Context) error { _, err := s.Estimate(ctx, group, topic); return err },
-		"Behind":         func(ctx context.Context) error { _, err := s.Behind(ctx, group, topic); return err },
-		"Parked":         func(ctx context.Context) error { _, err := s.Parked(ctx, group, topic); return err },
+		"Estimate": func(ctx context.Context) error { _, err := s.Estimate(ctx, group, topic); return err },
+		"Behind": func(ctx context.Context) error {
+			_, err := collect(s.Behind(ctx, group, topic, aggregate.ID{}))
+			return err
+		},
+		"Parked": func(ctx context.Context) error {
+			_, err := collect(s.Parked(ctx, group, topic, aggregate.ID{}))
+			return err
+		},
 		"Pause":          func(ctx context.Context) error { return s.Pause(ctx, group, topic) },
 		"Resume":         func(ctx context.Context) error { return s.Resume(ctx, group, topic) },
 		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx, group, topic) },

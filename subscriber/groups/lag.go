@@ -22,6 +22,10 @@ type Lag struct {
 	// Parked are the aggregates that wait until someone decides, and ParkedEvents their events.
 	Parked       int
 	ParkedEvents uint64
+	// Blocked are the aggregates that [Groups.Behind] lists and that are not parked: an event of
+	// them failed and is tried again, or its handler takes long. One that is not listed yet, as its
+	// shard has no later events, does not count.
+	Blocked int
 	// Oldest is when the first of the events occurred, zero where there is none.
 	Oldest time.Time
 	// AtLeast: there are more events, or older ones, than were looked at.
@@ -41,6 +45,7 @@ func (l *Lag) add(more Lag) {
 	l.Aggregates += more.Aggregates
 	l.Parked += more.Parked
 	l.ParkedEvents += more.ParkedEvents
+	l.Blocked += more.Blocked
 	l.AtLeast = l.AtLeast || more.AtLeast
 	l.older(more.Oldest)
 }
@@ -200,10 +205,13 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) 
 		events := s.Head.Version - done
 		c.lag.Events += events
 		c.lag.Aggregates++
-		listed := c.listed[s.Head.Aggregate]
-		if listed.Parked != nil {
+		listed, isListed := c.listed[s.Head.Aggregate]
+		switch {
+		case listed.Parked != nil:
 			c.lag.Parked++
 			c.lag.ParkedEvents += events
+		case isListed:
+			c.lag.Blocked++
 		}
 		listed.Aggregate, listed.Head = s.Head.Aggregate, s.Head.Version
 		c.options.Behind(behindOf(done, listed))

@@ -326,3 +326,32 @@ func TestAGroupThatIsUpToDateHasNoLagEitherWay(t *testing.T) {
 		eventually(t, "the estimate says so too", func() bool { return s.estimate(t).Lag == groups.Lag{} })
 	})
 }
+
+func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
+	t.Parallel()
+	for _, aggregates := range []int{3, 130} { // more than an estimate looks at
+		s := setup(t, 1)
+		s.begin(t, time.Time{})
+		list := func(id string, parked *checkpoint.Parked) {
+			require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
+				checkpoint.Behind{Aggregate: account(id), Head: 1, Parked: parked}))
+		}
+		for n := range aggregates {
+			s.write(t, fmt.Sprint("blocked", n), 0, 1)
+			list(fmt.Sprint("blocked", n), nil)
+		}
+		s.write(t, "parked", 0, 1)
+		list("parked", &checkpoint.Parked{Number: 1, At: midnight})
+		s.write(t, "done", 0, 1)
+		s.acked(t, "done", 1)
+		list("a done", nil) // of an aggregate that is gone
+		s.acked(t, "a done", 1)
+		s.write(t, "new", 0, 1)
+
+		for name, lag := range map[string]groups.GroupLag{"Estimate": s.estimate(t), "Lag": s.lag(t, groups.LagOptions{})} {
+			assert.Equal(t, aggregates, lag.Blocked, "%s, of %d", name, aggregates)
+			assert.Equal(t, 1, lag.Parked, "%s, of %d", name, aggregates)
+			assert.Equal(t, aggregates, lag.Shards[0].Blocked)
+		}
+	}
+}

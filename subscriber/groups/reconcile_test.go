@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -178,7 +179,7 @@ func TestAWaitForAReconciliationLeavesOutWhatStaysBlocked(t *testing.T) {
 		require.NoError(t, s.WaitReconciled(ctx, group, topic, nil))
 
 		assert.Len(t, got.of("x"), 2)
-		behind, err := s.Behind(t.Context(), group, topic)
+		behind, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 		require.NoError(t, err)
 		require.Len(t, behind, 1)
 		assert.Equal(t, account("w"), behind[0].Aggregate)

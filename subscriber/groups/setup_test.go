@@ -3,6 +3,7 @@ package groups_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +29,17 @@ const (
 )
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
+
+// collect returns what a sequence yields up to its error.
+func collect[T any](sequence iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range sequence {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
 
 // store is a journal with its groups.
 type store struct {

@@ -12,38 +12,57 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Skipped returns the records of events that a group has passed over: those that kept failing
+// Skipped yields the records of events that a group has passed over: those that kept failing
 // (subscriber.Skip), those that were deferred (subscriber.Defer), and those that an operator has
-// skipped. They come by shard, id and number, as they are read: one read unit for each 4 KB, which
-// is some 20 records, at least one for each shard. There is no limit to how many there are. A
-// record stays until it is forgotten, the event was deferred and is handled, it comes again
+// skipped. They come by shard, id and number. There is no limit to how many there are. A record
+// stays until it is forgotten, the event was deferred and is handled, it comes again
 // ([Groups.ResetAggregate]), or the group is reset or removed.
 //
 // What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
 // removed, or by moving a position forward has no record.
 //
-// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the
+// It begins behind the event with a number of the aggregate after, which need not have a record,
+// and with the zero ID at the beginning. So the last record of one page is where the next page
+// begins. With an ID and number 0, it begins with the records of that aggregate.
+//
+// It reads as it is consumed, in pages of 25 records that grow to 1,600. It costs one read unit for
+// the group and one for each 4 KB, which is some 20 records, at least for each page and each shard
+// that it visits.
+//
+// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt],
+// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, those of the journal, the
 // context's.
-func (g *Groups) Skipped(ctx context.Context, group, topic string) iter.Seq2[SkippedEvent, error] {
+func (g *Groups) Skipped(ctx context.Context, group, topic string, after aggregate.ID, number uint64) iter.Seq2[SkippedEvent, error] {
 	return func(yield func(SkippedEvent, error) bool) {
 		k := checkpoint.Key{Group: group, Topic: topic}
-		roster, err := g.roster(ctx, k)
-		if err != nil {
+		if err := g.skipped(ctx, k, after, number, func(e SkippedEvent) bool { return yield(e, nil) }); err != nil {
 			yield(SkippedEvent{}, failed("list skipped events of", k, err))
-			return
-		}
-		for number := range g.journal.Shards() {
-			for e, err := range g.store.Skipped(ctx, shardOf(k, roster, number)) {
-				if err != nil {
-					yield(SkippedEvent{}, failed("list skipped events of", k, err))
-					return
-				}
-				if !yield(skippedOf(e), nil) {
-					return
-				}
-			}
 		}
 	}
+}
+
+// skipped passes the records to yield until that returns false.
+func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.ID, number uint64, yield func(SkippedEvent) bool) error {
+	roster, err := g.roster(ctx, k)
+	if err != nil {
+		return err
+	}
+	first, err := g.firstShard(k, after)
+	if err != nil {
+		return err
+	}
+	for shard := first; shard < g.journal.Shards(); shard++ {
+		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, roster, shard), after, number) {
+			if err != nil {
+				return err
+			}
+			if !yield(skippedOf(e)) {
+				return nil
+			}
+		}
+		after = aggregate.ID{}
+	}
+	return nil
 }
 
 // SkippedEvent is an event that a group has passed over.

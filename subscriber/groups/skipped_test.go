@@ -26,7 +26,7 @@ import (
 // skipped lists the records of skipped events.
 func (s store) skipped(t *testing.T) (records []groups.SkippedEvent) {
 	t.Helper()
-	for e, err := range s.Skipped(t.Context(), group, topic) {
+	for e, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		records = append(records, e)
 	}
@@ -144,7 +144,7 @@ func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 		}
 		return strings.Compare(a.Aggregate.Value, b.Aggregate.Value)
 	}), "%v", s.skippedNames(t))
-	for _, err := range s.Skipped(t.Context(), group, topic) {
+	for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		break // nothing has to be read to the end
 	}
@@ -206,7 +206,7 @@ func TestARecordOfASkippedEventIsForgotten(t *testing.T) {
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("nobody"), 1), groups.ErrNotSkipped)
 	require.ErrorAs(t, s.ForgetSkipped(t.Context(), group, aggregate.ID{}, 1), new(*aggregate.InvalidIDError))
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), "nobody", account("x"), 1), groups.ErrNoGroup)
-	for _, err := range s.Skipped(t.Context(), "nobody", topic) {
+	for _, err := range s.Skipped(t.Context(), "nobody", topic, aggregate.ID{}, 0) {
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	}
 }

@@ -264,7 +264,7 @@ func TestADeferredEventIsHandledAfterATrim(t *testing.T) {
 		h.consume(t, config, func(payload string) bool { return payload == "1" && refuses.Load() })
 		eventually(t, "two are handled, and one is deferred", func() bool {
 			deferred := 0
-			for _, err := range q.Skipped(t.Context(), group, topic) {
+			for _, err := range q.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
 				if err != nil {
 					return false // it has not begun
 				}

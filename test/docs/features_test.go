@@ -59,7 +59,7 @@ func _(
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
-	previous aggregate.ID,
+	previous, after aggregate.ID,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -103,6 +103,9 @@ func _(
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
 	_ = subscriber.Config{Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute})}
+	for parked, err := range groups.New(j).Parked(ctx, "totals", "account", after) {
+		fmt.Println(parked.Aggregate, parked.Parked, err)
+	}
 	_, _ = groups.New(j).Trim(ctx, "mails", groups.TrimOptions{Keep: 72 * time.Hour})
 	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)
 	router.AddMiddleware(tracing.Middleware(tracing.Config{}))

@@ -99,9 +99,10 @@ func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) 
 			return []failing{{g.Stopped.Aggregate, g.Stopped.Number}}
 		}
 	case parks:
-		parked, _ := o.groups.Parked(ctx, group.name, topic)
-		for _, b := range parked {
-			events = append(events, failing{b.Aggregate, b.Parked.Number})
+		for b, err := range o.groups.Parked(ctx, group.name, topic, aggregate.ID{}) {
+			if err == nil {
+				events = append(events, failing{b.Aggregate, b.Parked.Number})
+			}
 		}
 	}
 	return events

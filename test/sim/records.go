@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -102,7 +103,7 @@ func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error)
 	g := groups.New(w.journal)
 	for _, group := range w.plan.groups {
 		for _, topic := range w.plan.topics {
-			for e, err := range g.Skipped(ctx, group.name, topic) {
+			for e, err := range g.Skipped(ctx, group.name, topic, aggregate.ID{}, 0) {
 				if errors.Is(err, groups.ErrNoGroup) {
 					break
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -96,7 +97,7 @@ func TestAnEventThatIsSkippedLeavesARecordAndTheOthersTakeEffectOnce(t *testing.
 	assert.Equal(t, 5, sum)
 	assert.EqualValues(t, 1, sub.Stats().Skipped)
 	var skipped []uint64
-	for e, err := range groups.New(w.j).Skipped(t.Context(), "totals", topic) {
+	for e, err := range groups.New(w.j).Skipped(t.Context(), "totals", topic, aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		skipped = append(skipped, e.Number)
 		assert.Contains(t, e.Reason, errNotYet.Error())

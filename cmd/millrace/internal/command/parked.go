@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -75,7 +76,7 @@ it at once, with all others that have events to handle.`,
 			if all {
 				return a.runBehind(cmd.Context(), args[0], args[1], notDone, "Group %s on %s has handled all events.")
 			}
-			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind,
+			return a.runBehind(cmd.Context(), args[0], args[1], holdingUp,
 				"Group %s on %s has listed no aggregate as behind. One that is blocked by its newest events is not listed: see --all.")
 		}),
 	}
@@ -83,10 +84,29 @@ it at once, with all others that have events to handle.`,
 	return cmd
 }
 
-// notDone returns all aggregates that have events to handle.
-func notDone(g *groups.Groups, ctx context.Context, name, topic string) (all []groups.Behind, err error) { //nolint:revive // as Behind is with its receiver
-	_, err = g.Lag(ctx, name, topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
-	return all, err
+// lister yields aggregates that a group is not done with.
+type lister func(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error]
+
+// holdingUp yields the aggregates that hold the group up.
+func holdingUp(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
+	return g.Behind(ctx, name, topic, aggregate.ID{})
+}
+
+// notDone yields all aggregates that have events to handle.
+func notDone(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
+	return func(yield func(groups.Behind, error) bool) {
+		var all []groups.Behind
+		_, err := g.Lag(ctx, name, topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
+		if err != nil {
+			yield(groups.Behind{}, err)
+			return
+		}
+		for _, b := range all {
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (a *app) parked() *cobra.Command {
@@ -118,49 +138,43 @@ func (a *app) runParked(ctx context.Context, name, topic string, selected parked
 	if err != nil {
 		return err
 	}
-	rows := output.NewRows(a.env.Out, a.json, parkedColumns...)
-	none := true
-	for b, err := range g.SelectParked(ctx, name, topic, selected.get()) {
-		if err != nil {
-			return errors.Join(rows.Flush(), err)
-		}
-		none = false
-		if err := rows.Print(newBehindLine(name, b)); err != nil {
-			return err
-		}
-	}
-	if none && !a.json {
+	none, err := a.printBehind(name, g.SelectParked(ctx, name, topic, selected.get()), parkedColumns)
+	if none && err == nil && !a.json {
 		what := "no aggregate"
 		if selected.narrows() {
 			what = "no aggregate that --reason and --type select"
 		}
 		a.note("Group %s on %s has parked %s.", output.Clean(name), output.Clean(topic), what)
 	}
-	return rows.Flush()
+	return err
 }
 
-// runBehind prints a list; nothing is what it says beside an empty one, of group and topic.
-func (a *app) runBehind(ctx context.Context, name, topic string,
-	list func(*groups.Groups, context.Context, string, string) ([]groups.Behind, error), nothing string,
-) error {
+func (a *app) runBehind(ctx context.Context, name, topic string, list lister, nothing string) error {
 	g, err := a.openGroups(ctx)
 	if err != nil {
 		return err
 	}
-	all, err := list(g, ctx, name, topic)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 && !a.json {
+	none, err := a.printBehind(name, list(ctx, g, name, topic), behindColumns)
+	if none && err == nil && !a.json {
 		a.note(nothing, output.Clean(name), output.Clean(topic))
 	}
-	rows := output.NewRows(a.env.Out, a.json, behindColumns...)
-	for _, b := range all {
+	return err
+}
+
+// printBehind prints aggregates as they come. It reports whether there are none.
+func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], columns []output.Column[behindLine]) (none bool, err error) {
+	rows := output.NewRows(a.env.Out, a.json, columns...)
+	none = true
+	for b, err := range all {
+		if err != nil {
+			return none, errors.Join(rows.Flush(), err)
+		}
+		none = false
 		if err := rows.Print(newBehindLine(name, b)); err != nil {
-			return err
+			return none, err
 		}
 	}
-	return rows.Flush()
+	return none, rows.Flush()
 }
 
 // editedLine reports what was done to an aggregate of a group.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -104,7 +105,7 @@ func (a *app) runSkipped(ctx context.Context, name, topic string) error {
 	}
 	rows := output.NewRows(a.env.Out, a.json, skippedColumns...)
 	none := true
-	for e, err := range g.Skipped(ctx, name, topic) {
+	for e, err := range g.Skipped(ctx, name, topic, aggregate.ID{}, 0) {
 		if err != nil {
 			return errors.Join(rows.Flush(), err)
 		}

@@ -1,0 +1,73 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// nextPage reads a page. A long list takes many, so one that fails is tried again, for half a
+// minute.
+func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*dynamodb.QueryOutput, error) {
+	return retryPage(ctx, func() (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) })
+}
+
+func retryPage(ctx context.Context, read func() (*dynamodb.QueryOutput, error)) (page *dynamodb.QueryOutput, err error) {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
+	err = backoff.Retry(func() error {
+		if page, err = read(); err != nil && !dynamo.IsThrottle(err) && !errors.Is(err, dynamo.ErrNoReply) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(wait, ctx))
+	return page, err
+}
+
+const (
+	// firstPage is how many rows the first page of a reader has that may stop soon. Each page has
+	// twice as many as the one before, so that it reads at most about twice what it needs.
+	firstPage = 25
+	lastPage  = 1600
+)
+
+// growingPages yields the rows of a shard whose sort keys begin with a prefix, behind the key
+// after, or all if that is empty. The pages are small at first, and read as the caller asks for
+// them, strongly consistent: one read unit for each 4 KB, at least one for each page. Nothing need
+// be stored under after.
+func (s *Store) growingPages(ctx context.Context, k Shard, prefix, after string) iter.Seq2[[]item, error] {
+	return func(yield func([]item, error) bool) {
+		var start item
+		if after != "" {
+			start = s.key(k.partition(), after)
+		}
+		for limit := int32(firstPage); ; limit = min(2*limit, lastPage) {
+			page, err := retryPage(ctx, func() (*dynamodb.QueryOutput, error) {
+				return s.client.Query(ctx, &dynamodb.QueryInput{
+					TableName:                 &s.table,
+					ConsistentRead:            aws.Bool(true),
+					KeyConditionExpression:    aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+					ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
+					ExpressionAttributeValues: item{":pk": text(k.partition()), ":prefix": text(prefix)},
+					ExclusiveStartKey:         start,
+					Limit:                     &limit,
+				})
+			})
+			if err != nil {
+				yield(nil, s.explain(err))
+				return
+			}
+			if !yield(page.Items, nil) || page.LastEvaluatedKey == nil {
+				return
+			}
+			start = page.LastEvaluatedKey
+		}
+	}
+}
