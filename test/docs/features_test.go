@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
+	"github.com/millrace-dev/millrace/journal/tail"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
@@ -59,7 +60,7 @@ func _(
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
-	previous, after aggregate.ID,
+	previous, after aggregate.ID, show func([]*journal.Record) error,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -90,6 +91,7 @@ func _(
 	counting, units := journal.CountUnits(ctx)
 	balance, err := accounts.Load(counting, "42")
 	log.Println(balance, err, units.Read(), units.Requests())
+	_ = tail.Run(ctx, tail.Config{Journal: j, Topic: "account", Since: lastMonth, Follow: true}, show)
 	for r, err := range j.Newest(ctx, "account", 20) {
 		fmt.Println(r, err)
 	}

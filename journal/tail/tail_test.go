@@ -15,10 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/cmd/millrace/internal/tail"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/tail"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -28,7 +29,7 @@ const patience = 2 * time.Minute
 type follower struct {
 	mu       sync.Mutex
 	shown    []string // "{id}/{number}"
-	troubles []error
+	failures []error
 	ended    chan error
 	stop     context.CancelFunc
 }
@@ -48,22 +49,22 @@ func (f *follower) events() []string {
 	return slices.Clone(f.shown)
 }
 
-func (f *follower) trouble() int {
+func (f *follower) failed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.troubles)
+	return len(f.failures)
 }
 
-// follow looks every 2 ms until the test ends.
+// follow polls every 2 ms until the test ends.
 func follow(t *testing.T, c tail.Config) *follower {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	f := &follower{ended: make(chan error, 1), stop: stop}
 	c.Follow, c.Interval = true, 2*time.Millisecond
-	c.Trouble = func(err error) {
+	c.OnError = func(err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.troubles = append(f.troubles, err)
+		f.failures = append(f.failures, err)
 	}
 	go func() { f.ended <- tail.Run(ctx, c, f.show) }()
 	t.Cleanup(func() {
@@ -123,7 +124,7 @@ func TestManyPagesOfManyShardsComeInTheOrderOfTime(t *testing.T) {
 	assert.Equal(t, want, f.events())
 }
 
-func TestAnEventThatTheIndexShowsLateIsGivenOnce(t *testing.T) {
+func TestAnEventThatTheIndexShowsLateIsPassedOnce(t *testing.T) {
 	t.Parallel()
 	db, j := setup(t)
 	commit(t, j, "early", 0, 1)
@@ -159,12 +160,12 @@ func TestAClockThatIsFarAheadHidesNothing(t *testing.T) {
 	f.mustShow(t, "now/1", "ahead/1")
 }
 
-func TestFollowingGoesOnAfterTrouble(t *testing.T) {
+func TestFollowingContinuesAfterReadsThatFailed(t *testing.T) {
 	t.Parallel()
 	db, j := setup(t)
 	f := follow(t, tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now})
 	broken := db.Inject(dynamotest.Throttle(), dynamotest.On("Query"))
-	require.Eventually(t, func() bool { return f.trouble() > 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return f.failed() > 0 }, patience, time.Millisecond)
 	broken.Remove()
 	commit(t, j, "1", 0, 1)
 	f.mustShow(t, "1/1")
@@ -173,13 +174,13 @@ func TestFollowingGoesOnAfterTrouble(t *testing.T) {
 func TestFollowingEndsWhereTheTableIsGone(t *testing.T) {
 	t.Parallel()
 	db, j := setup(t)
-	var looks atomic.Int64
+	var failures atomic.Int64
 	db.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("Query"))
 	err := tail.Run(t.Context(), tail.Config{
-		Journal: j, Topic: "account", Follow: true, Interval: time.Millisecond, Trouble: func(error) { looks.Add(1) },
+		Journal: j, Topic: "account", Follow: true, Interval: time.Millisecond, OnError: func(error) { failures.Add(1) },
 	}, func([]*journal.Record) error { return nil })
 	require.ErrorIs(t, err, journal.ErrTableMissing)
-	assert.Zero(t, looks.Load())
+	assert.Zero(t, failures.Load())
 }
 
 func TestAnErrorOfTheReaderEndsIt(t *testing.T) {
@@ -191,5 +192,59 @@ func TestAnErrorOfTheReaderEndsIt(t *testing.T) {
 			return context.DeadlineExceeded
 		})
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
+
+func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	_, j := setup(t)
+	never := func([]*journal.Record) error { return nil }
+	for field, c := range map[string]tail.Config{
+		"Journal":       {Topic: "account"},
+		"Interval":      {Journal: j, Topic: "account", Interval: -1},
+		"TrailingDelay": {Journal: j, Topic: "account", TrailingDelay: -1},
+	} {
+		var refused *tail.ConfigError
+		require.ErrorAs(t, tail.Run(t.Context(), c, never), &refused)
+		assert.Equal(t, field, refused.Field)
+	}
+	require.ErrorAs(t, tail.Run(t.Context(), tail.Config{Journal: j}, never), new(*aggregate.InvalidIDError))
+}
+
+// onFakeTime follows an empty topic of 4 shards for some time.
+func onFakeTime(t *testing.T, d time.Duration, change func(*dynamotest.DB, *tail.Config)) *journal.Units {
+	t.Helper()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	counting, units := journal.CountUnits(t.Context())
+	ctx, stop := context.WithTimeout(counting, d)
+	defer stop()
+	c := tail.Config{Journal: j, Topic: "account", Follow: true}
+	change(db, &c)
+	require.ErrorIs(t, tail.Run(ctx, c, func([]*journal.Record) error { return nil }), context.DeadlineExceeded)
+	return units
+}
+
+func TestFollowingCostsWhatItsDocumentationSays(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		units := onFakeTime(t, 10*time.Minute, func(*dynamotest.DB, *tail.Config) {})
+		assert.InDelta(t, 0.6, units.Read()/4/600, 0.02, "read units in each second for each shard")
+	})
+}
+
+func TestThePauseGrowsWhileReadsFail(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[time.Duration]int{time.Second: 5 + 19, time.Minute: 10} { // 1, 2, 4, 8, 16 seconds, and then 30
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			failures := 0
+			onFakeTime(t, 10*time.Minute, func(db *dynamotest.DB, c *tail.Config) {
+				db.Inject(dynamotest.Throttle(), dynamotest.On("Query"))
+				c.Interval, c.OnError = interval, func(error) { failures++ }
+			})
+			assert.InDelta(t, want, failures, 2)
+		})
 	}
 }

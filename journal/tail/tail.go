@@ -1,0 +1,61 @@
+package tail
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// maxPause bounds the pause after reads that fail, unless Config.Interval is longer.
+const maxPause = 30 * time.Second
+
+// Run reads a topic and passes its events to each, in batches that are sorted by Record.WrittenAt.
+// The payloads are as they are stored; journal.Journal.Decode decodes them. An error of each ends
+// Run, which returns it. Without [Config].Follow, Run returns nil at the end of the topic.
+//
+// Errors: [*ConfigError], *aggregate.InvalidIDError for the topic, journal.ErrTableMissing,
+// journal.ErrAccess, the context's; without Follow also journal.ErrThrottled and
+// journal.ErrUnavailable. With Follow, Run passes these to [Config].OnError and tries again.
+func Run(ctx context.Context, c Config, each func([]*journal.Record) error) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	c.setDefaults()
+	t := newTopic(c, each)
+	if !c.Follow {
+		return t.live(ctx, time.Time{})
+	}
+	return t.follow(ctx)
+}
+
+// follow polls until the context ends, or an error that is final.
+func (t *topic) follow(ctx context.Context) error {
+	pause := t.config.Interval
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		err := t.poll(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case t.stopped != nil:
+			return t.stopped
+		case errors.Is(err, journal.ErrTableMissing), errors.Is(err, journal.ErrAccess):
+			return err
+		case err != nil:
+			t.config.OnError(err)
+			timer.Reset(pause)
+			pause = min(2*pause, max(maxPause, t.config.Interval))
+		default:
+			pause = t.config.Interval
+			timer.Reset(pause)
+		}
+	}
+}
