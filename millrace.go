@@ -73,6 +73,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -269,6 +270,10 @@ func (a *App) Groups() *groups.Groups { return a.groups }
 
 // Publisher returns the publisher to the journal. The App closes it.
 func (a *App) Publisher() *publisher.Publisher { return a.publisher }
+
+// ReadModelTable returns the name of the table of [App.ReadModel], Prefix + "readmodel", for tools
+// that list read models (readmodel.List).
+func (a *App) ReadModelTable() string { return a.config.Prefix + readmodel.DefaultTable }
 
 // Backlog returns what the process managers have left to do that use the App's table, Prefix +
 // "process".

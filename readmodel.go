@@ -42,7 +42,7 @@ func (a *App) ReadModel(
 		config.Logger = a.config.Logger
 	}
 	if config.Table == "" {
-		config.Table = a.config.Prefix + "readmodel"
+		config.Table = a.ReadModelTable()
 	}
 	if !a.config.ExistingTables {
 		if err := readmodel.CreateTable(ctx, a.client, config.Table); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
@@ -54,21 +55,30 @@ func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writ
 	if err != nil {
 		return err
 	}
-	handler, err := newAPI(s, feed, logger)
+	orders, err := newAPI(s, feed, logger)
 	if err != nil {
 		return err
 	}
+	operators, err := console.Handler(console.Config{App: s, Hosts: []string{o.host}, Logger: toSlog})
+	if err != nil {
+		return err
+	}
+	handler := http.NewServeMux()
+	handler.Handle("/", orders)
+	handler.Handle("/console/", operators)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with -listen", err)
 	}
+	server := &http.Server{
+		Handler:           loopback.Guard(listener.Addr(), handler, o.host),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	server.RegisterOnShutdown(operators.Close)
 	err = errors.Join(
-		s.Serve(listener, &http.Server{
-			Handler:           loopback.Guard(listener.Addr(), handler, o.host),
-			ReadHeaderTimeout: 10 * time.Second,
-			IdleTimeout:       2 * time.Minute,
-			ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-		}),
+		s.Serve(listener, server),
 		s.Add(millrace.Part{Name: "sample", Run: func(ctx context.Context) error {
 			if o.sample {
 				if err := addSample(ctx, s, out); err != nil {
@@ -125,6 +135,7 @@ func usage(out io.Writer, address, inspection string) {
   curl -X POST http://%[1]s/deliveries/first/pick-up?wait=2
   curl http://%[1]s/orders/first
 
+http://%[1]s/console/ shows the events, their states and the consumer groups.
 http://%[1]s/openapi.yaml describes all of it; /healthz, /readyz and /metrics are for operators.
 
 %[2]s`, address, inspection)

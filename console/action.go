@@ -1,0 +1,294 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// Action is something that a visitor asks for. Only the fields are set that matter to it.
+type Action struct {
+	// Name is one of
+	//
+	//   - "pause", "resume", "reset": a consumer group on a topic
+	//   - "retry", "skip", "reset-aggregate": one aggregate in a group; Number is the event to skip, or
+	//     the last event that counts as handled
+	//   - "retry-all", "skip-all": the parked aggregates of a group that Reason and EventType select
+	//   - "retry-skipped", "forget-skipped": the record of an event that a group has skipped
+	//   - "retry-all-skipped": all such records that Reason and EventType select
+	//   - "switch", "rollback": a read model; Number is the generation
+	//   - "retry-pending", "drop-pending": a timeout or commands of a process; Row says which
+	Name string
+
+	Group, Topic      string
+	Aggregate         aggregate.ID // or the process
+	Number            uint64
+	Reason, EventType string
+	Model             string
+	Row               string
+	To                string // of a reset: "beginning", "now" or a time in RFC 3339
+}
+
+// doer does an action, and says what it has done.
+type doer struct {
+	do func(c *Console, ctx context.Context, a Action) (done string, err error)
+	// confirm returns what has to be typed to confirm it; nil: nothing.
+	confirm func(a Action) string
+}
+
+func groupName(a Action) string { return a.Group }
+
+var actions = map[string]doer{
+	"pause": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return "The group is paused. Its members stop within seconds.", c.config.Groups.Pause(ctx, a.Group, a.Topic)
+	}},
+	"resume": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return "The group goes on within seconds.", c.config.Groups.Resume(ctx, a.Group, a.Topic)
+	}},
+	"reset": {confirm: groupName, do: (*Console).reset},
+	"retry": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return "The aggregate's events are tried again.", c.config.Groups.Unpark(ctx, a.Group, a.Aggregate)
+	}},
+	"skip": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return fmt.Sprintf("Event %d was skipped, and recorded.", a.Number), c.config.Groups.Skip(ctx, a.Group, a.Aggregate, a.Number)
+	}},
+	"reset-aggregate": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return fmt.Sprintf("The group goes on after event %d of the aggregate.", a.Number), c.config.Groups.ResetAggregate(ctx, a.Group, a.Aggregate, a.Number)
+	}},
+	"retry-all": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		n, err := c.config.Groups.UnparkAll(ctx, a.Group, a.Topic, selection(a))
+		return counted(n, "aggregate is", "aggregates are", "tried again", err)
+	}},
+	"skip-all": {confirm: groupName, do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		n, err := c.config.Groups.SkipAll(ctx, a.Group, a.Topic, selection(a))
+		return counted(n, "event was", "events were", "skipped, and recorded", err)
+	}},
+	"retry-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return fmt.Sprintf("Event %d is tried again.", a.Number), c.config.Groups.RetrySkipped(ctx, a.Group, a.Aggregate, a.Number)
+	}},
+	"retry-all-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		n, err := c.config.Groups.RetryAllSkipped(ctx, a.Group, a.Topic, selection(a))
+		return counted(n, "event is", "events are", "tried again", err)
+	}},
+	"forget-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+		return "The record was deleted.", c.config.Groups.ForgetSkipped(ctx, a.Group, a.Aggregate, a.Number)
+	}},
+	"switch":        {do: (*Console).switchModel},
+	"rollback":      {do: (*Console).rollBackModel},
+	"retry-pending": {do: (*Console).retryPending},
+	"drop-pending":  {do: (*Console).dropPending},
+}
+
+func selection(a Action) groups.Selection {
+	return groups.Selection{Reason: a.Reason, EventType: a.EventType}
+}
+
+// counted says how many were changed, also where an error ended it.
+func counted(n int, one, many, what string, err error) (string, error) {
+	done := plural(n, one, many) + " " + what + "."
+	if err != nil && n > 0 {
+		err = fmt.Errorf("%s Then it failed; do it again for the rest: %w", done, err)
+	}
+	return done, err
+}
+
+func (c *Console) reset(ctx context.Context, a Action) (string, error) {
+	var to subscriber.Start
+	switch a.To {
+	case "beginning":
+		to = subscriber.Beginning()
+	case "now":
+		to = subscriber.Now()
+	default:
+		at, err := parseTime(a.To)
+		if err != nil {
+			return "", &requestError{"Choose where the group begins: " + err.Error()}
+		}
+		to = subscriber.At(at)
+	}
+	err := c.config.Groups.Reset(ctx, a.Group, a.Topic, to, nil)
+	if errors.Is(err, groups.ErrLeftovers) {
+		return "The group was reset. Rows from before are left in the table; `millrace group cleanup` deletes them.", nil
+	}
+	return "The group was reset.", err
+}
+
+func (c *Console) generation(ctx context.Context, a Action) (*readmodel.Model, readmodel.Generation, error) {
+	m, err := (&reading{Console: c}).openModel(ctx, a.Model)
+	return m, readmodel.Generation{Model: a.Model, Number: a.Number}, err
+}
+
+func (c *Console) switchModel(ctx context.Context, a Action) (string, error) {
+	m, g, err := c.generation(ctx, a)
+	if err == nil {
+		err = m.Switch(ctx, g)
+	}
+	return fmt.Sprintf("Queries read generation %d.", a.Number), err
+}
+
+func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
+	m, g, err := c.generation(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	serving, err := m.Rollback(ctx, g)
+	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
+}
+
+// pendingRow reads a row of a process as it is now.
+func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
+	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
+		if err != nil || p.Row == a.Row {
+			return p, err
+		}
+	}
+	return process.Pending{}, process.ErrNotPending
+}
+
+func (c *Console) retryPending(ctx context.Context, a Action) (string, error) {
+	p, err := c.pendingRow(ctx, a)
+	if err == nil && p.Timeout != "" && p.At.After(c.now()) {
+		return "", &requestError{"The timeout is not due yet."}
+	}
+	if err == nil {
+		err = c.config.Backlog.Retry(ctx, p)
+	}
+	return "A manager tries it again within a second or two.", err
+}
+
+func (c *Console) dropPending(ctx context.Context, a Action) (string, error) {
+	p, err := c.pendingRow(ctx, a)
+	if err == nil {
+		err = c.config.Backlog.Drop(ctx, p)
+	}
+	return "It was dropped.", err
+}
+
+// serveAction does what a form asks for, and leads back to its page.
+func (c *Console) serveAction(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		http.Error(w, "Actions are sent by forms.", http.StatusMethodNotAllowed)
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, mostForm)
+	if err := r.ParseForm(); err != nil {
+		c.fail(w, r, "", &requestError{"The form cannot be read: " + err.Error()})
+		return
+	}
+	page, query, err := c.wayBack(r.PostForm.Get("back"))
+	var done string
+	if err == nil {
+		done, err = c.act(r)
+	}
+	if err != nil {
+		c.fail(w, r, "", err)
+		return
+	}
+	query.Set("done", c.seal.seal("done", done))
+	http.Redirect(w, r, "./"+page+"?"+query.Encode(), http.StatusSeeOther)
+}
+
+// mostForm bounds a form, in bytes.
+const mostForm = 64 << 10
+
+// wayBack is a page of ours.
+func (c *Console) wayBack(link string) (page string, query url.Values, err error) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(link, "./"), "?")
+	query, err = url.ParseQuery(rest)
+	if _, known := pages[name]; !known || err != nil {
+		return "", nil, &requestError{"The form does not say which page it is from."}
+	}
+	return name, query, nil
+}
+
+// act does an action if that is allowed, and logs what came of it.
+func (c *Console) act(r *http.Request) (done string, err error) {
+	a, d, err := parseAction(r.PostForm)
+	var actor string
+	if err == nil {
+		actor, err = c.allow(r, a)
+	}
+	if err == nil && d.confirm != nil && r.PostForm.Get("confirm") != d.confirm(a) {
+		err = &requestError{fmt.Sprintf("Nothing was changed: type %q to confirm.", d.confirm(a))}
+	}
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longest) // also if the visitor leaves
+		defer cancel()
+		done, err = d.do(c, ctx, a)
+		c.shared.forget()
+	}
+	c.audit(r, a, actor, err)
+	return done, err
+}
+
+func (c *Console) allow(r *http.Request, a Action) (actor string, err error) {
+	if !c.config.AllowActions {
+		return "", &refusedError{"This console only reads: Config.AllowActions is not set."}
+	}
+	if err := c.guard.form(r); err != nil {
+		return "", err
+	}
+	actor, err = c.config.Authorize(r, a)
+	if err != nil {
+		return actor, &refusedError{"You may not do that: " + err.Error()}
+	}
+	return actor, nil
+}
+
+func parseAction(form url.Values) (Action, doer, error) {
+	a := Action{
+		Name: form.Get("action"), Group: form.Get("group"), Topic: form.Get("topic"), Aggregate: aggregate.ID{Type: form.Get("type"), Value: form.Get("id")},
+		Reason: form.Get("reason"), EventType: form.Get("event_type"), Model: form.Get("model"), Row: form.Get("row"), To: form.Get("to"),
+	}
+	if at := form.Get("at"); a.To == "at" {
+		a.To = at
+	}
+	d, known := actions[a.Name]
+	if !known {
+		return a, d, &requestError{"There is no action " + strconv.Quote(a.Name) + "."}
+	}
+	if text := form.Get("number"); text != "" {
+		var err error
+		if a.Number, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return a, d, &requestError{"The number is " + strconv.Quote(text) + ": want a number."}
+		}
+	}
+	return a, d, nil
+}
+
+// audit logs an action. Outcome is "done", "refused" or "failed".
+func (c *Console) audit(r *http.Request, a Action, actor string, err error) {
+	fields := watermill.LogFields{"action": a.Name, "actor": actor, "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
+	for name, value := range map[string]string{
+		"group": a.Group, "topic": a.Topic, "aggregate_type": a.Aggregate.Type, "aggregate_id": a.Aggregate.Value, "model": a.Model, "row": a.Row,
+		"reason": a.Reason, "event_type": a.EventType, "to": a.To,
+	} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+	if a.Number != 0 || a.Name == "reset-aggregate" {
+		fields["number"] = a.Number
+	}
+	if err != nil {
+		fields["outcome"], fields["error"] = "failed", err.Error()
+		if errors.As(err, new(*refusedError)) || errors.As(err, new(*requestError)) {
+			fields["outcome"] = "refused"
+		}
+	}
+	c.config.Logger.Info("Console action", fields)
+}

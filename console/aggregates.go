@@ -1,0 +1,92 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// aggregatesPage is how many aggregates a page lists.
+const aggregatesPage = 50
+
+// aggregatesView is a page of the list of the aggregates of a type.
+type aggregatesView struct {
+	Type       string         `json:"type"`
+	Aggregates []aggregateRow `json:"aggregates"`
+	// Unreadable are the items that should have been heads.
+	Unreadable []string `json:"unreadable"`
+	Next       string   `json:"next,omitempty"` // token of the next page
+	First      bool     `json:"-"`
+	topics     []string
+}
+
+// Topics are offered to choose from.
+func (v aggregatesView) Topics() []string { return v.topics }
+
+func (v aggregatesView) title() string {
+	if v.Type == "" {
+		return "Aggregates"
+	}
+	return "Aggregates of type " + v.Type
+}
+
+type aggregateRow struct {
+	aggregateRef
+	Version         uint64     `json:"version"`
+	Shard           int        `json:"shard"`
+	TruncatedBefore uint64     `json:"truncated_before,omitempty"`
+	DeletedAt       *time.Time `json:"deleted_at,omitempty"`
+}
+
+// aggregates lists the aggregates of a type in the order in which they are stored: by shard.
+func (r *reading) aggregates(ctx context.Context) (any, error) {
+	v := aggregatesView{Type: r.query.Get("type"), Aggregates: []aggregateRow{}, Unreadable: []string{}}
+	if v.Type == "" {
+		all, err := r.config.Groups.List(ctx)
+		v.topics = r.topicNames(all)
+		return v, err
+	}
+	q := journal.HeadsQuery{
+		AggregateType: v.Type, Limit: aggregatesPage + 1,
+		Corrupt: func(err *journal.CorruptItemError) { v.Unreadable = append(v.Unreadable, err.Error()) },
+	}
+	purpose := "aggregates " + v.Type
+	if token := r.query.Get("after"); token == "" {
+		v.First = true
+	} else {
+		var after string
+		if err := r.seal.open(purpose, token, &after); err != nil {
+			return nil, err
+		}
+		q.After = aggregate.ID{Type: v.Type, Value: after}
+	}
+	if _, err := aggregate.NewID(v.Type, "x"); err != nil {
+		return nil, err
+	}
+	for head, err := range r.config.Journal.Heads(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if len(v.Aggregates) == aggregatesPage {
+			v.Next = r.seal.seal(purpose, v.Aggregates[aggregatesPage-1].ID)
+			break
+		}
+		v.Aggregates = append(v.Aggregates, aggregateRow{
+			aggregateRef: refOf(head.Aggregate), Version: head.Version, Shard: r.shard(head.Aggregate),
+			TruncatedBefore: head.TruncatedBefore, DeletedAt: optionalTime(head.DeletedAt),
+		})
+	}
+	return v, nil
+}
+
+// headOf reads a head. A snapshot that cannot be decoded does not matter.
+func (r *reading) headOf(ctx context.Context, id aggregate.ID) (journal.Head, error) {
+	head, err := r.config.Journal.Raw().Head(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return head, &missingError{"There is no aggregate of type " + id.Type + " with the id " + id.Value + "."}
+	}
+	return head, err
+}

@@ -1,0 +1,138 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Console is an http.Handler. It is safe for concurrent use. It makes requests to the database only
+// while somebody looks at it.
+type Console struct {
+	config Config
+	guard  guard
+	seal   sealer
+	shared shared
+	rates  rates
+	tails  *tails
+}
+
+// Handler returns a console. It makes no requests. Mount it under any path that ends with a slash,
+// with or without http.StripPrefix.
+//
+// Errors: [*ConfigError].
+func Handler(config Config) (*Console, error) {
+	if err := config.setDefaults(); err != nil {
+		return nil, err
+	}
+	seal := newSealer(config.Secret)
+	c := &Console{config: config, guard: guard{config.Hosts, seal}, seal: seal}
+	c.tails = newTails(config)
+	return c, nil
+}
+
+// Close ends the live tails. Later requests for one are refused; all else goes on. Call it when the
+// server shuts down, which otherwise waits for them: http.Server.RegisterOnShutdown.
+func (c *Console) Close() { c.tails.close() }
+
+// longest is how long a request may take, except for live tails.
+const longest = time.Minute
+
+// ServeHTTP answers a request. It looks at the end of the path alone, so it works behind any prefix.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	setHeaders(w.Header())
+	folder, name := place(r.URL.Path)
+	if err := c.guard.host(r); err != nil {
+		c.fail(w, r, folder, err)
+		return
+	}
+	if r.URL.Path == "" { // a prefix was stripped that does not end with a slash
+		path, query, _ := strings.Cut(r.RequestURI, "?")
+		if query != "" {
+			query = "?" + query
+		}
+		http.Redirect(w, r, path+"/"+query, http.StatusMovedPermanently)
+		return
+	}
+	if name == "action" && folder == "" {
+		c.serveAction(w, r)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "This page can only be read.", http.StatusMethodNotAllowed)
+		return
+	}
+	switch page, known := pages[name]; {
+	case folder == "static":
+		serveAsset(w, r, name)
+	case name == "stream" && folder == "":
+		c.serveTail(w, r)
+	case !known:
+		c.fail(w, r, folder, &missingError{"There is no such page."})
+	case folder == "api":
+		c.serveJSON(w, r, page)
+	default:
+		c.serveHTML(w, r, page)
+	}
+}
+
+// place returns the last part of a path, and the part before where that is a folder of ours.
+func place(path string) (folder, name string) {
+	rest, name := cutLast(path)
+	if _, folder = cutLast(rest); folder != "api" && folder != "static" {
+		folder = ""
+	}
+	return folder, name
+}
+
+func cutLast(path string) (before, last string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// repositories returns the repositories by aggregate type. An App may get more before it runs, so
+// they are looked up each time.
+func (c *Console) repositories() map[string]repository.AnyRepository {
+	byType := map[string]repository.AnyRepository{}
+	if c.config.App != nil {
+		for _, part := range c.config.App.Components() {
+			if r, ok := part.(repository.AnyRepository); ok {
+				byType[r.Type()] = r
+			}
+		}
+	}
+	for _, r := range c.config.Repositories {
+		byType[r.Type()] = r
+	}
+	return byType
+}
+
+// now is the clock that dates events.
+func (c *Console) now() time.Time { return c.config.Journal.Config().Now() }
+
+// read loads a page, or takes what another visitor has just read.
+func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	load := func(ctx context.Context) result {
+		ctx, units := journal.CountUnits(ctx)
+		reading := &reading{Console: c, query: r.URL.Query(), units: units, now: c.now()}
+		view, err := p.load(reading, ctx)
+		return result{view: view, err: err, at: reading.now, units: units.Read(), requests: units.Requests()}
+	}
+	if !p.shared || c.config.Refresh < 0 {
+		return load(ctx)
+	}
+	return c.shared.read(ctx, r.URL.RawQuery+" "+p.name, c.config.Refresh/2, load)
+}
+
+func (c *Console) logError(r *http.Request, err error) {
+	c.config.Logger.Error("Console cannot show a page", err, watermill.LogFields{"page": r.URL.Path})
+}

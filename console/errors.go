@@ -1,0 +1,56 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// requestError reports parameters that make no sense, refusedError what a visitor may not do,
+// missingError what is not there, and unavailableError what cannot be done now.
+type (
+	requestError     struct{ reason string }
+	refusedError     struct{ reason string }
+	missingError     struct{ reason string }
+	unavailableError struct{ reason string }
+)
+
+func (e *requestError) Error() string     { return e.reason }
+func (e *refusedError) Error() string     { return e.reason }
+func (e *missingError) Error() string     { return e.reason }
+func (e *unavailableError) Error() string { return e.reason }
+
+// statusOf is the HTTP status of an error.
+func statusOf(err error) int {
+	is := func(targets ...error) bool {
+		for _, target := range targets {
+			if errors.Is(err, target) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case errors.As(err, new(*requestError)), errors.As(err, new(*aggregate.InvalidIDError)):
+		return http.StatusBadRequest
+	case errors.As(err, new(*refusedError)):
+		return http.StatusForbidden
+	case errors.As(err, new(*missingError)), is(journal.ErrNotFound, groups.ErrNoGroup, groups.ErrNoSuchEvent, readmodel.ErrNoModel,
+		readmodel.ErrNoGeneration, journal.ErrTableMissing):
+		return http.StatusNotFound
+	case errors.As(err, new(*journal.DeletedError)):
+		return http.StatusGone
+	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrElsewhere, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
+		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)):
+		return http.StatusConflict
+	case is(journal.ErrThrottled, journal.ErrUnavailable, context.DeadlineExceeded), errors.As(err, new(*unavailableError)):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,252 @@
+package console
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// groupView is the page of a consumer group's work on a topic.
+type groupView struct {
+	groupRow
+	Resets  uint64       `json:"resets"`
+	Start   *time.Time   `json:"start"` // nil: the beginning
+	Workers []memberView `json:"workers"`
+	Parts   []shardView  `json:"parts"`
+}
+
+func (v groupView) title() string { return "Group " + v.Group + " on " + v.Topic }
+
+// memberView is a member of a group: a subscription in some process.
+type memberView struct {
+	Number   uint64     `json:"number"`
+	Name     string     `json:"name"` // host name and process id, unless the application says otherwise
+	Operator bool       `json:"operator"`
+	Lost     bool       `json:"lost"`
+	LastBeat *time.Time `json:"last_heartbeat"`
+	Lease    float64    `json:"lease_seconds"`
+	Shards   []int      `json:"shards"`
+}
+
+// shardView is a shard of a group.
+type shardView struct {
+	Shard     int      `json:"shard"`
+	Owner     uint64   `json:"owner"` // number of a member; 0 while it is free
+	OwnerName string   `json:"owner_name"`
+	OwnerLost bool     `json:"owner_lost"`
+	Epoch     uint64   `json:"epoch"`
+	Lag       *lagView `json:"lag"`
+	// Written and Handled are events in a second; nil if they are not known.
+	Written *float64 `json:"written_per_second"`
+	Handled *float64 `json:"handled_per_second"`
+}
+
+// named returns the group of the parameters name and topic.
+func (r *reading) named() (group, topic string, err error) {
+	if group, err = r.need("name"); err == nil {
+		topic, err = r.need("topic")
+	}
+	return group, topic, err
+}
+
+func (r *reading) group(ctx context.Context) (any, error) {
+	name, topic, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	g, err := r.config.Groups.Get(ctx, name, topic)
+	if err != nil {
+		return nil, err
+	}
+	written, _, err := r.topicRow(ctx, topic, nil)
+	if err != nil {
+		return nil, err
+	}
+	row, err := r.groupRow(ctx, g, written.EventsPerSecond)
+	if err != nil {
+		return nil, err
+	}
+	v := groupView{groupRow: row, Resets: g.Resets, Start: optionalTime(g.Start), Workers: []memberView{}, Parts: []shardView{}}
+	members := map[uint64]groups.Member{}
+	for _, m := range g.Members {
+		members[m.Number] = m
+		v.Workers = append(v.Workers, memberView{
+			Number: m.Number, Name: text(m.Name), Operator: m.Operator, Lost: m.Dead, LastBeat: optionalTime(m.LastBeat), Lease: m.Lease.Seconds(), Shards: []int{},
+		})
+	}
+	for _, s := range g.Shards {
+		part := shardView{Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
+		if owner, known := members[s.Owner]; known {
+			part.OwnerName, part.OwnerLost = text(owner.Name), owner.Dead
+			i := slices.IndexFunc(v.Workers, func(m memberView) bool { return m.Number == s.Owner })
+			v.Workers[i].Shards = append(v.Workers[i].Shards, s.Number)
+		}
+		r.addShardLag(&part, row, written)
+		v.Parts = append(v.Parts, part)
+	}
+	return v, nil
+}
+
+func (r *reading) addShardLag(part *shardView, row groupRow, written topicRow) {
+	if written.Read {
+		rate := written.shards[part.Shard]
+		part.Written = &rate
+	}
+	for _, l := range row.shardLags {
+		if l.Shard == part.Shard {
+			view := lagOf(l.Lag, r.now)
+			part.Lag = &view
+			part.Handled = r.rates.handled(rateKey{row.Group, row.Topic, part.Shard}, lagAt{r.now, l.Events, !l.AtLeast}, part.Written)
+		}
+	}
+}
+
+// listPage is how many aggregates or events of a group a page lists.
+const listPage = 50
+
+// behindView lists the aggregates that hold a group up.
+type behindView struct {
+	Group      string      `json:"group"`
+	Topic      string      `json:"topic"`
+	Aggregates []behindRow `json:"aggregates"`
+	Next       string      `json:"next,omitempty"` // token of the next page
+	First      bool        `json:"-"`
+}
+
+func (v behindView) title() string { return "Blocked and parked: " + v.Group + " on " + v.Topic }
+
+// behindRow is an aggregate with events that a group has not handled.
+type behindRow struct {
+	aggregateRef
+	Next   uint64     `json:"next"` // number of the event it waits with; 0 if that is not known
+	Head   uint64     `json:"head"`
+	Parked bool       `json:"parked"`
+	Since  *time.Time `json:"since"` // when it was parked
+	Reason string     `json:"reason"`
+	// Event is the one that it waits with; nil if it could not be read.
+	Event *eventView `json:"event"`
+}
+
+// listPlace is where the next page of a list of a group begins: after an aggregate, or an event of it.
+type listPlace struct {
+	ID     string `json:"id"`
+	Number uint64 `json:"number,omitempty"`
+}
+
+// after is the zero id for the beginning.
+func (p listPlace) after(topic string) aggregate.ID {
+	if p.ID == "" {
+		return aggregate.ID{}
+	}
+	return aggregate.ID{Type: topic, Value: p.ID}
+}
+
+// placeOf reads a token of a list of a group.
+func (r *reading) placeOf(purpose string) (after listPlace, first bool, err error) {
+	token := r.query.Get("after")
+	if token == "" {
+		return after, true, nil
+	}
+	return after, false, r.seal.open(purpose, token, &after)
+}
+
+func (r *reading) behind(ctx context.Context) (any, error) {
+	name, topic, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	v := behindView{Group: name, Topic: topic, Aggregates: []behindRow{}}
+	purpose := "behind " + name + " " + topic
+	after, first, err := r.placeOf(purpose)
+	if err != nil {
+		return nil, err
+	}
+	v.First = first
+	for b, err := range r.config.Groups.Behind(ctx, name, topic, after.after(topic)) {
+		if err != nil {
+			return nil, err
+		}
+		if len(v.Aggregates) == listPage || r.spent() {
+			v.Next = r.seal.seal(purpose, after)
+			break
+		}
+		v.Aggregates = append(v.Aggregates, r.behindRow(ctx, b))
+		after = listPlace{ID: b.Aggregate.Value}
+	}
+	return v, nil
+}
+
+func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {
+	row := behindRow{aggregateRef: refOf(b.Aggregate), Next: b.Next, Head: b.Head}
+	if b.Parked != nil {
+		row.Parked, row.Since, row.Reason = true, optionalTime(b.Parked.At), text(b.Parked.Reason)
+	}
+	row.Event = r.one(ctx, b.Aggregate, row.Next)
+	return row
+}
+
+// one reads a single event. It returns nil if that cannot be read: the page of the aggregate says why.
+func (r *reading) one(ctx context.Context, id aggregate.ID, number uint64) *eventView {
+	if number == 0 {
+		return nil
+	}
+	for record, err := range r.config.Journal.Raw().Events(ctx, id, number, number) {
+		if err != nil {
+			return nil
+		}
+		view := r.event(ctx, record)
+		return &view
+	}
+	return nil
+}
+
+// skippedView lists the events that a group has passed over.
+type skippedView struct {
+	Group  string       `json:"group"`
+	Topic  string       `json:"topic"`
+	Events []skippedRow `json:"events"`
+	Next   string       `json:"next,omitempty"` // token of the next page
+	First  bool         `json:"-"`
+}
+
+func (v skippedView) title() string { return "Skipped events: " + v.Group + " on " + v.Topic }
+
+type skippedRow struct {
+	eventRef            // At is when it was skipped
+	Reason   string     `json:"reason"`
+	Due      *time.Time `json:"due"` // when it is tried again; nil: never
+	Attempts int        `json:"attempts"`
+	Event    *eventView `json:"event"`
+}
+
+func (r *reading) skipped(ctx context.Context) (any, error) {
+	name, topic, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	v := skippedView{Group: name, Topic: topic, Events: []skippedRow{}}
+	purpose := "skipped " + name + " " + topic
+	after, first, err := r.placeOf(purpose)
+	if err != nil {
+		return nil, err
+	}
+	v.First = first
+	for s, err := range r.config.Groups.Skipped(ctx, name, topic, after.after(topic), after.Number) {
+		if err != nil {
+			return nil, err
+		}
+		if len(v.Events) == listPage || r.spent() {
+			v.Next = r.seal.seal(purpose, after)
+			break
+		}
+		v.Events = append(v.Events, skippedRow{
+			eventRef: eventRef{refOf(s.Aggregate), s.Number, s.EventType, s.At}, Reason: text(s.Reason), Due: optionalTime(s.Due), Attempts: s.Attempts,
+			Event: r.one(ctx, s.Aggregate, s.Number),
+		})
+		after = listPlace{s.Aggregate.Value, s.Number}
+	}
+	return v, nil
+}

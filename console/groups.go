@@ -1,0 +1,246 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// groupRow is a consumer group's work on a topic.
+type groupRow struct {
+	Group   string `json:"group"`
+	Topic   string `json:"topic"`
+	State   string `json:"state"` // "active", "paused", "stopped", "no members", "members lost"
+	Members int    `json:"members"`
+	Lost    int    `json:"members_lost"`
+	Shards  int    `json:"shards"`
+	Owned   int    `json:"shards_owned"`
+
+	Stopped *failureView `json:"stopped"`
+	Lag     *lagView     `json:"lag"` // nil if it was not read, or cannot be read here
+	// Blocked and Parked are aggregates, Skipped are events. Not all are counted: BehindMore and
+	// SkippedMore say that there are more.
+	Blocked     int  `json:"blocked"`
+	Parked      int  `json:"parked"`
+	BehindMore  bool `json:"behind_more"`
+	Skipped     int  `json:"skipped"`
+	SkippedMore bool `json:"skipped_more"`
+	// EventsPerSecond is how fast the group is; nil if that is not known.
+	EventsPerSecond *float64 `json:"events_per_second"`
+	// Elsewhere: the positions are in a store that the console cannot read.
+	Elsewhere bool `json:"positions_elsewhere"`
+	Read      bool `json:"read"` // false if the page had taken too many units before
+
+	shardLags []groups.ShardLag
+}
+
+// lagView is how far a group, or a shard of it, is behind.
+type lagView struct {
+	Events     uint64  `json:"events"`
+	Aggregates int     `json:"aggregates"`
+	AtLeast    bool    `json:"at_least"` // there are more
+	Seconds    float64 `json:"seconds"`  // age of the oldest event
+}
+
+func lagOf(l groups.Lag, now time.Time) lagView {
+	return lagView{Events: l.Events, Aggregates: l.Aggregates, AtLeast: l.AtLeast, Seconds: l.Age(now).Seconds()}
+}
+
+// failureView is an event that a group could not handle.
+type failureView struct {
+	eventRef
+	Reason string `json:"reason"`
+}
+
+// mostCounted is how many of the skipped events of a group are counted.
+const mostCounted = 20
+
+func stateOf(g groups.Group) (state string, lost int) {
+	for _, m := range g.Members {
+		if m.Dead {
+			lost++
+		}
+	}
+	switch {
+	case g.Stopped != nil:
+		state = "stopped"
+	case g.Paused:
+		state = "paused"
+	case len(g.Members) == 0:
+		state = "no members"
+	case lost == len(g.Members):
+		state = "members lost"
+	default:
+		state = "active"
+	}
+	return state, lost
+}
+
+// groupRows reads how far groups are. Of topics it takes the rates at which events are written.
+func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) ([]groupRow, error) {
+	rows := make([]groupRow, len(all))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(readsAtOnce)
+	for i, g := range all {
+		var written *float64
+		if at := slices.IndexFunc(topics, func(t topicRow) bool { return t.Topic == g.Topic }); at >= 0 {
+			written = topics[at].EventsPerSecond
+		}
+		reads.Go(func() (err error) {
+			if rows[i], err = r.groupRow(ctx, g, written); err != nil {
+				return fmt.Errorf("group %s on %s: %w", g.Name, g.Topic, err)
+			}
+			return nil
+		})
+	}
+	return rows, reads.Wait()
+}
+
+// groupRow reads how far a group is and what it has left.
+func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64) (groupRow, error) {
+	state, lost := stateOf(g)
+	row := groupRow{
+		Group: g.Name, Topic: g.Topic, State: state, Lost: lost, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+	}
+	if s := g.Stopped; s != nil {
+		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, s.At}, s.Reason}
+	}
+	if r.spent() {
+		return row, nil
+	}
+	row.Read = true
+	lag, err := r.config.Groups.Estimate(ctx, g.Name, g.Topic)
+	switch {
+	case errors.Is(err, groups.ErrElsewhere):
+		row.Elsewhere = true
+		err = r.countBehind(ctx, &row)
+	case err == nil:
+		view := lagOf(lag.Lag, r.now)
+		row.Lag, row.shardLags = &view, lag.Shards
+		row.Blocked, row.Parked = lag.Blocked, lag.Parked
+		row.BehindMore = slices.ContainsFunc(lag.Shards, func(s groups.ShardLag) bool { return s.AtLeast && s.Blocked+s.Parked >= listedOfShard })
+		now := lagAt{r.now, lag.Events, !lag.AtLeast}
+		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, -1}, now, written)
+	}
+	if err != nil {
+		return row, err
+	}
+	return row, r.countSkipped(ctx, &row)
+}
+
+// listedOfShard is how many aggregates of those that hold a shard up groups.Groups.Estimate counts.
+const listedOfShard = 100
+
+// countBehind counts what holds a group up whose lag cannot be read.
+func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
+	for b, err := range r.config.Groups.Behind(ctx, row.Group, row.Topic, aggregate.ID{}) {
+		if err != nil {
+			return err
+		}
+		if row.Blocked+row.Parked == mostCounted {
+			row.BehindMore = true
+			return nil
+		}
+		if b.Parked != nil {
+			row.Parked++
+		} else {
+			row.Blocked++
+		}
+	}
+	return nil
+}
+
+func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
+	for _, err := range r.config.Groups.Skipped(ctx, row.Group, row.Topic, aggregate.ID{}, 0) {
+		if err != nil {
+			return err
+		}
+		if row.Skipped == mostCounted {
+			row.SkippedMore = true
+			return nil
+		}
+		row.Skipped++
+	}
+	return nil
+}
+
+// concerns are what an operator should know of a group.
+func (row groupRow) concerns() []concern {
+	var all []concern
+	add := func(kind, page, format string, a ...any) {
+		all = append(all, concern{
+			Kind: kind, Group: row.Group, Topic: row.Topic, Link: link(page, "name", row.Group, "topic", row.Topic),
+			Text: fmt.Sprintf("%s on %s: %s", row.Group, row.Topic, fmt.Sprintf(format, a...)),
+		})
+	}
+	more := ""
+	if row.BehindMore {
+		more = " or more"
+	}
+	switch s := row.Stopped; {
+	case s != nil:
+		add("stopped", "group", "event %d of %s %s has stopped the group: %s", s.Number, s.Type, s.ID, oneLine([]byte(s.Reason)))
+	case row.State == "paused":
+		add("paused", "group", "paused by an operator")
+	case row.Members == 0:
+		add("no_members", "group", "no member handles its events")
+	}
+	if row.Blocked > 0 {
+		add("blocked", "behind", "%s%s blocked by an event that is tried again and again", plural(row.Blocked, "aggregate is", "aggregates are"), more)
+	}
+	if row.Parked > 0 {
+		add("parked", "behind", "%s%s parked until an operator decides", plural(row.Parked, "aggregate is", "aggregates are"), more)
+	}
+	if row.Lost > 0 {
+		add("member_lost", "group", "%s no heartbeat for longer than its lease", plural(row.Lost, "member has sent", "members have sent"))
+	}
+	if row.Skipped > 0 {
+		more := ""
+		if row.SkippedMore {
+			more = " or more"
+		}
+		add("skipped", "skipped", "%s%s passed over without an effect", plural(row.Skipped, "event was", "events were"), more)
+	}
+	return all
+}
+
+// groupsView is the page of all groups.
+type groupsView struct {
+	Groups []groupRow `json:"groups"`
+	// LeftOut says that the lag of some groups was not read.
+	LeftOut bool `json:"left_out"`
+}
+
+func (groupsView) title() string { return "Consumer groups" }
+
+func (r *reading) groups(ctx context.Context) (any, error) {
+	all, err := r.config.Groups.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, g := range all {
+		names = append(names, g.Topic)
+	}
+	slices.Sort(names)
+	topics, err := r.topicRows(ctx, slices.Compact(names), all)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := r.groupRows(ctx, all, topics)
+	if err != nil {
+		return nil, err
+	}
+	v := groupsView{Groups: append([]groupRow{}, rows...)}
+	for _, row := range rows {
+		v.LeftOut = v.LeftOut || !row.Read
+	}
+	return v, nil
+}

@@ -1,0 +1,94 @@
+package console
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// guard refuses requests that other sites have made a visitor's browser send.
+type guard struct {
+	hosts []string
+	seal  sealer
+}
+
+const (
+	// policy allows what is ours alone: no inline script or style, no other host, no frame.
+	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	visitorCookie = "millrace_console"
+	formToken     = "token"
+)
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// host refuses a name that is not ours. A site can give its own name the address 127.0.0.1, and then
+// read what it likes of a console that answers to any name.
+func (g guard) host(r *http.Request) error {
+	name := (&url.URL{Host: r.Host}).Hostname()
+	if slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, r.Host) }) {
+		return nil
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	switch loopback := ok && isLoopback(local.String()); {
+	case loopback && (strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()):
+		return nil
+	case loopback:
+		return &refusedError{fmt.Sprintf("The console listens on the loopback interface and does not answer to the name %q. "+
+			"Open it as localhost, or list the name in Config.Hosts if a proxy is in front.", r.Host)}
+	case len(g.hosts) > 0:
+		return &refusedError{fmt.Sprintf("The console does not answer to the name %q. Config.Hosts lists its names.", r.Host)}
+	}
+	return nil
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && net.ParseIP(host).IsLoopback()
+}
+
+// visitor returns the token that the forms of a visitor carry. It sets the cookie that it belongs to
+// where the visitor has none.
+func (g guard) visitor(w http.ResponseWriter, r *http.Request) string {
+	cookie, err := r.Cookie(visitorCookie)
+	if err != nil || len(cookie.Value) < leastSecret {
+		id := make([]byte, leastSecret)
+		_, _ = rand.Read(id) // never fails
+		cookie = &http.Cookie{
+			Name: visitorCookie, Value: base64.RawURLEncoding.EncodeToString(id), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
+		}
+		http.SetCookie(w, cookie)
+	}
+	return g.seal.seal("form", cookie.Value)
+}
+
+// form refuses a form that no page of ours has shown to this visitor.
+func (g guard) form(r *http.Request) error {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
+		return &refusedError{"The action came from a page of another site."}
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
+			return &refusedError{"The action came from a page of another site. A proxy in front of the console has to pass on the Host header."}
+		}
+	}
+	var visitor string
+	cookie, err := r.Cookie(visitorCookie)
+	if err != nil || g.seal.open("form", r.PostForm.Get(formToken), &visitor) != nil || visitor != cookie.Value {
+		return &refusedError{"The form is not one of this visit: cookies are off, or the console was restarted. Reload the page and try again."}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// overviewView is the first page.
+type overviewView struct {
+	// Attention is what an operator should look at, the worst first.
+	Attention []concern  `json:"attention"`
+	Topics    []topicRow `json:"topics"`
+	Groups    []groupRow `json:"groups"`
+	// LeftOut are the parts that were not read, as the page had taken too many units.
+	LeftOut []string `json:"left_out"`
+	// Find is set if all aggregates were read for their types, and Found if that came to its end.
+	Find  bool `json:"-"`
+	Found bool `json:"-"`
+
+	Layout journal.Layout `json:"layout"`
+	Shards int            `json:"shards"`
+}
+
+func (overviewView) title() string { return "Overview" }
+
+// concern is something that needs attention.
+type concern struct {
+	Kind  string `json:"kind"` // "stopped", "blocked", "parked", "member_lost", "overdue", "skipped", "paused", "no_members"
+	Text  string `json:"text"`
+	Group string `json:"group,omitempty"`
+	Topic string `json:"topic,omitempty"`
+	// Process is a type of process managers.
+	Process string `json:"process,omitempty"`
+	Link    string `json:"-"`
+}
+
+// severity orders concerns: what stands still comes first.
+var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "skipped": 6, "paused": 7}
+
+// Bad reports that something stands still.
+func (c concern) Bad() bool { return severity[c.Kind] <= severity["overdue"] }
+
+func (r *reading) overview(ctx context.Context) (any, error) {
+	v := overviewView{
+		Attention: []concern{}, Topics: []topicRow{}, Groups: []groupRow{}, LeftOut: []string{},
+		Layout: r.config.Journal.Config().Layout, Shards: r.config.Journal.Shards(), Find: r.query.Get("find") != "",
+	}
+	all, err := r.config.Groups.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	topics, err := r.topicRows(ctx, r.topicNames(all), all)
+	if err != nil {
+		return nil, err
+	}
+	v.Topics = append(v.Topics, topics...)
+	for _, t := range topics {
+		if !t.Read {
+			v.LeftOut = append(v.LeftOut, "topic "+t.Topic)
+		}
+	}
+	rows, err := r.groupRows(ctx, all, topics)
+	if err != nil {
+		return nil, err
+	}
+	v.Groups = append(v.Groups, rows...)
+	for _, row := range rows {
+		if !row.Read {
+			v.LeftOut = append(v.LeftOut, "lag of group "+row.Group+" on "+row.Topic)
+		}
+		v.Attention = append(v.Attention, row.concerns()...)
+	}
+	if err := r.addOverdue(ctx, &v, all); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(v.Attention, func(a, b concern) int { return cmp.Compare(severity[a.Kind], severity[b.Kind]) })
+	if v.Find {
+		err = r.addFound(ctx, &v)
+	}
+	return v, err
+}
+
+// addFound adds the topics that only a read of all aggregates finds.
+func (r *reading) addFound(ctx context.Context, v *overviewView) error {
+	found, complete, err := r.findTopics(ctx)
+	if err != nil {
+		return fmt.Errorf("find topics: %w", err)
+	}
+	v.Found = complete
+	for _, name := range found {
+		if !slices.ContainsFunc(v.Topics, func(t topicRow) bool { return t.Topic == name }) {
+			v.Topics = append(v.Topics, topicRow{Topic: name, Groups: []string{}})
+		}
+	}
+	return nil
+}
+
+// mostOverdue is how many overdue timeouts of a type are counted.
+const mostOverdue = 20
+
+// overdueAfter is by how much a timeout is late before it counts: managers poll once a second.
+const overdueAfter = 10 * time.Second
+
+// retries is how far ahead of now a timeout that keeps failing is looked for. It is larger than the
+// default of process.Config.RetryAfter.
+const retries = 5 * time.Minute
+
+// addOverdue adds the types of process managers that have overdue timeouts or failed commands.
+func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.Group) error {
+	for _, name := range r.processTypes(all) {
+		if r.spent() {
+			v.LeftOut = append(v.LeftOut, "timeouts of "+name)
+			continue
+		}
+		late, err := r.late(ctx, name, mostOverdue)
+		if errors.Is(err, journal.ErrTableMissing) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("timeouts of %s: %w", name, err)
+		}
+		if len(late) == 0 {
+			continue
+		}
+		text := plural(len(late), "timeout or command is overdue", "timeouts or commands are overdue")
+		if len(late) == mostOverdue {
+			text = fmt.Sprintf("%d or more timeouts or commands are overdue", mostOverdue)
+		}
+		v.Attention = append(v.Attention, concern{
+			Kind: "overdue", Process: name, Link: link("processes", "type", name),
+			Text: fmt.Sprintf("%s: %s", name, text),
+		})
+	}
+	return nil
+}
+
+// late returns up to so many timeouts and commands of a type that should have been handled.
+func (r *reading) late(ctx context.Context, processType string, most int) ([]process.Pending, error) {
+	var late []process.Pending
+	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {
+		if err != nil {
+			return nil, err
+		}
+		if r.now.Sub(p.At) > overdueAfter {
+			late = append(late, p)
+		}
+		if len(late) == most || r.spent() {
+			break
+		}
+	}
+	return late, nil
+}
+
+// processTypes are the types of process managers: those of the application, or where it is not
+// known all names of groups, as a process manager's group has the name of its type.
+func (r *reading) processTypes(all []groups.Group) []string {
+	var names []string
+	if r.config.App != nil {
+		for name, part := range r.config.App.Components() {
+			if _, ok := part.(interface{ Stats() process.Stats }); ok {
+				names = append(names, name)
+			}
+		}
+	} else {
+		for _, g := range all {
+			names = append(names, g.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Label is the kind of a concern for people.
+func (c concern) Label() string {
+	switch c.Kind {
+	case "member_lost":
+		return "member lost"
+	case "no_members":
+		return "no members"
+	}
+	return c.Kind
+}

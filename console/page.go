@@ -1,0 +1,202 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// page is a query, and the template that shows its result.
+type page struct {
+	name, template string
+	load           func(r *reading, ctx context.Context) (any, error)
+	// shared: all visitors see the same, so one read serves several.
+	shared bool
+	// refreshes: the page refreshes itself.
+	refreshes bool
+}
+
+// reading is the work for one page.
+type reading struct {
+	*Console
+	query url.Values
+	units *journal.Units
+	now   time.Time
+}
+
+// result is a page that was read.
+type result struct {
+	view     any
+	err      error
+	at       time.Time
+	units    float64
+	requests int
+}
+
+// spent reports that the page has taken as many read units as it may.
+func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
+
+// need returns a parameter that has to be there.
+func (r *reading) need(name string) (string, error) {
+	if value := r.query.Get(name); value != "" {
+		return value, nil
+	}
+	return "", &requestError{"The parameter " + name + " is missing."}
+}
+
+// number returns a parameter that is a number, 0 if it is missing.
+func (r *reading) number(name string) (uint64, error) {
+	text := r.query.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, &requestError{"The parameter " + name + " is " + strconv.Quote(text) + ": want a number."}
+	}
+	return n, nil
+}
+
+// aggregate returns the aggregate of the parameters type and id.
+func (r *reading) aggregate() (aggregate.ID, error) {
+	aggregateType, err := r.need("type")
+	if err != nil {
+		return aggregate.ID{}, err
+	}
+	value, err := r.need("id")
+	if err != nil {
+		return aggregate.ID{}, err
+	}
+	return aggregate.NewID(aggregateType, value)
+}
+
+// frame is what each template gets.
+type frame struct {
+	Page     string // name of the page
+	Title    string
+	View     any
+	At       time.Time
+	Units    float64
+	Requests int
+	// Actions: the console has actions, and Token is that of the forms of this visitor.
+	Actions bool
+	Token   string
+	Back    string // the page as a link, for forms to come back to
+	Done    string // what an action has done
+	Error   string
+	Status  int
+	Refresh int // in seconds; 0: never
+}
+
+// titled is a view with a title of its own.
+type titled interface{ title() string }
+
+func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
+	result := c.read(r.Context(), r, p)
+	f := frame{
+		Page: p.name, View: result.view, At: result.at, Units: result.units, Requests: result.requests,
+		Actions: c.config.AllowActions, Back: back(p.name, r.URL.Query()), Status: http.StatusOK,
+	}
+	if t, ok := result.view.(titled); ok && result.err == nil {
+		f.Title = t.title()
+	}
+	if p.refreshes && c.config.Refresh > 0 {
+		f.Refresh = int(max(c.config.Refresh, time.Second) / time.Second)
+	}
+	if done := r.URL.Query().Get("done"); done != "" {
+		_ = c.seal.open("done", done, &f.Done) // what is not ours is not shown
+	}
+	template := p.template
+	if result.err != nil {
+		c.explain(r, &f, result.err)
+		template = "error"
+	}
+	if f.Actions {
+		f.Token = c.guard.visitor(w, r)
+	}
+	c.render(w, template, f)
+}
+
+// back is the link of a page, relative to the console, without what an action has done.
+func back(name string, query url.Values) string {
+	query.Del("done")
+	if len(query) == 0 {
+		return "./" + name
+	}
+	return "./" + name + "?" + query.Encode()
+}
+
+// explain makes the page that of an error.
+func (c *Console) explain(r *http.Request, f *frame, err error) {
+	f.Status, f.Error = statusOf(err), err.Error()
+	f.Title = "Error"
+	if f.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
+		c.logError(r, err)
+	}
+}
+
+func (c *Console) render(w http.ResponseWriter, template string, f frame) {
+	var out bytes.Buffer
+	if err := templates[template].Execute(&out, f); err != nil {
+		c.config.Logger.Error("Console cannot render a page", err, nil)
+		http.Error(w, "The page cannot be rendered. The log of the console says why.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(out.Bytes()) // the visitor has gone
+}
+
+// fail answers a request that has no page.
+func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, err error) {
+	if folder == "api" {
+		c.writeJSON(w, statusOf(err), apiError{err.Error()})
+		return
+	}
+	f := frame{At: c.now()}
+	c.explain(r, &f, err)
+	c.render(w, "error", f)
+}
+
+type (
+	apiResult struct {
+		Data      any       `json:"data"`
+		At        time.Time `json:"at"`
+		ReadUnits float64   `json:"read_units"`
+		Requests  int       `json:"requests"`
+	}
+	apiError struct {
+		Error string `json:"error"`
+	}
+)
+
+func (c *Console) serveJSON(w http.ResponseWriter, r *http.Request, p page) {
+	result := c.read(r.Context(), r, p)
+	if err := result.err; err != nil {
+		status := statusOf(err)
+		if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
+			c.logError(r, err)
+		}
+		c.writeJSON(w, status, apiError{err.Error()})
+		return
+	}
+	c.writeJSON(w, http.StatusOK, apiResult{result.view, result.at, result.units, result.requests})
+}
+
+func (c *Console) writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		c.config.Logger.Error("Console cannot write JSON", err, nil)
+	}
+}

@@ -1,0 +1,193 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// payloadView is a payload in the form that fits it: one of JSON, Text, Base64 and Withheld is set,
+// none if there are no bytes.
+type payloadView struct {
+	JSON   json.RawMessage `json:"json,omitempty"`
+	Text   string          `json:"text,omitempty"`
+	Base64 string          `json:"base64,omitempty"`
+	// Withheld says why nothing is shown.
+	Withheld string `json:"withheld,omitempty"`
+	Bytes    int    `json:"bytes"` // as it is stored
+	// Cut: the rest is on the page of the single event.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// Data is what is shown, as text.
+func (p payloadView) Data() []byte {
+	if p.JSON != nil {
+		return p.JSON
+	}
+	return []byte(p.Text + p.Base64)
+}
+
+// Label is the kind of the payload for people, where it is no JSON.
+func (p payloadView) Label() string {
+	switch {
+	case p.Base64 != "":
+		return "base64"
+	case p.Text != "":
+		return "text"
+	}
+	return ""
+}
+
+// mostShown is how much a page with many events shows of each payload and state.
+const mostShown = 16 << 10
+
+const hidden = "hidden by the console's configuration"
+
+// show returns what a visitor sees of a payload.
+func (c *Console) show(p Payload, stored int, full bool) payloadView {
+	v := payloadView{Bytes: stored}
+	if c.config.HidePayloads {
+		v.Withheld = hidden
+		return v
+	}
+	if c.config.Redact != nil {
+		if p.Data = c.config.Redact(p); p.Data == nil {
+			v.Withheld = hidden
+			return v
+		}
+	}
+	switch data := p.Data; {
+	case len(data) == 0:
+	case json.Valid(data):
+		v.JSON = data
+	case utf8.Valid(data):
+		v.Text = string(data)
+	default:
+		v.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+	if n := len(v.Data()); n > mostShown && !full {
+		v.Text, v.JSON, v.Base64, v.Cut = string(v.Data()[:mostShown]), nil, "", true
+		v.Text = strings.ToValidUTF8(v.Text, "")
+	}
+	return v
+}
+
+// eventView is a stored event.
+type eventView struct {
+	eventRef
+	EventID  string            `json:"event_id"`
+	Commit   string            `json:"commit"`
+	Encoding string            `json:"encoding"`
+	Metadata map[string]string `json:"metadata"`
+	// MetadataWithheld says why there is none.
+	MetadataWithheld string      `json:"metadata_withheld,omitempty"`
+	Correlation      string      `json:"correlation_id"`
+	Causation        string      `json:"causation_id"`
+	Payload          payloadView `json:"payload"`
+
+	// On the page of an aggregate: the state after the event, and what has changed in it.
+	State   *payloadView `json:"state,omitempty"`
+	Changes []change     `json:"changes,omitempty"`
+	// MoreChanges is how many changes are not listed.
+	MoreChanges int `json:"more_changes,omitempty"`
+	// CausedBy is the number of the event on this page that has caused it, and Causes are the numbers
+	// of those that it has caused.
+	CausedBy uint64   `json:"caused_by,omitempty"`
+	Causes   []uint64 `json:"causes,omitempty"`
+}
+
+// event makes the view of a record as it is stored.
+func (c *Console) event(ctx context.Context, r *journal.Record) eventView {
+	return c.eventFull(ctx, r, false)
+}
+
+func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) eventView {
+	v := eventView{
+		eventRef: eventRefOf(r), EventID: text(r.EventID), Commit: text(r.CommitID), Encoding: r.Encoding,
+		Correlation: text(r.Metadata.CorrelationID()), Causation: text(r.Metadata.CausationID()),
+	}
+	v.Metadata, v.MetadataWithheld = c.metadata(r.Aggregate, r.Number, r.EventType, r.Metadata)
+	if v.MetadataWithheld != "" {
+		v.Correlation, v.Causation = "", ""
+	}
+	plain, err := c.config.Journal.Decode(ctx, r)
+	if err != nil {
+		v.Payload = payloadView{Bytes: len(r.Payload), Withheld: undecodable(r, err)}
+		return v
+	}
+	v.EventType = plain.EventType
+	v.Payload = c.show(Payload{Kind: EventPayload, Aggregate: r.Aggregate, Number: r.Number, Type: plain.EventType, Data: plain.Payload}, len(r.Payload), full)
+	return v
+}
+
+// undecodable says why a payload cannot be shown.
+func undecodable(r *journal.Record, err error) string {
+	switch {
+	case errors.Is(err, journal.ErrKeyDestroyed):
+		return "encrypted, and its key was destroyed"
+	case errors.As(err, new(*journal.EncodingError)):
+		return "encoded as " + r.Encoding + ", which this console cannot decode"
+	}
+	return err.Error()
+}
+
+// metadata returns what is shown of metadata.
+func (c *Console) metadata(id aggregate.ID, number uint64, eventType string, m aggregate.Metadata) (shown map[string]string, withheld string) {
+	shown = map[string]string{}
+	if len(m) == 0 {
+		return shown, ""
+	}
+	if c.config.HidePayloads {
+		return shown, hidden
+	}
+	for key, value := range m {
+		shown[text(key)] = text(value)
+	}
+	if c.config.Redact == nil {
+		return shown, ""
+	}
+	data, err := json.Marshal(shown)
+	if err != nil {
+		return map[string]string{}, err.Error()
+	}
+	data = c.config.Redact(Payload{Kind: MetadataPayload, Aggregate: id, Number: number, Type: eventType, Data: data})
+	shown = map[string]string{}
+	if data == nil {
+		return shown, hidden
+	}
+	if err := json.Unmarshal(data, &shown); err != nil {
+		return map[string]string{}, "Config.Redact has made no JSON object of strings of it"
+	}
+	return shown, ""
+}
+
+// text is what a page can show of a string that may be any bytes.
+func text(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strconv.QuoteToASCII(s)
+}
+
+// state makes the view of a state. Data is nil if there is no JSON of it.
+func (c *Console) state(id aggregate.ID, number uint64, state any, full bool) (view payloadView, data []byte) {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return payloadView{Withheld: fmt.Sprintf("no JSON: %v", err)}, nil
+	}
+	view = c.show(Payload{Kind: StatePayload, Aggregate: id, Number: number, Data: data}, len(data), true)
+	data = view.JSON
+	if len(data) > mostShown && !full {
+		view.Cut, view.JSON, view.Text = true, nil, strings.ToValidUTF8(string(data[:mostShown]), "")
+	}
+	return view, bytes.Clone(data)
+}

@@ -1,0 +1,68 @@
+package console
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// shared keeps what was read last, so that the cost does not grow with the number of visitors.
+type shared struct {
+	mu    sync.Mutex
+	reads map[string]*sharedRead
+}
+
+type sharedRead struct {
+	done   chan struct{}
+	result result
+	ended  time.Time // zero while it runs
+}
+
+// read returns what was read under a key within the time age, or loads it. Visitors who come while it
+// is being loaded wait for it.
+func (s *shared) read(ctx context.Context, key string, age time.Duration, load func(context.Context) result) result {
+	s.mu.Lock()
+	found := s.reads[key]
+	if found == nil || !found.ended.IsZero() && time.Since(found.ended) >= age {
+		found = &sharedRead{done: make(chan struct{})}
+		s.prune(age)
+		s.reads[key] = found
+		go s.load(context.WithoutCancel(ctx), found, load) // others wait for it too
+	}
+	s.mu.Unlock()
+	select {
+	case <-found.done:
+		return found.result
+	case <-ctx.Done():
+		return result{err: ctx.Err()}
+	}
+}
+
+func (s *shared) load(ctx context.Context, r *sharedRead, load func(context.Context) result) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	r.result = load(ctx)
+	s.mu.Lock()
+	r.ended = time.Now()
+	s.mu.Unlock()
+	close(r.done)
+}
+
+// prune forgets what is too old to be shown. The caller holds the lock.
+func (s *shared) prune(age time.Duration) {
+	if s.reads == nil {
+		s.reads = map[string]*sharedRead{}
+	}
+	for key, r := range s.reads {
+		if !r.ended.IsZero() && time.Since(r.ended) >= age {
+			delete(s.reads, key)
+		}
+	}
+}
+
+// forget has the next visitor read again, as after an action.
+func (s *shared) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.reads)
+}

@@ -1,0 +1,200 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// newestOfShard is how many entries of each shard are read to find out how many events come.
+const newestOfShard = 20
+
+// rateWindow is the time over which events are counted, where that many entries reach so far back.
+const rateWindow = time.Minute
+
+// topicRow is a topic, which is an aggregate type.
+type topicRow struct {
+	Topic string `json:"topic"`
+	// EventsPerSecond are those of the last minute, or of the time in which the newest ones came;
+	// nil if they were not read.
+	EventsPerSecond *float64  `json:"events_per_second"`
+	Last            *eventRef `json:"last"` // nil if there is none, or if it was not read
+	Groups          []string  `json:"groups"`
+	Read            bool      `json:"read"` // false if the page had taken too many units before
+	States          bool      `json:"states"`
+	shards          map[int]float64
+}
+
+// topicNames returns the topics that can be known without a scan.
+func (r *reading) topicNames(all []groups.Group) []string {
+	names := map[string]bool{}
+	for name := range r.repositories() {
+		names[name] = true
+	}
+	for _, name := range r.config.Topics {
+		names[name] = true
+	}
+	for _, g := range all {
+		names[g.Topic] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// findTopics reads all aggregates for their types, as far as the page may.
+func (r *reading) findTopics(ctx context.Context) (names []string, complete bool, err error) {
+	found := map[string]bool{}
+	for head, err := range r.config.Journal.Heads(ctx, journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+		if err != nil {
+			return nil, false, err
+		}
+		found[head.Aggregate.Type] = true
+		if r.spent() {
+			return slices.Sorted(maps.Keys(found)), false, nil
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), true, nil
+}
+
+// topicRow reads the end of a topic.
+func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group) (topicRow, []*journal.Record, error) {
+	row := topicRow{Topic: name, Groups: []string{}, States: r.repositories()[name] != nil}
+	for _, g := range all {
+		if g.Topic == name {
+			row.Groups = append(row.Groups, g.Name)
+		}
+	}
+	if r.spent() {
+		return row, nil, nil
+	}
+	records, err := r.newest(ctx, name)
+	if err != nil {
+		return row, nil, err
+	}
+	row.Read = true
+	row.EventsPerSecond, row.shards = r.written(records)
+	if len(records) > 0 {
+		last := eventRefOf(records[0])
+		row.Last = &last
+	}
+	return row, records, nil
+}
+
+// readsAtOnce is how many topics or groups are read side by side.
+const readsAtOnce = 8
+
+// topicRows reads the ends of topics.
+func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {
+	rows := make([]topicRow, len(names))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(readsAtOnce)
+	for i, name := range names {
+		reads.Go(func() (err error) {
+			if rows[i], _, err = r.topicRow(ctx, name, all); err != nil {
+				return fmt.Errorf("topic %s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	return rows, reads.Wait()
+}
+
+// newest returns the newest events of a topic, newest first, with payloads as they are stored. Those
+// that cannot be read are left out; the page of their aggregate shows them.
+func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, error) {
+	var records []*journal.Record
+	for record, err := range r.config.Journal.Raw().Newest(ctx, topic, newestOfShard) {
+		switch {
+		case record != nil:
+			records = append(records, record)
+		case !errors.As(err, new(*journal.CorruptItemError)):
+			return nil, err
+		}
+	}
+	return records, nil
+}
+
+// written returns how many events are written in a second, in all and in each shard. It counts from
+// the time from which on it has the events of all shards.
+func (r *reading) written(records []*journal.Record) (*float64, map[int]float64) {
+	byShard := map[int][]*journal.Record{}
+	for _, record := range records {
+		n := r.shard(record.Aggregate)
+		byShard[n] = append(byShard[n], record)
+	}
+	from := r.now.Add(-rateWindow)
+	for _, newest := range byShard {
+		if oldest := newest[len(newest)-1].WrittenAt; len(newest) >= newestOfShard && oldest.After(from) {
+			from = oldest
+		}
+	}
+	seconds := max(r.now.Sub(from), time.Second).Seconds()
+	total, shards := 0.0, map[int]float64{}
+	for n, newest := range byShard {
+		for _, record := range newest {
+			if !record.WrittenAt.Before(from) {
+				shards[n] += 1 / seconds
+				total += 1 / seconds
+			}
+		}
+	}
+	return &total, shards
+}
+
+func (r *reading) shard(id aggregate.ID) int {
+	return r.config.Journal.Config().Resolver.Shard(id, r.config.Journal.Shards())
+}
+
+// topicView is the page of a topic.
+type topicView struct {
+	topicRow
+	Rows   []groupRow  `json:"consumer_groups"`
+	Newest []eventView `json:"newest"`
+}
+
+func (v topicView) title() string { return "Topic " + v.Topic }
+
+// newestShown is how many events the page of a topic shows.
+const newestShown = 50
+
+func (r *reading) topic(ctx context.Context) (any, error) {
+	name, err := r.need("name")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := aggregate.NewID(name, "x"); err != nil {
+		return nil, err
+	}
+	all, err := r.config.Groups.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	row, records, err := r.topicRow(ctx, name, all)
+	if err != nil {
+		return nil, err
+	}
+	v := topicView{topicRow: row, Rows: []groupRow{}, Newest: []eventView{}}
+	var of []groups.Group
+	for _, g := range all {
+		if g.Topic == name {
+			of = append(of, g)
+		}
+	}
+	rows, err := r.groupRows(ctx, of, []topicRow{row})
+	if err != nil {
+		return nil, err
+	}
+	v.Rows = append(v.Rows, rows...)
+	for _, record := range records[:min(len(records), newestShown)] {
+		v.Newest = append(v.Newest, r.event(ctx, record))
+	}
+	return v, nil
+}
