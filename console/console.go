@@ -124,7 +124,7 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 	load := func(ctx context.Context) result {
 		ctx, units := journal.CountUnits(ctx)
 		reading := &reading{Console: c, query: r.URL.Query(), units: units, now: c.now()}
-		view, err := p.load(reading, ctx)
+		view, err := p.safely(reading, ctx)
 		return result{view: view, err: err, at: reading.now, units: units.Read(), requests: units.Requests()}
 	}
 	if !p.shared || c.config.Refresh < 0 {
