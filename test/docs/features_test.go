@@ -57,7 +57,7 @@ func _(
 	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
-	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler, after aggregate.ID,
+	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler, after aggregate.ID, now time.Time,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -102,5 +102,8 @@ func _(
 	_, _ = saga, err
 	for p, err := range process.NewBacklog(client, process.DefaultTable).Open(ctx, process.Query{Type: "order-saga"}) {
 		fmt.Println(p.Process, p.Begun, err)
+	}
+	for p, err := range process.NewBacklog(client, process.DefaultTable).Due(ctx, "order-saga", now.Add(time.Hour)) {
+		fmt.Println(p.Process, p.Timeout, p.At, p.Failure, err)
 	}
 }
