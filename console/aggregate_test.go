@@ -205,7 +205,7 @@ func TestPayloadsStatesAndMetadataAreHiddenOrRedacted(t *testing.T) {
 		}
 		assert.Contains(t, body(console.Config{}), "secret")
 		assert.NotContains(t, body(console.Config{HidePayloads: true}), "secret")
-		var kinds = map[console.PayloadKind]bool{}
+		kinds := map[console.PayloadKind]bool{}
 		assert.NotContains(t, body(console.Config{Redact: func(p console.Payload) []byte {
 			kinds[p.Kind] = true
 			if p.Kind == console.MetadataPayload {

@@ -27,7 +27,7 @@ type page struct {
 
 // safely loads the page. A panic of the application's code is an error: a shared read runs in a
 // goroutine of its own, where it would end the process.
-func (p page) safely(r *reading, ctx context.Context) (view any, err error) {
+func (p page) safely(ctx context.Context, r *reading) (view any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			view, err = nil, fmt.Errorf("panic: %v", v)
