@@ -236,8 +236,8 @@ func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 			_ = s.failed(err)
 			return
 		}
+		recent = recent[:min(len(recent), newestShown)]
 		slices.Reverse(recent)
-		recent = recent[max(len(recent)-tailKept, 0):]
 	}
 	err = s.events(r.Context(), recent)
 	status := time.NewTicker(tailStatus)
