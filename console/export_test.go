@@ -1,0 +1,8 @@
+package console
+
+// Tails is how many topics the console follows.
+func (c *Console) Tails() int {
+	c.tails.mu.Lock()
+	defer c.tails.mu.Unlock()
+	return len(c.tails.byTopic)
+}
