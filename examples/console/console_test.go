@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -119,10 +120,11 @@ func TestTheProgramRefusesWhatItCannotServe(t *testing.T) {
 	}
 }
 
-func TestTheOverviewListsEachTroubleAndLeadsToIt(t *testing.T) {
-	onBoth(t, func(t *testing.T, w *world) {
-		ada := chromium.User(t, "Ada")
-		ada.Open(w.url)
-		ada.Sees("ledger on order: event 3 of order stopping-1 has stopped the group: the books do not balance")
-	})
+// quote returns a text as JavaScript has it.
+func quote(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
 }

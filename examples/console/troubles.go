@@ -205,10 +205,11 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 	if err != nil {
 		return err
 	}
-	const lease = 100 * time.Millisecond // so that it is missed soon
-	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>", LeaseDuration: lease, CloseTimeout: lease,
-	}, nil)
+	config := subscriber.Config{Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>"}
+	if crash {
+		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that it is missed soon
+	}
+	sub, err := subscriber.NewSubscriber(config, nil)
 	if err != nil {
 		return err
 	}
@@ -290,6 +291,9 @@ func (s *shop) groupsAreReady(ctx context.Context) error {
 		}
 		if g.Name == "exports" && (len(g.Members) != 1 || !g.Members[0].Dead) {
 			return errors.New("the member of exports is not missed yet")
+		}
+		if g.Name == "reports" && len(g.Members) > 0 {
+			return errors.New("the member of reports has not left yet")
 		}
 	}
 	for _, name := range []string{"history", "labels"} {
