@@ -46,11 +46,13 @@ type timelineView struct {
 	Process bool `json:"process"`
 }
 
+// snapshotView is the latest snapshot.
 type snapshotView struct {
-	Number   uint64 `json:"number"`
-	Schema   uint64 `json:"schema"`
-	Bytes    int    `json:"bytes"`
-	Encoding string `json:"encoding,omitempty"`
+	Number uint64 `json:"number"`
+	Schema uint64 `json:"schema"`
+	Bytes  int    `json:"bytes"`
+	// State is the payload, where the console has no repository for the type.
+	State *payloadView `json:"state,omitempty"`
 }
 
 func (v timelineView) title() string { return v.Type + " " + v.ID }
@@ -80,9 +82,7 @@ func (r *reading) timeline(ctx context.Context) (any, error) {
 		aggregateRef: refOf(id), Version: head.Version, Shard: r.shard(id), TruncatedBefore: head.TruncatedBefore,
 		DeletedAt: optionalTime(head.DeletedAt), Events: []eventView{}, Process: r.isProcess(id.Type),
 	}
-	if s := head.Snapshot; s != nil {
-		v.Snapshot = &snapshotView{s.Number, s.Schema, len(s.Payload), s.Encoding}
-	}
+	v.Snapshot = r.snapshot(head)
 	if !head.DeletedAt.IsZero() {
 		return v, nil
 	}
@@ -94,6 +94,22 @@ func (r *reading) timeline(ctx context.Context) (any, error) {
 	relate(v.Events)
 	slices.Reverse(v.Events)
 	return v, nil
+}
+
+func (r *reading) snapshot(head journal.Head) *snapshotView {
+	s := head.Snapshot
+	if s == nil {
+		return nil
+	}
+	v := &snapshotView{Number: s.Number, Schema: s.Schema, Bytes: len(s.Payload)}
+	if r.repositories()[head.Aggregate.Type] == nil {
+		state := payloadView{Bytes: len(s.Payload), Withheld: "encoded as " + s.Encoding + ", which this console cannot decode"}
+		if s.Encoding == "" {
+			state = r.show(Payload{Kind: StatePayload, Aggregate: head.Aggregate, Number: s.Number, Data: s.Payload}, len(s.Payload), false)
+		}
+		v.State = &state
+	}
+	return v
 }
 
 // choose sets which events the page shows: those up to the parameter to, or at a time, or the newest.
@@ -174,6 +190,11 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 		v.NoStates = "States are " + hidden + "."
 		return
 	}
+	defer func() {
+		if p := recover(); p != nil { // of an event's Apply, or of a state's MarshalJSON
+			v.NoStates = fmt.Sprintf("The application panicked: %v", p)
+		}
+	}()
 	var before []byte
 	for s, err := range repo.States(ctx, id.Value, repository.StatesQuery{From: v.From, To: v.To, MaxReplay: mostReplayed}) {
 		if err != nil {

@@ -82,9 +82,12 @@ func (r *reading) aggregates(ctx context.Context) (any, error) {
 	return v, nil
 }
 
-// headOf reads a head. A snapshot that cannot be decoded does not matter.
+// headOf reads a head, with the snapshot as it is stored if it cannot be decoded.
 func (r *reading) headOf(ctx context.Context, id aggregate.ID) (journal.Head, error) {
-	head, err := r.config.Journal.Raw().Head(ctx, id)
+	head, err := r.config.Journal.Head(ctx, id)
+	if errors.As(err, new(*journal.EncodingError)) || errors.Is(err, journal.ErrKeyDestroyed) {
+		head, err = r.config.Journal.Raw().Head(ctx, id)
+	}
 	if errors.Is(err, journal.ErrNotFound) {
 		return head, &missingError{"There is no aggregate of type " + id.Type + " with the id " + id.Value + "."}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -22,6 +23,17 @@ type page struct {
 	shared bool
 	// refreshes: the page refreshes itself.
 	refreshes bool
+}
+
+// safely loads the page. A panic of the application's code is an error: a shared read runs in a
+// goroutine of its own, where it would end the process.
+func (p page) safely(ctx context.Context, r *reading) (view any, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			view, err = nil, fmt.Errorf("panic: %v", v)
+		}
+	}()
+	return p.load(r, ctx)
 }
 
 // reading is the work for one page.

@@ -162,8 +162,9 @@ type topicView struct {
 
 func (v topicView) title() string { return "Topic " + v.Topic }
 
-// newestShown is how many events the page of a topic shows.
-const newestShown = 50
+// newestShown is how many events the page of a topic shows, and a live tail begins with. They are
+// surely the newest ones: of each shard so many were read.
+const newestShown = newestOfShard
 
 func (r *reading) topic(ctx context.Context) (any, error) {
 	name, err := r.need("name")

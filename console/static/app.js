@@ -14,6 +14,20 @@ function enliven(root) {
   for (const button of root.querySelectorAll("button.copy, button.related")) button.hidden = false;
 }
 
+// Times are entered in the visitor's zone, and sent in UTC.
+function localInput(input) {
+  if (input.value) {
+    const at = new Date(input.value + "Z");
+    input.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 23);
+  }
+  for (const zone of input.form.querySelectorAll(".zone")) zone.textContent = "(your time)";
+  input.setAttribute("aria-label", input.dataset.local);
+  input.form.addEventListener("formdata", (e) => {
+    if (input.value) e.formData.set(input.name, new Date(input.value).toISOString());
+  });
+}
+for (const input of document.querySelectorAll("input[type=datetime-local]")) localInput(input);
+
 document.addEventListener("click", async (e) => {
   const copy = e.target.closest("button.copy");
   if (copy) {

@@ -28,6 +28,8 @@ func serve(ctx context.Context, db *dynamo.Database, config service.Config, out,
   curl -b me %[1]s/rooms/%[2]s
   curl -b me -N %[1]s/rooms/%[2]s/events
 
+%[1]s/console/ shows the events, without cards, and the consumer group.
+
 %[3]s`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader), db.Inspection(server.Journal().Config().Tables))
 	return server.Wait()
 }

@@ -28,11 +28,11 @@ type world struct {
 	count  uint64
 }
 
-func newWorld(t *testing.T, layout journal.Layout) *world {
+func newWorld(t *testing.T, layout journal.Layout, shards int) *world {
 	t.Helper()
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4, Layout: layout}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: layout}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 	require.NoError(t, err)
 	return &world{t: t, db: db, j: eventlog.Of(j), passed: map[place]int{}}
@@ -77,12 +77,12 @@ func (w *world) poll() {
 	require.NoError(w.t, w.topic.poll(w.t.Context()))
 }
 
-func eachLayout(t *testing.T, test func(w *world)) {
+func eachLayout(t *testing.T, shards int, test func(w *world)) {
 	t.Helper()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			test(newWorld(t, layout))
+			test(newWorld(t, layout, shards))
 		})
 	}
 }
@@ -105,7 +105,7 @@ const mostKnown = 30 // the events of two trailing delays of 10 seconds, and of 
 
 func TestOnlyTheEventsOfTheLastSecondsAreKept(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(w *world) {
+	eachLayout(t, 4, func(w *world) {
 		w.write(600) // before
 		w.follow()
 		w.poll()
@@ -121,7 +121,7 @@ func TestOnlyTheEventsOfTheLastSecondsAreKept(t *testing.T) {
 
 func TestAnOutageKeepsNoMoreEventsThanTheLastSeconds(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(w *world) {
+	eachLayout(t, 4, func(w *world) {
 		w.write(20)
 		w.follow()
 		w.poll()
@@ -149,7 +149,7 @@ func TestAnOutageKeepsNoMoreEventsThanTheLastSeconds(t *testing.T) {
 
 func TestALateEventIsPassedOnceAlsoAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(w *world) {
+	eachLayout(t, 1, func(w *world) {
 		w.follow()
 		w.poll()
 		w.write(5)

@@ -60,7 +60,7 @@ func _(
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
-	previous, after aggregate.ID, show func([]*journal.Record) error,
+	previous, after aggregate.ID, show func([]*journal.Record) error, now time.Time,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -115,5 +115,8 @@ func _(
 	_, _ = saga, err
 	for p, err := range process.NewBacklog(client, process.DefaultTable).Open(ctx, process.Query{Type: "order-saga"}) {
 		fmt.Println(p.Process, p.Begun, err)
+	}
+	for p, err := range process.NewBacklog(client, process.DefaultTable).Due(ctx, "order-saga", now.Add(time.Hour)) {
+		fmt.Println(p.Process, p.Timeout, p.At, p.Failure, err)
 	}
 }

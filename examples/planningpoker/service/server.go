@@ -82,13 +82,18 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 		Rooms: s.Rooms, View: s.View, Feed: feed, History: s.History, Wait: s.WaitShown, Ready: s.Ready, Now: s.config.Now,
 		SecureCookie: s.config.SecureCookie, Logger: s.config.Logger, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	})
-	err = s.Serve(listener, &http.Server{
-		Handler:           loopback.Guard(listener.Addr(), api, s.config.Host),
+	handler, endTails, err := s.withConsole(listener.Addr(), api)
+	if err != nil {
+		return "", errors.Join(err, listener.Close())
+	}
+	server := &http.Server{
+		Handler:           loopback.Guard(listener.Addr(), handler, s.config.Host),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelWarn),
-	})
-	if err != nil {
+	}
+	server.RegisterOnShutdown(endTails)
+	if err = s.Serve(listener, server); err != nil {
 		return "", errors.Join(err, listener.Close())
 	}
 	return "http://" + listener.Addr().String(), nil

@@ -1,0 +1,96 @@
+package console_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// many is how many aggregates there are, and how many events one of them has. `make test-all` has
+// 100,000.
+var many = flag.Int("console.many", 5000, "aggregates of TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits, and events of one")
+
+// atOnce is how many aggregates, or events, a commit has: in the classic layout an aggregate takes
+// two actions of a transaction.
+const atOnce = 45
+
+// fill writes many aggregates of one event, and one aggregate of many.
+func fill(t *testing.T, j *journal.Journal) {
+	t.Helper()
+	log := eventlog.Of(j)
+	event := func(n int) eventlog.Event {
+		return eventlog.Event{ID: fmt.Sprint(n), Type: "counted", Payload: []byte(fmt.Sprintf(`{"n":%d}`, n))}
+	}
+	for n := 0; n < *many; n += atOnce {
+		var several eventlog.Joint
+		var events []eventlog.Event
+		for i := n; i < min(n+atOnce, *many); i++ {
+			several.Parts = append(several.Parts, eventlog.Commit{Aggregate: aggregate.ID{Type: "small", Value: fmt.Sprint(i)}, Events: []eventlog.Event{event(i)}})
+			events = append(events, event(i))
+		}
+		_, err := log.AppendJoint(t.Context(), several)
+		require.NoError(t, err)
+		_, err = log.Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "large", Value: "1"}, Expected: uint64(n), Events: events})
+		require.NoError(t, err)
+	}
+}
+
+func TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			client := dynamotest.New(t).Client()
+			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Layout: layout}))
+			j, err := journal.Open(t.Context(), client, journal.Config{})
+			require.NoError(t, err)
+			fill(t, j)
+			c := newConsole(t, console.Config{Journal: j, Topics: []string{"large", "small"}})
+
+			for path, most := range map[string]float64{
+				"":                                      100,
+				"?find=1":                               500 + 300, // stops within a page of a scan
+				"topic?name=small":                      50,
+				"aggregates?type=small":                 150,
+				"aggregate?type=large&id=1":             50,
+				"aggregate?type=large&id=1&to=50000":    50,
+				"aggregate?type=large&id=1&from=7&to=7": 20,
+				"aggregate?type=large&id=1&at=" + url.QueryEscape("2020-01-01T00:00:00Z"): 100,
+				"tail?topic=small": 20,
+			} {
+				r := get(t, c, path)
+				t.Logf("%-50s %6.1f units %4d requests", path, r.ReadUnits, r.Requests)
+				assert.LessOrEqual(t, r.ReadUnits, most, "page %q", path)
+			}
+
+			seen, next := map[string]bool{}, ""
+			for range 5 {
+				list := get(t, c, "aggregates?type=small&after="+next)
+				var data struct {
+					Aggregates []struct{ ID string }
+					Next       string
+				}
+				require.NoError(t, json.Unmarshal(list.Data, &data))
+				require.Len(t, data.Aggregates, 50)
+				for _, a := range data.Aggregates {
+					require.False(t, seen[a.ID], "%s comes twice", a.ID)
+					seen[a.ID] = true
+				}
+				require.NotEmpty(t, data.Next)
+				next = data.Next
+				assert.LessOrEqual(t, list.ReadUnits, 150.0)
+			}
+		})
+	}
+}
