@@ -33,7 +33,7 @@ func follow(t *testing.T, url string) (messages <-chan message, leave func()) {
 	t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine below closes it
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
@@ -120,7 +120,8 @@ func TestViewersOfATopicShareOneReadThatEndsWithTheLast(t *testing.T) {
 	assert.Equal(t, 2, viewers(t, second))
 	assert.Equal(t, 1, c.Tails())
 	leaveFirst()
-	for viewers(t, second) != 1 { // the server notices that soon
+	for n := 2; n != 1; { // the server notices that soon
+		n = viewers(t, second)
 	}
 	assert.Equal(t, 1, c.Tails())
 	leaveSecond()
@@ -148,7 +149,8 @@ func TestClosingTheConsoleEndsLiveTails(t *testing.T) {
 	messages, _ := follow(t, server.URL+"/stream?topic=cart")
 	next(t, messages)
 	c.Close()
-	for range messages { // until it ends
+	for open := true; open; {
+		_, open = <-messages
 	}
 	response, err := http.Get(server.URL + "/stream?topic=cart") //nolint:noctx // a test of a local server
 	require.NoError(t, err)
