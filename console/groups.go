@@ -135,8 +135,8 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 	return row, r.countSkipped(ctx, &row)
 }
 
-// listedOfShard is how many aggregates of those that hold a shard up groups.Groups.Estimate counts.
-const listedOfShard = 100
+// listedOfShard is up to how many aggregates that hold a shard up groups.Groups.Estimate counts.
+const listedOfShard = 400
 
 // countBehind counts what holds a group up whose lag cannot be read.
 func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
