@@ -170,12 +170,18 @@ func parseTime(text string) (time.Time, error) {
 
 // addEvents adds the events, oldest first.
 func (r *reading) addEvents(ctx context.Context, v *timelineView, id aggregate.ID) {
+	single := v.From == v.To
 	for record, err := range r.config.Journal.Raw().Events(ctx, id, v.From, v.To) {
 		if err != nil {
 			v.Failed = err.Error()
 			return
 		}
-		v.Events = append(v.Events, r.eventFull(ctx, record, v.From == v.To))
+		if r.spent() && len(v.Events) > 0 {
+			v.Failed = fmt.Sprintf("the page has taken as many read units as it may, so it ends with event %s. Open single events for others.", number(v.To))
+			return
+		}
+		v.To = record.Number
+		v.Events = append(v.Events, r.eventFull(ctx, record, single))
 	}
 }
 
@@ -185,6 +191,9 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 	switch {
 	case repo == nil:
 		v.NoStates = "The console has no repository for this type."
+		return
+	case r.spent():
+		v.NoStates = "The page has taken as many read units as it may."
 		return
 	case r.config.HidePayloads:
 		v.NoStates = "States are " + hidden + "."
@@ -214,6 +223,10 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 			}
 		}
 		before = data
+		if r.spent() {
+			v.NoStates = "The page has taken as many read units as it may, so later events have no state."
+			return
+		}
 	}
 }
 

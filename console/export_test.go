@@ -6,3 +6,6 @@ func (c *Console) Tails() int {
 	defer c.tails.mu.Unlock()
 	return len(c.tails.byTopic)
 }
+
+// Pretty is JSON as pages show it.
+func Pretty(data []byte) string { return pretty(data) }
