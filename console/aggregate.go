@@ -39,7 +39,8 @@ type timelineView struct {
 	NoStates string `json:"no_states,omitempty"`
 	// Failed says which event could not be read; the page ends there.
 	Failed string `json:"failed,omitempty"`
-	// Newer and Older are the last events of the pages beside this one; 0 if there is none.
+	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The newer one
+	// begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
 	// Process: the aggregate is a process, which may have timeouts and commands.
@@ -90,6 +91,9 @@ func (r *reading) timeline(ctx context.Context) (any, error) {
 		return v, err
 	}
 	r.addEvents(ctx, &v, id)
+	if v.To < v.Version {
+		v.Newer = min(v.Version, v.To+eventsPage)
+	}
 	r.addStates(ctx, &v, id)
 	relate(v.Events)
 	slices.Reverse(v.Events)
@@ -148,9 +152,6 @@ func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head
 	}
 	if v.To < v.From {
 		return nil
-	}
-	if v.To < last {
-		v.Newer = min(last, v.To+eventsPage)
 	}
 	if v.From > first {
 		v.Older = v.From - 1
