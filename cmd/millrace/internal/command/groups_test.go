@@ -585,7 +585,7 @@ func TestADryRunShowsAFewExamplesOfMany(t *testing.T) {
 func park(t *testing.T, j *journal.Journal, id aggregate.ID, number uint64) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "audit"}, checkpoint.Revision{Epoch: 1},
-		checkpoint.Behind{Aggregate: id, Head: number, Parked: &checkpoint.Parked{Number: number, At: time.Now(), Reason: "it fails"}}))
+		checkpoint.Behind{Aggregate: id, Head: number, Parked: &checkpoint.Failure{Number: number, At: time.Now(), Reason: "it fails"}}))
 }
 
 func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {
