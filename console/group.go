@@ -124,7 +124,7 @@ type behindRow struct {
 	Next   uint64     `json:"next"` // number of the event it waits with; 0 if that is not known
 	Head   uint64     `json:"head"`
 	Parked bool       `json:"parked"`
-	Since  *time.Time `json:"since"` // when it was parked
+	Since  *time.Time `json:"since"` // when it was parked, or when the attempt failed that Reason is of
 	Reason string     `json:"reason"`
 	// Event is the one that it waits with; nil if it could not be read.
 	Event *eventView `json:"event"`
@@ -183,6 +183,9 @@ func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {
 	row := behindRow{aggregateRef: refOf(b.Aggregate), Next: b.Next, Head: b.Head}
 	if b.Parked != nil {
 		row.Parked, row.Since, row.Reason = true, optionalTime(b.Parked.At), text(b.Parked.Reason)
+	}
+	if b.Failure != nil {
+		row.Since, row.Reason = optionalTime(b.Failure.At), text(b.Failure.Reason)
 	}
 	row.Event = r.one(ctx, b.Aggregate, row.Next)
 	return row

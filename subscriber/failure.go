@@ -2,12 +2,12 @@ package subscriber
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -64,11 +64,14 @@ func (d *deliverer) fail(st *stream, err error) {
 	if st.delivery.attempts++; st.delivery.attempts == 1 {
 		st.delivery.resumed = d.resumed.Load()
 	}
+	d.noteFailure(st, failed.record.Number, failed.cause(), st.delivery.attempts)
 	policy := d.config.Failures
 	if policy.kind != block && st.delivery.attempts >= policy.attempts && (policy.kind != deferEvents || !d.deferrals.isFull()) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
-			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts-policy.attempts+1))
+			failures := st.delivery.attempts - policy.attempts + 1
+			d.noteFailure(st, failed.record.Number, err, failures) // now it is blocked for this reason
+			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, failures))
 		}
 		return
 	}
@@ -109,7 +112,7 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	cause := briefError{f.cause()}
 	v := &verdict{
 		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
-		reason: fmt.Sprintf("%v, %s", cause, times(st.delivery.attempts)),
+		reason: reasonOf(cause, st.delivery.attempts, checkpoint.MaxReason),
 	}
 	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
@@ -118,6 +121,11 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	st.delivery.verdict = v
 	d.sequencer.resume(st)
 	return nil
+}
+
+// noteFailure has the list of those behind show why a stream waits.
+func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
+	d.sequencer.noteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
 
 func (d *deliverer) block(st *stream, err error, pause time.Duration) {

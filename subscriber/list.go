@@ -16,11 +16,11 @@ func (c *committer) revision() checkpoint.Revision {
 func (c *committer) list(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
-	head, needed := c.sequencer.beginListing(st)
+	entry, needed := c.sequencer.beginListing(st)
 	if !needed {
 		return nil
 	}
-	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
+	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), entry); err != nil {
 		return err
 	}
 	c.sequencer.setListed(st, true)
@@ -43,7 +43,7 @@ func (c *committer) unlist(ctx context.Context, st *stream) error {
 }
 
 // park lists a stream as parked, and lets it rest.
-func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Parked) error {
+func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Failure) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
 	head := c.sequencer.expectEntry(st)

@@ -215,6 +215,7 @@ func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
 		switch stored := st.position.stored.Load(); {
 		case m.random.IntN(3) > 0:
+			m.q.noteFailure(st, checkpoint.Failure{Number: number})
 			m.q.putOff(st)
 			m.delayed = append(m.delayed, st)
 		case stored >= number: // a former owner has handled it
@@ -249,7 +250,7 @@ func (m *model) goOn() {
 
 func (m *model) park(st *stream, number uint64) {
 	head := m.q.expectEntry(st)
-	m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch, Parked: &checkpoint.Parked{Number: number}}
+	m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch, Parked: &checkpoint.Failure{Number: number}}
 	m.q.park(st)
 }
 
@@ -354,7 +355,7 @@ func (m *model) haunt() {
 	if m.random.IntN(3) == 0 && acked < m.former.head[id] && b.Epoch <= m.former.epoch {
 		m.entries[id] = checkpoint.Behind{
 			Aggregate: aggregate.ID{Type: "account", Value: id}, Head: m.former.head[id], Epoch: m.former.epoch,
-			Parked: &checkpoint.Parked{Number: acked + 1},
+			Parked: &checkpoint.Failure{Number: acked + 1},
 		}
 		return
 	}
@@ -379,8 +380,12 @@ func (m *model) flush(all bool) {
 	}
 	p := m.q.progress()
 	for _, st := range inOrder(p.list) {
-		if head, needed := m.q.beginListing(st); needed {
-			m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch}
+		if entry, needed := m.q.beginListing(st); needed {
+			if entry.Failure != nil {
+				require.Greater(m.t, entry.Failure.Number, m.q.ackedOf(st), "%s: handled since it failed", st.id)
+			}
+			entry.Epoch = m.epoch
+			m.entries[st.id.Value] = entry
 			m.q.setListed(st, true)
 		}
 	}

@@ -94,6 +94,7 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	st.entry, st.inherited = true, &b
 	q.unfinished[st] = struct{}{}
 	st.listed = b.Head
+	st.failure = b.Failure // known until an attempt in this term fails, also where the entry is written again before
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active
 		q.ready(st, true)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
 // progress is what the committer has to store of a shard.
@@ -99,6 +100,7 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 	if stored > st.acked {
 		st.hear(stored)
 		st.acked = stored
+		st.forgetFailure()
 	}
 	if st.acked == stored {
 		delete(q.dirty, st)
@@ -116,13 +118,13 @@ func (q *sequencer) isDone(st *stream) bool {
 // beginListing is expectEntry, unless no entry is needed any more: this owner has parked the stream
 // meanwhile, or nothing is left to do. Such a stream may be forgotten already, and the entry is
 // then that of another one with its id.
-func (q *sequencer) beginListing(st *stream) (head uint64, needed bool) {
+func (q *sequencer) beginListing(st *stream) (entry checkpoint.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.listed == always || q.isDone(st) {
-		return 0, false
+		return checkpoint.Behind{}, false
 	}
-	return q.expects(st), true
+	return checkpoint.Behind{Aggregate: st.id, Head: q.expects(st), Failure: st.failure}, true
 }
 
 // expectEntry notes that there may be an entry of the list from now on, so that the stream is not

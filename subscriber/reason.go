@@ -11,9 +11,10 @@ import (
 
 // NackReason is a message.HandlerMiddleware that reports to the subscriber why a handler fails: a
 // nack itself has no reason. What [Config.Failures] gives up is recorded, logged or poisoned with
-// the error of the last attempt then. Put it outside of middlewares that retry or that recover from
-// panics, and inside of those that drop errors. The handlers of packages projection and
-// projection/sqlprojection do the same by themselves.
+// the error of the last attempt then, and package groups shows it for aggregates that are blocked.
+// Put it outside of middlewares that retry or that recover from panics, and inside of those that
+// drop errors. The handlers of packages projection and projection/sqlprojection do the same by
+// themselves.
 func NackReason(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		ctx := msg.Context() // as it is before the handler, whose middlewares may change it
@@ -52,6 +53,13 @@ type briefError struct{ err error }
 
 func (e briefError) Error() string { return checkpoint.Bounded(e.err.Error()) }
 func (e briefError) Unwrap() error { return e.err }
+
+// reasonOf is what is stored of an error that came some times in a row: up to a number of bytes of
+// it and of how often. An Error method that panics shows in the text.
+func reasonOf(cause error, failures, most int) string {
+	often := ", " + times(failures)
+	return checkpoint.BoundedTo(fmt.Sprint(cause), most-len(often)) + often
+}
 
 // times says how often, in words.
 func times(n int) string {

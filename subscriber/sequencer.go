@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -67,6 +68,7 @@ func (q *sequencer) claimed(st *stream, position uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.claimed, st.acked = true, position
+	st.forgetFailure()
 	q.stats.duplicates.Add(st.buffer.dropTo(position, q.budget))
 }
 
@@ -143,6 +145,7 @@ func (q *sequencer) ack(st *stream, number uint64) {
 // acked is ack. The caller holds mu, as in what follows.
 func (q *sequencer) acked(st *stream, number uint64) {
 	st.acked = max(st.acked, number)
+	st.forgetFailure()
 	q.recover(st)
 	if !st.serving.IsZero() {
 		st.serving = q.now()
@@ -215,6 +218,13 @@ func (q *sequencer) recover(st *stream) {
 	}
 }
 
+// noteFailure notes the last failed attempt at the next event of a stream.
+func (q *sequencer) noteFailure(st *stream, f checkpoint.Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.failure = &f
+}
+
 // resume brings a stream back to the workers that was put off, or is being served.
 func (q *sequencer) resume(st *stream) {
 	q.mu.Lock()
@@ -228,6 +238,7 @@ func (q *sequencer) park(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
+	st.failure = nil // the entry has it
 	st.buffer.drop(q.budget)
 	q.recover(st)
 }

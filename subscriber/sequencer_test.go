@@ -316,13 +316,54 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	assert.Empty(t, q.progress().unlist)
 }
 
+func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
+	t.Parallel()
+	x := aggregate.ID{Type: "account", Value: "x"}
+	failed := &checkpoint.Failure{Number: 2, Reason: "broken"}
+	for name, of := range map[string]struct {
+		forget func(*sequencer, *stream)
+		want   *checkpoint.Failure
+	}{
+		"it is acked":              {func(q *sequencer, st *stream) { q.ack(st, 2) }, nil},
+		"only one before is acked": {func(q *sequencer, st *stream) { q.ack(st, 1) }, failed},
+		"it was removed":           {func(q *sequencer, st *stream) { q.pass(st, 2) }, nil},
+		"a former owner stored it": {func(q *sequencer, st *stream) { q.clean(st, 2) }, nil},
+		"it is parked":             {func(q *sequencer, st *stream) { q.park(st) }, nil},
+		"the next one fails": {func(q *sequencer, st *stream) {
+			q.ack(st, 2)
+			q.noteFailure(st, checkpoint.Failure{Number: 3})
+		}, &checkpoint.Failure{Number: 3}},
+	} {
+		for inherited, position := range map[bool]uint64{true: 1, false: 0} {
+			q := testSequencer()
+			entry := checkpoint.Behind{Aggregate: x, Head: 4}
+			if inherited {
+				entry.Failure = failed
+			}
+			q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{entry})
+			st := q.streams["x"]
+			q.claimed(st, position)
+			if !inherited {
+				q.noteFailure(st, *failed)
+			}
+			require.Equal(t, failed, st.failure)
+			of.forget(q, st)
+			assert.Equal(t, of.want, st.failure, "%s, inherited: %t", name, inherited)
+		}
+	}
+	q := testSequencer()
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 4, Failure: failed}})
+	q.claimed(q.streams["x"], 2)
+	assert.Nil(t, q.streams["x"].failure, "the position is beyond it")
+}
+
 // The event by which it was parked may have been handled after all: by a transaction that came
 // late, or by the owner before, which stored its position late.
 func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Parked{Number: 3}}})
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Failure{Number: 3}}})
 	some := q.takeUnverified(10)
 	require.Len(t, some, 1)
 	q.verify(some, map[aggregate.ID]uint64{x: 3})

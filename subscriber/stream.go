@@ -33,6 +33,8 @@ type stream struct {
 	serving  time.Time // since when a worker serves it; zero if none does
 	cautious bool      // it was put off, so that only its next event is read: see putOff
 	corrupt  uint64    // an event that could not be read, which is not read ahead; 0 for none
+	// failure is the last failed attempt at the next event, for the entry of the list; nil for none.
+	failure *checkpoint.Failure
 
 	// listed is up to which event the list of those behind leads to the stream; 0 if it does not.
 	listed uint64
@@ -92,6 +94,13 @@ func (s *stream) find(r *journal.Record) {
 
 // drained reports that nothing is left to do, as far as known.
 func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
+
+// forgetFailure drops the failure if its event is handled by now.
+func (s *stream) forgetFailure() {
+	if s.failure != nil && s.failure.Number <= s.acked {
+		s.failure = nil
+	}
+}
 
 // covered reports that the list leads to all that is left to do.
 func (s *stream) covered() bool { return s.listed >= s.head && s.listed > 0 }

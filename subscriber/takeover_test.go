@@ -33,7 +33,7 @@ func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotes
 		id := fmt.Sprint("parked", n)
 		write(t, j, id, 0, 1)
 		require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
-			Aggregate: account(id), Head: 1, Parked: &checkpoint.Parked{Number: 1, At: time.Now(), Reason: "broken"},
+			Aggregate: account(id), Head: 1, Parked: &checkpoint.Failure{Number: 1, At: time.Now(), Reason: "broken"},
 		}))
 	}
 	require.NoError(t, store.SaveCursor(t.Context(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic}, 1, time.Now(), time.Now()))
@@ -80,7 +80,7 @@ func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
 		store := checkpoint.New(j)
 		for n := range aggregates {
 			require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
-				Aggregate: account(fmt.Sprint("long", n)), Head: 1, Parked: &checkpoint.Parked{Number: 1, At: time.Now(), Reason: strings.Repeat("r", 1000)},
+				Aggregate: account(fmt.Sprint("long", n)), Head: 1, Parked: &checkpoint.Failure{Number: 1, At: time.Now(), Reason: strings.Repeat("r", 1000)},
 			}))
 		}
 		ofList := []dynamotest.When{dynamotest.On("Query"), dynamotest.Table("checkpoint")}

@@ -44,7 +44,7 @@ func (d *deliverer) carryOut(st *stream) (more bool, err error) {
 // park lists an aggregate as parked, and lets it rest.
 func (d *deliverer) park(ctx context.Context, st *stream) error {
 	v := st.delivery.verdict
-	if err := d.committer.park(ctx, st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
+	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 		return err
 	}
 	d.stats.parked.Add(1)

@@ -41,28 +41,39 @@ type Behind struct {
 	Aggregate aggregate.ID
 	// Head is the highest event number that was known when it was listed.
 	Head uint64
-	// Parked is nil unless its events wait until someone lets them go on.
-	Parked *Parked
+	// Parked is why its events wait until someone lets them go on; nil unless they do.
+	Parked *Failure
+	// Failure is the last failed attempt that was known when the entry was written. It is nil for
+	// an aggregate that is parked or had not failed, and in entries of earlier versions.
+	Failure *Failure
 	// Epoch is that of the owner who wrote the entry.
 	Epoch uint64
 }
 
-// Parked is why the events of an aggregate wait.
-type Parked struct {
-	Number uint64 // of the event that failed
+// Failure is a failed attempt at an event.
+type Failure struct {
+	Number uint64 // of the event
 	At     time.Time
 	Reason string
 }
 
-// maxReason bounds what is stored of an error, in bytes.
-const maxReason = 1 << 10
+const (
+	// MaxReason bounds what is stored of an error, in bytes.
+	MaxReason = 1 << 10
+	// MaxFailure bounds the reason of Behind.Failure, in bytes. Blocked aggregates may be many, and
+	// their entries are written while handlers fail, so an entry is to cost one write unit.
+	MaxFailure = 300
+)
 
 // Bounded returns as much of a text as is stored of it, as valid UTF-8.
-func Bounded(reason string) string {
-	if len(reason) > maxReason {
-		reason = strings.ToValidUTF8(reason[:maxReason], "")
+func Bounded(reason string) string { return BoundedTo(reason, MaxReason) }
+
+// BoundedTo returns up to a number of bytes of a text, as valid UTF-8.
+func BoundedTo(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
 	}
-	return strings.ToValidUTF8(reason, "?")
+	return strings.ToValidUTF8(text, "?")
 }
 
 // Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
@@ -208,15 +219,26 @@ func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 	if b.Epoch, err = uintOf(row[attrEpoch]); err != nil {
 		return b, err
 	}
-	if b.Head, err = uintOf(row[attrHead]); err != nil || row[attrParkedAt] == nil {
+	if b.Head, err = uintOf(row[attrHead]); err != nil {
 		return b, err
 	}
-	b.Parked = &Parked{Reason: textOf(row[attrReason])}
-	if b.Parked.At, err = timeOf(row[attrParkedAt]); err != nil {
-		return b, err
+	switch {
+	case row[attrParkedAt] != nil:
+		b.Parked, err = failureOf(row, attrParkedAt)
+	case row[attrFailedAt] != nil && row[attrNumber] != nil: // earlier versions leave failed_at behind, see listItem
+		b.Failure, err = failureOf(row, attrFailedAt)
 	}
-	b.Parked.Number, err = uintOf(row[attrNumber])
 	return b, err
+}
+
+// failureOf returns the failure in an entry of the list, whose time is in an attribute.
+func failureOf(row item, at string) (f *Failure, err error) {
+	f = &Failure{Reason: textOf(row[attrReason])}
+	if f.At, err = timeOf(row[at]); err != nil {
+		return f, err
+	}
+	f.Number, err = uintOf(row[attrNumber])
+	return f, err
 }
 
 // SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing
@@ -307,20 +329,31 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 	return nil
 }
 
-// listItem is ListBehind as a part of a transaction.
+// listItem is ListBehind as a part of a transaction. An entry that is parked has parked_at, and one
+// that is blocked may have failed_at; number and reason are of either. So a member of an earlier
+// version, which knows parked_at alone, sees a blocked entry as one that is not parked, and removes
+// the number and the reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
-	update := "SET #e = :e, #r = :r, #h = :h REMOVE #at, #n, #why"
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
-	if b.Parked != nil {
-		update = "SET #e = :e, #r = :r, #h = :h, #at = :at, #n = :n, #why = :why"
-		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(Bounded(b.Parked.Reason))
+	set := func(f *Failure, most int) {
+		values[":at"], values[":n"], values[":why"] = number(f.At.UnixMilli()), number(f.Number), text(BoundedTo(f.Reason, most))
+	}
+	switch {
+	case b.Parked != nil:
+		update = "SET #e = :e, #r = :r, #h = :h, #parked = :at, #n = :n, #why = :why REMOVE #failed"
+		set(b.Parked, MaxReason)
+	case b.Failure != nil:
+		update = "SET #e = :e, #r = :r, #h = :h, #failed = :at, #n = :n, #why = :why REMOVE #parked"
+		set(b.Failure, MaxFailure)
 	}
 	return types.TransactWriteItem{Update: &types.Update{
-		TableName:                           &s.table,
-		Key:                                 s.behindKey(group, b.Aggregate),
-		UpdateExpression:                    &update,
-		ConditionExpression:                 aws.String(notOlder),
-		ExpressionAttributeNames:            names("#r", attrRevision, "#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
+		TableName:           &s.table,
+		Key:                 s.behindKey(group, b.Aggregate),
+		UpdateExpression:    &update,
+		ConditionExpression: aws.String(notOlder),
+		ExpressionAttributeNames: names("#r", attrRevision, "#h", attrHead, "#parked", attrParkedAt, "#failed", attrFailedAt,
+			"#n", attrNumber, "#why", attrReason),
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

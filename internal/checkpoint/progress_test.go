@@ -45,7 +45,7 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	other := account("y/with a slash")
-	parked := &checkpoint.Parked{Number: 3, At: time.UnixMilli(5), Reason: "broken"}
+	parked := &checkpoint.Failure{Number: 3, At: time.UnixMilli(5), Reason: "broken"}
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Head: 7}))
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: other, Head: 8, Parked: parked}))
 	_, _, err := s.Claim(t.Context(), group, x, 1) // a position is no part of it
@@ -70,11 +70,47 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8, Epoch: 2}}, s.progress(t).Behind, "it is not parked any more")
 }
 
+func TestAnEntryHasTheLastFailureUntilItIsWrittenWithoutOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	failure := &checkpoint.Failure{Number: 3, At: time.UnixMilli(5), Reason: "broken, once"}
+	parked := &checkpoint.Failure{Number: 4, At: time.UnixMilli(6), Reason: "broken, 2 times"}
+	for _, b := range []checkpoint.Behind{
+		{Aggregate: x, Head: 7, Failure: failure, Epoch: 1},
+		{Aggregate: x, Head: 7, Epoch: 1},
+		{Aggregate: x, Head: 7, Failure: failure, Epoch: 1},
+		{Aggregate: x, Head: 7, Parked: parked, Epoch: 1},
+		{Aggregate: x, Head: 7, Failure: failure, Epoch: 1},
+	} {
+		require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, b))
+		assert.Equal(t, []checkpoint.Behind{b}, s.progress(t).Behind)
+	}
+}
+
+// A member of an earlier version reads and writes parked_at, number and reason, and never
+// failed_at.
+func TestAFailureIsNoneOnceAnEarlierVersionHasWrittenTheEntry(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	listed := func() checkpoint.Behind {
+		b, _, err := s.Listed(t.Context(), group, x)
+		require.NoError(t, err)
+		return b
+	}
+	s.put(t, "group/account-0", "behind/x", item{"head": number("7"), "failed_at": number("5")})
+	assert.Equal(t, checkpoint.Behind{Aggregate: x, Head: 7}, listed(), "the number and the reason were removed")
+
+	s.put(t, "group/account-0", "behind/x", item{
+		"head": number("7"), "failed_at": number("5"), "parked_at": number("9"), "number": number("3"), "reason": text("broken"),
+	})
+	assert.Equal(t, checkpoint.Behind{Aggregate: x, Head: 7, Parked: &checkpoint.Failure{Number: 3, At: time.UnixMilli(9), Reason: "broken"}}, listed())
+}
+
 func TestALateWriteToAnEntryChangesNothingThatWasWrittenSince(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	at := func(number uint64) checkpoint.Revision { return checkpoint.Revision{Epoch: 3, Number: number} }
-	parked := checkpoint.Behind{Aggregate: x, Head: 7, Parked: &checkpoint.Parked{Number: 7, At: time.UnixMilli(5)}}
+	parked := checkpoint.Behind{Aggregate: x, Head: 7, Parked: &checkpoint.Failure{Number: 7, At: time.UnixMilli(5)}}
 	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked))
 	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked), "again, as its reply was lost")
 
@@ -116,13 +152,25 @@ func TestTheReasonOfAParkedAggregateIsTextOfBoundedLength(t *testing.T) {
 		"bad \xff byte":           func(got string) bool { return got == "bad ? byte" },
 		"":                        func(got string) bool { return got == "" },
 	} {
-		require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Parked: &checkpoint.Parked{Reason: reason}}))
+		require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Parked: &checkpoint.Failure{Reason: reason}}))
 		b, _, err := s.Listed(t.Context(), group, x)
 		require.NoError(t, err)
 		require.NotNil(t, b.Parked)
 		assert.True(t, utf8.ValidString(b.Parked.Reason))
 		assert.True(t, want(b.Parked.Reason), b.Parked.Reason)
 	}
+}
+
+func TestTheReasonOfABlockedAggregateIsTextOfBoundedLength(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	b := checkpoint.Behind{Aggregate: x, Failure: &checkpoint.Failure{Number: 1, Reason: strings.Repeat("\xffä", 5000)}}
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, b))
+	b, _, err := s.Listed(t.Context(), group, x)
+	require.NoError(t, err)
+	require.NotNil(t, b.Failure)
+	assert.True(t, utf8.ValidString(b.Failure.Reason))
+	assert.Equal(t, strings.Repeat("ä", 100), b.Failure.Reason)
 }
 
 func TestCorruptProgressIsCalledThat(t *testing.T) {
@@ -137,11 +185,13 @@ func TestCorruptProgressIsCalledThat(t *testing.T) {
 	s.put(t, "group/account-0", "cursor", item{"swept_at": text("soon")})
 	_, err := s.Progress(t.Context(), shard)
 	require.ErrorIs(t, err, checkpoint.ErrCorrupt)
-	for _, attribute := range []string{"head", "parked_at", "number"} {
-		row := item{"parked_at": number("5")}
-		row[attribute] = text("soon")
-		s.put(t, "group/account-0", "behind/x", row)
-		_, _, err = s.Listed(t.Context(), group, x)
-		require.ErrorIs(t, err, checkpoint.ErrCorrupt, attribute)
+	for _, at := range []string{"parked_at", "failed_at"} {
+		for _, attribute := range []string{"head", at, "number"} {
+			row := item{at: number("5"), "number": number("3")}
+			row[attribute] = text("soon")
+			s.put(t, "group/account-0", "behind/x", row)
+			_, _, err = s.Listed(t.Context(), group, x)
+			require.ErrorIs(t, err, checkpoint.ErrCorrupt, attribute)
+		}
 	}
 }

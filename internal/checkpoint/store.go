@@ -32,6 +32,7 @@ const (
 	attrCursor   = "occurred_at"
 	attrSwept    = "swept_at"
 	attrParkedAt = "parked_at"
+	attrFailedAt = "failed_at"
 	attrNumber   = "number"
 	attrReason   = "reason"
 	attrRevision = "revision"

@@ -177,6 +177,11 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		list, err = collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
 		return err == nil && len(list) == 1
 	})
+	require.NotNil(t, list[0].Failure)
+	assert.EqualValues(t, 2, list[0].Failure.Number)
+	assert.Regexp(t, `^the message was nacked without a reason .*, (once|\d+ times)$`, list[0].Failure.Reason)
+	assert.WithinDuration(t, time.Now(), list[0].Failure.At, patience)
+	list[0].Failure = nil
 	assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 4}, list[0])
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
@@ -184,6 +189,31 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 
 	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 1 })
 	assert.Equal(t, expect("x", 4, 4), got.of("x"))
+}
+
+func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.begin(t, time.Time{})
+	s.write(t, "x", 0, 3)
+	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
+		checkpoint.Behind{Aggregate: account("x"), Head: 3, Failure: &checkpoint.Failure{Number: 2, At: time.UnixMilli(5), Reason: "broken"}}))
+	shown := func() []groups.Behind {
+		listed, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+		require.NoError(t, err)
+		var compared []groups.Behind
+		lag := s.lag(t, groups.LagOptions{Behind: func(b groups.Behind) { compared = append(compared, b) }})
+		assert.Equal(t, listed, compared)
+		assert.Equal(t, 1, lag.Blocked)
+		assert.Zero(t, lag.Parked)
+		return listed
+	}
+
+	s.acked(t, "x", 1)
+	failure := &groups.Failure{Number: 2, At: time.UnixMilli(5), Reason: "broken"}
+	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3, Failure: failure}}, shown())
+	s.acked(t, "x", 2)
+	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 3, Head: 3}}, shown())
 }
 
 func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {

@@ -22,13 +22,26 @@ type Behind struct {
 	Next, Head uint64
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
+	// Failure is the last failed attempt at the event Next of an aggregate that is not parked, as
+	// of when its entry on the list was written: later attempts do not show. It is nil if no
+	// attempt had failed by then, as where the handler takes long, if the entry was written for
+	// another event, or by an earlier version, and for an aggregate that is not on the list.
+	Failure *Failure
+}
+
+// Failure is a failed attempt at an event.
+type Failure struct {
+	Number uint64 // of the event
+	At     time.Time
+	// Reason is the error and how often the event had failed since its member took over the shard,
+	// such as "connection refused, 3 times". The error is that of the handler if it reports it
+	// (subscriber.NackReason). It is cut to 300 bytes, or to 1 KB if the aggregate is parked.
+	Reason string
 }
 
 // Parked is why the events of an aggregate wait for [Groups.Unpark] or [Groups.Skip].
 type Parked struct {
-	Number uint64 // of the event that failed
-	At     time.Time
-	Reason string
+	Failure
 	// EventType is that of the event. Only [Groups.SelectParked] sets it. It is empty where the
 	// event cannot be read, or a foreign program wrote it.
 	EventType string
@@ -168,8 +181,11 @@ func (g *Groups) behind(ctx context.Context, r checkpoint.Roster, shard checkpoi
 
 func behindOf(position uint64, listed checkpoint.Behind) Behind {
 	b := Behind{Aggregate: listed.Aggregate, Next: nextOf(position, listed), Head: listed.Head}
-	if parked := listed.Parked; parked != nil {
-		b.Parked = &Parked{Number: parked.Number, At: parked.At, Reason: parked.Reason}
+	switch parked, failure := listed.Parked, listed.Failure; {
+	case parked != nil:
+		b.Parked = &Parked{Failure: Failure(*parked)}
+	case failure != nil && failure.Number > position:
+		b.Failure = (*Failure)(failure)
 	}
 	return b
 }

@@ -25,7 +25,7 @@ import (
 func (s store) park(t *testing.T, id string, number uint64, reason string) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
-		checkpoint.Behind{Aggregate: account(id), Head: number, Parked: &checkpoint.Parked{Number: number, At: time.Now(), Reason: reason}}))
+		checkpoint.Behind{Aggregate: account(id), Head: number, Parked: &checkpoint.Failure{Number: number, At: time.Now(), Reason: reason}}))
 }
 
 // owned makes a group of one member that owns all shards, with epoch 1.

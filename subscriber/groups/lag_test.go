@@ -89,7 +89,7 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 		s.acked(t, "a", 1)
 		s.acked(t, "b", 3)
 		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
-			Aggregate: account("a"), Head: 2, Parked: &checkpoint.Parked{Number: 2, At: midnight, Reason: "bad"},
+			Aggregate: account("a"), Head: 2, Parked: &checkpoint.Failure{Number: 2, At: midnight, Reason: "bad"},
 		}))
 		var behind []groups.Behind
 		var progress [][2]int
@@ -102,7 +102,7 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 		assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Parked: 1, ParkedEvents: 2, Oldest: first("c", 1)}, lag.Lag)
 		assert.Equal(t, 7*time.Second, lag.Age(first("c", 1).Add(7*time.Second)))
 		assert.ElementsMatch(t, []groups.Behind{
-			{Aggregate: account("a"), Next: 2, Head: 3, Parked: &groups.Parked{Number: 2, At: midnight.Local(), Reason: "bad"}},
+			{Aggregate: account("a"), Next: 2, Head: 3, Parked: &groups.Parked{Failure: groups.Failure{Number: 2, At: midnight.Local(), Reason: "bad"}}},
 			{Aggregate: account("c"), Next: 1, Head: 3},
 		}, behind)
 		require.Len(t, lag.Shards, 4)
@@ -282,7 +282,7 @@ func TestAnEstimateComparesWhatIsBehindTheCursorWithThePositions(t *testing.T) {
 
 		s.acked(t, "b", 1)
 		require.NoError(t, store.ListBehind(t.Context(), g, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
-			Aggregate: account("a"), Head: 3, Parked: &checkpoint.Parked{Number: 3, At: midnight},
+			Aggregate: account("a"), Head: 3, Parked: &checkpoint.Failure{Number: 3, At: midnight},
 		}))
 		shard := checkpoint.Shard{Group: g, Topic: topic}
 		require.NoError(t, store.SaveCursor(t.Context(), shard, 1, at(4), midnight))
@@ -332,7 +332,7 @@ func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 	for _, aggregates := range []int{3, 130} { // more than an estimate looks at
 		s := setup(t, 1)
 		s.begin(t, time.Time{})
-		list := func(id string, parked *checkpoint.Parked) {
+		list := func(id string, parked *checkpoint.Failure) {
 			require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
 				checkpoint.Behind{Aggregate: account(id), Head: 1, Parked: parked}))
 		}
@@ -341,7 +341,7 @@ func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 			list(fmt.Sprint("blocked", n), nil)
 		}
 		s.write(t, "parked", 0, 1)
-		list("parked", &checkpoint.Parked{Number: 1, At: midnight})
+		list("parked", &checkpoint.Failure{Number: 1, At: midnight})
 		s.write(t, "done", 0, 1)
 		s.acked(t, "done", 1)
 		list("a done", nil) // of an aggregate that is gone

@@ -119,7 +119,7 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 const byOperator = "skipped by an operator"
 
 // skipReason is that of an event that an operator skipped and that had parked its aggregate.
-func skipReason(p *checkpoint.Parked) string { return byOperator + ", parked because " + p.Reason }
+func skipReason(p *checkpoint.Failure) string { return byOperator + ", parked because " + p.Reason }
 
 // skip moves the position to an event, which is passed over, and leaves a record of that.
 func (e edit) skip(ctx context.Context, number uint64, reason string) error {

@@ -28,7 +28,7 @@ func TestAnAggregateIsNotParkedByAnEventThatTheGroupIsBeyond(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.PutPosition(t.Context(), checkpoint.Group{Name: group}, account("x"), 2, 2))
 	require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
-		Aggregate: account("x"), Head: 2, Parked: &checkpoint.Parked{Number: 1, At: time.Now(), Reason: "late"},
+		Aggregate: account("x"), Head: 2, Parked: &checkpoint.Failure{Number: 1, At: time.Now(), Reason: "late"},
 	}))
 
 	var got handled

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
@@ -473,6 +474,32 @@ func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {
 	join(t, j).handle(t, 2)
 }
 
+func TestABlockedAggregateIsListedWithTheAttemptThatFailed(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	deposits(t, j, account("2"), 1, 2)
+	at := time.UnixMilli(1_700_000_000_000)
+	require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "audit"}, checkpoint.Revision{Epoch: 1},
+		checkpoint.Behind{Aggregate: account("2"), Head: 2, Failure: &checkpoint.Failure{Number: 1, At: at, Reason: "the card was declined, 3 times"}}))
+
+	for _, flags := range [][]string{nil, {"--all"}} {
+		behind := append([]string{"group", "behind", "audit", "account"}, flags...)
+		text := s.ok(t, behind...)
+		assert.Regexp(t, `(?m)^AGGREGATE +NEXT +HEAD +FAILED AT +PARKED AT +REASON$`, text)
+		assert.Regexp(t, `(?m)^1 +2 +3 +- +2\S+Z +the message was nacked`, text)
+		assert.Regexp(t, `(?m)^2 +1 +2 +`+output.Time(at)+` +- +the card was declined, 3 times$`, text)
+		for _, object := range lines(t, s.ok(t, append(behind, "--json")...)) {
+			if _, parked := object["parked_at"]; !parked {
+				assert.Equal(t, map[string]any{
+					"kind": "behind", "group": "audit", "aggregate": map[string]any{"type": "account", "value": "2"}, "next": 1.0, "head": 2.0,
+					"failed_at": output.Time(at), "failed": 1.0, "reason": "the card was declined, 3 times",
+				}, object)
+			}
+		}
+	}
+	assert.Len(t, cells(t, s.ok(t, "group", "parked", "audit", "account")), 1)
+}
+
 // setupManyParked is a group that has parked the accounts 1 to 3 with their first events.
 func setupManyParked(t *testing.T) (*shell, *journal.Journal) {
 	t.Helper()
@@ -585,7 +612,7 @@ func TestADryRunShowsAFewExamplesOfMany(t *testing.T) {
 func park(t *testing.T, j *journal.Journal, id aggregate.ID, number uint64) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "audit"}, checkpoint.Revision{Epoch: 1},
-		checkpoint.Behind{Aggregate: id, Head: number, Parked: &checkpoint.Parked{Number: number, At: time.Now(), Reason: "it fails"}}))
+		checkpoint.Behind{Aggregate: id, Head: number, Parked: &checkpoint.Failure{Number: number, At: time.Now(), Reason: "it fails"}}))
 }
 
 func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {

@@ -22,8 +22,9 @@ type behindLine struct {
 	Aggregate aggregateName `json:"aggregate"`
 	Next      uint64        `json:"next"` // the event that it waits with
 	Head      uint64        `json:"head"` // the last one that is known
-	// Of one that is parked: when, with which event, and why.
+	// When it was parked, or else when an attempt failed; with which event, and why.
 	ParkedAt string `json:"parked_at,omitempty"`
+	FailedAt string `json:"failed_at,omitempty"`
 	Failed   uint64 `json:"failed,omitempty"`
 	Type     string `json:"type,omitempty"` // of that event; none from the command behind, and where the event cannot be read
 	Reason   string `json:"reason,omitempty"`
@@ -34,10 +35,14 @@ func newBehindLine(group string, b groups.Behind) behindLine {
 	if p := b.Parked; p != nil {
 		l.ParkedAt, l.Failed, l.Type, l.Reason = output.Time(p.At), p.Number, p.EventType, p.Reason
 	}
+	if f := b.Failure; f != nil {
+		l.FailedAt, l.Failed, l.Reason = output.Time(f.At), f.Number, f.Reason
+	}
 	return l
 }
 
-var behindColumns = []output.Column[behindLine]{
+// listedColumns are those of aggregates on any list.
+var listedColumns = []output.Column[behindLine]{
 	{Name: "AGGREGATE", Cell: func(b behindLine) string { return b.Aggregate.Value }},
 	{Name: "NEXT", Cell: func(b behindLine) string {
 		if b.Next == 0 {
@@ -46,22 +51,17 @@ var behindColumns = []output.Column[behindLine]{
 		return strconv.FormatUint(b.Next, 10)
 	}},
 	{Name: "HEAD", Cell: func(b behindLine) string { return strconv.FormatUint(b.Head, 10) }},
-	{Name: "PARKED AT", Cell: func(b behindLine) string {
-		if b.ParkedAt == "" {
-			return "-"
-		}
-		return b.ParkedAt
-	}},
+	{Name: "PARKED AT", Cell: func(b behindLine) string { return orDash(b.ParkedAt) }},
 	{Name: "REASON", Cell: func(b behindLine) string { return b.Reason }},
 }
 
+// behindColumns are those of aggregates that hold a group up.
+var behindColumns = slices.Insert(slices.Clone(listedColumns), 3,
+	output.Column[behindLine]{Name: "FAILED AT", Cell: func(b behindLine) string { return orDash(b.FailedAt) }})
+
 // parkedColumns are those of aggregates that are all parked.
-var parkedColumns = slices.Insert(slices.Clone(behindColumns), 3, output.Column[behindLine]{Name: "TYPE", Cell: func(b behindLine) string {
-	if b.Type == "" {
-		return "-"
-	}
-	return b.Type
-}})
+var parkedColumns = slices.Insert(slices.Clone(listedColumns), 3,
+	output.Column[behindLine]{Name: "TYPE", Cell: func(b behindLine) string { return orDash(b.Type) }})
 
 func (a *app) behind() *cobra.Command {
 	var all bool
@@ -70,7 +70,10 @@ func (a *app) behind() *cobra.Command {
 		Short: "List the aggregates that hold a group up",
 		Long: `List the aggregates that a group is not done with though it is with later events: those that are tried again and again, and those
 that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events; --all shows
-it at once, with all others that have events to handle.`,
+it at once, with all others that have events to handle.
+
+REASON is the error of the last attempt and how many had failed. FAILED AT is when, of an aggregate that is blocked: as of when it was
+listed, so later attempts do not show. Without a reason no attempt had failed by then, as where the handler takes long.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if all {
