@@ -185,13 +185,15 @@ func TestConsoleRefusesNamesOfOthers(t *testing.T) {
 func TestConsoleListensOnThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt() // one that listens ends at once
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:80", "example.com:80", "localhost:0", "127.0.0.1", ""} {
-		o := s.run(t, "console", "--listen", address)
+		o := s.runWith(ctx, "console", "--listen", address)
 		assert.Equal(t, command.ExitUsage, o.code, "%q: %s", address, o.err)
 		assert.Contains(t, o.err, "want a loopback address with a port", address)
 		assert.Empty(t, o.out, address)
 	}
-	o := s.run(t, "console", "--page-units", "0")
+	o := s.runWith(ctx, "console", "--page-units", "0")
 	assert.Equal(t, command.ExitUsage, o.code)
 	assert.Contains(t, o.err, "--page-units is 0")
 }
