@@ -199,7 +199,14 @@ func (c *Console) serveAction(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query.Set("done", c.seal.seal("done", done))
-	http.Redirect(w, r, "./"+page+"?"+query.Encode(), http.StatusSeeOther)
+	seeOther(w, "./"+page+"?"+query.Encode())
+}
+
+// seeOther leads to a relative link. http.Redirect would resolve it, without the prefix that was
+// stripped from the path.
+func seeOther(w http.ResponseWriter, link string) {
+	w.Header().Set("Location", link)
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // mostForm bounds a form, in bytes.

@@ -19,7 +19,8 @@ import (
 // timeline is the document of an aggregate, as far as tests look at it.
 type timeline struct {
 	Version, From, To, Newer, Older uint64
-	NoStates                        string     `json:"no_states"`
+	NoStates                        string `json:"no_states"`
+	Failed                          string
 	DeletedAt                       *time.Time `json:"deleted_at"`
 	TruncatedBefore                 uint64     `json:"truncated_before"`
 	Snapshot                        *struct {
@@ -205,7 +206,7 @@ func TestPayloadsStatesAndMetadataAreHiddenOrRedacted(t *testing.T) {
 		}
 		assert.Contains(t, body(console.Config{}), "secret")
 		assert.NotContains(t, body(console.Config{HidePayloads: true}), "secret")
-		var kinds = map[console.PayloadKind]bool{}
+		kinds := map[console.PayloadKind]bool{}
 		assert.NotContains(t, body(console.Config{Redact: func(p console.Payload) []byte {
 			kinds[p.Kind] = true
 			if p.Kind == console.MetadataPayload {

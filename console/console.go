@@ -37,8 +37,9 @@ func Handler(config Config) (*Console, error) {
 	return c, nil
 }
 
-// Close ends the live tails. Later requests for one are refused; all else goes on. Call it when the
-// server shuts down, which otherwise waits for them: http.Server.RegisterOnShutdown.
+// Close ends the live tails, and waits for what they read. Later requests for one are refused; all
+// else goes on. Call it when the server shuts down, which otherwise waits for them:
+// http.Server.RegisterOnShutdown.
 func (c *Console) Close() { c.tails.close() }
 
 // longest is how long a request may take, except for live tails.
@@ -53,11 +54,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == "" { // a prefix was stripped that does not end with a slash
-		path, query, _ := strings.Cut(r.RequestURI, "?")
-		if query != "" {
-			query = "?" + query
-		}
-		http.Redirect(w, r, path+"/"+query, http.StatusMovedPermanently)
+		_, last := cutLast(strings.TrimSuffix(requestPath(r), "/"))
+		seeOther(w, "./"+last+"/")
 		return
 	}
 	if name == "action" && folder == "" {
@@ -72,7 +70,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch page, known := pages[name]; {
 	case folder == "static":
 		serveAsset(w, r, name)
-	case name == "stream" && folder == "":
+	case name == "stream" && folder == "" && r.Method == http.MethodGet:
 		c.serveTail(w, r)
 	case !known:
 		c.fail(w, r, folder, &missingError{"There is no such page."})
@@ -81,6 +79,12 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.serveHTML(w, r, page)
 	}
+}
+
+// requestPath is the path as the client has sent it.
+func requestPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	return path
 }
 
 // place returns the last part of a path, and the part before where that is a folder of ours.
@@ -124,7 +128,7 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 	load := func(ctx context.Context) result {
 		ctx, units := journal.CountUnits(ctx)
 		reading := &reading{Console: c, query: r.URL.Query(), units: units, now: c.now()}
-		view, err := p.safely(reading, ctx)
+		view, err := p.safely(ctx, reading)
 		return result{view: view, err: err, at: reading.now, units: units.Read(), requests: units.Requests()}
 	}
 	if !p.shared || c.config.Refresh < 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -37,7 +38,7 @@ func statusOf(err error) int {
 		return false
 	}
 	switch {
-	case errors.As(err, new(*requestError)), errors.As(err, new(*aggregate.InvalidIDError)):
+	case errors.As(err, new(*requestError)), errors.As(err, new(*aggregate.InvalidIDError)), errors.As(err, new(*readmodel.ConfigError)):
 		return http.StatusBadRequest
 	case errors.As(err, new(*refusedError)):
 		return http.StatusForbidden
@@ -47,9 +48,10 @@ func statusOf(err error) int {
 	case errors.As(err, new(*journal.DeletedError)):
 		return http.StatusGone
 	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrElsewhere, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
-		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)):
+		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)),
+		errors.As(err, new(*readmodel.BehindError)):
 		return http.StatusConflict
-	case is(journal.ErrThrottled, journal.ErrUnavailable, context.DeadlineExceeded), errors.As(err, new(*unavailableError)):
+	case is(journal.ErrThrottled, journal.ErrUnavailable, subscriber.ErrFenced, context.DeadlineExceeded), errors.As(err, new(*unavailableError)):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -33,7 +33,7 @@ func (overviewView) title() string { return "Overview" }
 
 // concern is something that needs attention.
 type concern struct {
-	Kind  string `json:"kind"` // "stopped", "blocked", "parked", "member_lost", "overdue", "skipped", "paused", "no_members"
+	Kind  string `json:"kind"` // a key of severity
 	Text  string `json:"text"`
 	Group string `json:"group,omitempty"`
 	Topic string `json:"topic,omitempty"`
@@ -43,7 +43,7 @@ type concern struct {
 }
 
 // severity orders concerns: what stands still comes first.
-var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "skipped": 6, "paused": 7}
+var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "behind": 6, "skipped": 7, "paused": 8}
 
 // Bad reports that something stands still.
 func (c concern) Bad() bool { return severity[c.Kind] <= severity["overdue"] }
@@ -109,9 +109,13 @@ const mostOverdue = 20
 // overdueAfter is by how much a timeout is late before it counts: managers poll once a second.
 const overdueAfter = 10 * time.Second
 
-// retries is how far ahead of now a timeout that keeps failing is looked for. It is larger than the
-// default of process.Config.RetryAfter.
-const retries = 5 * time.Minute
+const (
+	// retries is how far ahead of now a timeout is looked for that keeps failing: managers try it again
+	// after process.Config.RetryAfter, 30 seconds by default.
+	retries = time.Minute
+	// mostAhead is how many rows are read that are due within that time, as most of them are not late.
+	mostAhead = 100
+)
 
 // addOverdue adds the types of process managers that have overdue timeouts or failed commands.
 func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.Group) error {
@@ -145,6 +149,7 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 // late returns up to so many timeouts and commands of a type that should have been handled.
 func (r *reading) late(ctx context.Context, processType string, most int) ([]process.Pending, error) {
 	var late []process.Pending
+	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {
 		if err != nil {
 			return nil, err
@@ -152,7 +157,10 @@ func (r *reading) late(ctx context.Context, processType string, most int) ([]pro
 		if r.now.Sub(p.At) > overdueAfter {
 			late = append(late, p)
 		}
-		if len(late) == most || r.spent() {
+		if p.Next.After(r.now) {
+			ahead++
+		}
+		if len(late) == most || ahead == mostAhead || r.spent() {
 			break
 		}
 	}

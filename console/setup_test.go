@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -128,23 +126,4 @@ func read[T any](t *testing.T, c http.Handler, path string) (value T) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(get(t, c, path).Data, &value))
 	return value
-}
-
-// logLines keeps what is logged.
-type logLines struct {
-	watermill.NopLogger
-	mu    sync.Mutex
-	lines []watermill.LogFields
-}
-
-func (l *logLines) Info(msg string, fields watermill.LogFields) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, fields.Add(watermill.LogFields{"msg": msg}))
-}
-
-func (l *logLines) all() []watermill.LogFields {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]watermill.LogFields(nil), l.lines...)
 }

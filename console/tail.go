@@ -61,6 +61,9 @@ const (
 	// tailStatus is how often a viewer is told what the tail costs, which also keeps proxies from
 	// closing the connection.
 	tailStatus = 5 * time.Second
+	// tailPatience is how long a viewer has to take what is sent. It replaces the WriteTimeout of the
+	// server, which is not meant for streams.
+	tailPatience = time.Minute
 	// tailOverlap is how far before its beginning a tail reads, as the index is a moment late.
 	tailOverlap = 5 * time.Second
 )
@@ -73,6 +76,7 @@ type tails struct {
 	viewers int
 	closed  bool
 	closing chan struct{}
+	running sync.WaitGroup
 }
 
 // topicTail follows a topic.
@@ -97,11 +101,15 @@ func newTails(config Config) *tails {
 
 func (t *tails) close() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if !t.closed {
 		t.closed = true
 		close(t.closing)
 	}
+	for _, f := range t.byTopic {
+		f.stop()
+	}
+	t.mu.Unlock()
+	t.running.Wait()
 }
 
 // join adds a viewer, and returns the events that the tail has seen so far. Fresh reports that the
@@ -131,7 +139,9 @@ func (t *tails) begin(topic string) *topicTail {
 	now := t.config.Journal.Config().Now
 	f := &topicTail{stop: stop, units: units, began: time.Now()}
 	t.byTopic[topic] = f
+	t.running.Add(1)
 	go func() {
+		defer t.running.Done()
 		defer stop()
 		err := tail.Run(ctx, tail.Config{
 			Journal: t.config.Journal.Raw(), Topic: topic, Since: now().Add(-tailOverlap), Follow: true, Now: now,
@@ -226,8 +236,8 @@ func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 			_ = s.failed(err)
 			return
 		}
+		recent = recent[:min(len(recent), newestShown)]
 		slices.Reverse(recent)
-		recent = recent[max(len(recent)-tailKept, 0):]
 	}
 	err = s.events(r.Context(), recent)
 	status := time.NewTicker(tailStatus)
@@ -311,6 +321,7 @@ func (s *stream) send(event string, value any) error {
 	if err != nil {
 		return err
 	}
+	_ = s.flush.SetWriteDeadline(time.Now().Add(tailPatience)) // where the server supports it
 	_, err = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data)
 	return err
 }

@@ -88,8 +88,9 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side.
-const readsAtOnce = 8
+// readsAtOnce is how many topics or groups are read side by side. So many are still read to their end
+// when a page has taken its units.
+const readsAtOnce = 4
 
 // topicRows reads the ends of topics.
 func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {
@@ -162,8 +163,9 @@ type topicView struct {
 
 func (v topicView) title() string { return "Topic " + v.Topic }
 
-// newestShown is how many events the page of a topic shows.
-const newestShown = 50
+// newestShown is how many events the page of a topic shows, and a live tail begins with. They are
+// surely the newest ones: of each shard so many were read.
+const newestShown = newestOfShard
 
 func (r *reading) topic(ctx context.Context) (any, error) {
 	name, err := r.need("name")

@@ -14,6 +14,20 @@ function enliven(root) {
   for (const button of root.querySelectorAll("button.copy, button.related")) button.hidden = false;
 }
 
+// Times are entered in the visitor's zone, and sent in UTC.
+function localInput(input) {
+  if (input.value) {
+    const at = new Date(input.value + "Z");
+    input.value = new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 23);
+  }
+  for (const zone of input.form.querySelectorAll(".zone")) zone.textContent = "(your time)";
+  input.setAttribute("aria-label", input.dataset.local);
+  input.form.addEventListener("formdata", (e) => {
+    if (input.value) e.formData.set(input.name, new Date(input.value).toISOString());
+  });
+}
+for (const input of document.querySelectorAll("input[type=datetime-local]")) localInput(input);
+
 document.addEventListener("click", async (e) => {
   const copy = e.target.closest("button.copy");
   if (copy) {
@@ -34,7 +48,7 @@ document.addEventListener("click", async (e) => {
 });
 
 // Pages refresh what moves, unless they are hidden, somebody is at work in it, or it is switched off.
-const everySeconds = Number(document.body.dataset.refresh);
+let everySeconds = Number(document.body.dataset.refresh);
 const refreshBox = document.getElementById("refresh");
 function busy(region) {
   return region.contains(document.activeElement) || region.querySelector("details[open]:not(.json)") || String(getSelection());
@@ -53,7 +67,7 @@ async function refresh() {
     const cost = page.getElementById("cost");
     enliven(cost);
     document.getElementById("cost").replaceChildren(...cost.childNodes);
-    document.body.classList.remove("stale");
+    everySeconds = Number(page.body.dataset.refresh) || everySeconds;
   } catch {
     document.getElementById("cost").textContent = "The last refresh failed: the page is not up to date. It is tried again.";
   }

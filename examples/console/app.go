@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/journal/encrypt"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// settings are what tests and main set differently.
+type settings struct {
+	layout  journal.Layout
+	refresh time.Duration           // of the pages
+	logger  watermill.LoggerAdapter // of the console
+}
+
+// shop is an application in which much is wrong.
+type shop struct {
+	*millrace.App
+	client    *dynamodb.Client
+	clock     *clock
+	faults    *faults
+	secret    *encrypt.Encryption
+	console   *console.Console
+	orders    *repository.Repository[Order]
+	payments  *repository.Repository[Payment]
+	customers *repository.Repository[Customer]
+	checkout  *process.Manager[Checkout]
+	totals    *readmodel.Model
+	prices    *readmodel.Model
+}
+
+const prefix = "shop-" // of the names of tables
+
+// open wires the shop, and its server with the console.
+func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*shop, error) {
+	s := &shop{client: client, clock: newClock(), faults: &faults{}}
+	encodings, err := s.encodings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.App, err = millrace.Open(ctx, client, millrace.Config{
+		Prefix: prefix, Journal: journal.Config{Layout: c.layout, Shards: 2, Encodings: encodings, Now: s.clock.Now},
+		Subscriber: subscriber.Config{
+			PollInterval: 50 * time.Millisecond, MaxPollInterval: 250 * time.Millisecond, LeaseDuration: 5 * time.Second,
+			BehindAfter: 100 * time.Millisecond, CommitInterval: 100 * time.Millisecond, CloseTimeout: time.Second,
+		},
+		Configure: func(group string, c *subscriber.Config) {
+			if group == rebuilt.Group() {
+				c.MaxInFlight = 1
+			}
+		},
+	}); err != nil {
+		return nil, err
+	}
+	for _, add := range []func(context.Context) error{s.addRepositories, s.addCheckout, s.addReadModels, s.addGroups} {
+		if err := add(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.serve(listener, c)
+}
+
+// serve adds the server. This is how an application has the console.
+func (s *shop) serve(listener net.Listener, c settings) error {
+	var err error
+	if s.console, err = console.Handler(console.Config{
+		App:          s,
+		AllowActions: true,
+		// Whoever reaches the loopback interface may do anything here. An application asks its own
+		// authentication who the visitor is, and whether they may do it.
+		Authorize: func(*http.Request, console.Action) (actor string, err error) { return "the demo's visitor", nil },
+		Refresh:   c.refresh,
+		Logger:    c.logger,
+	}); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", s.console)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server.RegisterOnShutdown(s.console.Close)
+	return s.Serve(listener, server)
+}
+
+// encodings compress large payloads and encrypt those of customers.
+func (s *shop) encodings(ctx context.Context) ([]journal.Encoding, error) {
+	gzip, err := compress.Gzip(compress.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if s.secret, err = newSecret(ctx, s.client, "keys"); err != nil {
+		return nil, err
+	}
+	return []journal.Encoding{gzip, only{"customer", "aes-gcm", s.secret}}, nil
+}
+
+// newSecret returns an encryption with a table of keys.
+func newSecret(ctx context.Context, client *dynamodb.Client, table string) (*encrypt.Encryption, error) {
+	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes)) // a real one is a secret
+	if err != nil {
+		return nil, err
+	}
+	config := encrypt.KeysConfig{Table: prefix + table}
+	if err := encrypt.CreateTable(ctx, client, config); err != nil {
+		return nil, err
+	}
+	keys, err := encrypt.NewKeys(client, wrapper, config)
+	if err != nil {
+		return nil, err
+	}
+	return encrypt.AESGCM(encrypt.Config{Keys: keys})
+}
+
+// only encrypts the payloads of one type of aggregates.
+type only struct {
+	aggregateType, name string
+	*encrypt.Encryption
+}
+
+func (o only) Name() string { return o.name }
+
+func (o only) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
+	if at.Aggregate.Type != o.aggregateType {
+		return payload, false, nil
+	}
+	return o.Encryption.Encode(ctx, at, payload)
+}
+
+// clock dates events. It begins two hours ago and moves by a moment with each call, so that what the
+// shop begins with has a past, until it is set to the time of the machine.
+type clock struct {
+	mu   sync.Mutex
+	past time.Time // zero: it is the time of the machine
+}
+
+func newClock() *clock { return &clock{past: time.Now().Add(-2 * time.Hour)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.past.IsZero() {
+		return time.Now()
+	}
+	c.past = c.past.Add(100 * time.Millisecond)
+	return c.past
+}
+
+// arrive ends the past.
+func (c *clock) arrive() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.past = time.Time{}
+}
+
+// run starts the shop and waits until everything is wrong that shall be. Stop ends it.
+func (s *shop) run(ctx context.Context) (stop func() error, err error) {
+	if err := s.addHistory(ctx); err != nil {
+		return nil, fmt.Errorf("write the history of the shop: %w", err)
+	}
+	s.clock.arrive()
+	if stop, err = s.Start(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.addTroubles(ctx); err != nil {
+		_ = stop()
+		return nil, err
+	}
+	return stop, nil
+}

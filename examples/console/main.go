@@ -1,0 +1,73 @@
+// Command console serves the console of an application in which much is wrong: consumer groups that
+// are blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
+// overdue, and texts that try to break the page.
+//
+//	go run ./examples/console
+//
+// The database is in this process. Everything is allowed, and begins again with the next start.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "console:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	flags := flag.NewFlagSet("console", flag.ContinueOnError)
+	flags.SetOutput(log)
+	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
+	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("there is no argument %q", flags.Arg(0))
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", *address)
+	if err != nil {
+		return fmt.Errorf("%w: choose another address with -listen", err)
+	}
+	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return errors.Join(fmt.Errorf("%s is not a loopback address, and the page allows everything to everybody", *address), listener.Close())
+	}
+	db := dynamotest.Open()
+	defer db.Close()
+	s, err := open(ctx, db.Client(), listener, settings{layout: journal.Layout(*layout), logger: watermill.NewStdLoggerWithOut(log, false, false)})
+	if err == nil {
+		err = s.Add(millrace.Part{Name: "writer", Run: s.write})
+	}
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	stop, err := s.run(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Serving the console on http://%s\n", listener.Addr())
+	<-s.Stopped()
+	return stop()
+}

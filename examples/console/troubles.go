@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+const (
+	// oddTopic is a topic, and the name of a consumer group.
+	oddTopic = image
+	// large has some hundred events.
+	large       = "large-1"
+	largeEvents = 320
+	truncated   = "truncated-1"
+	keptFrom    = 41
+	deleted     = "deleted-1"
+	regular     = 60
+	destroyed   = "2" // customer whose key was destroyed
+	billed      = "1" // card whose key the console does not have
+)
+
+// troubled are the orders that meet faults, by their kinds.
+func troubled(kind string) []string {
+	switch kind {
+	case blocked:
+		return numbered(kind, 2)
+	case parked, skipped:
+		return append(numbered(kind, 6), kind+" "+odd())
+	case unsent:
+		return numbered(kind, 2)
+	case overdue:
+		return append(numbered(kind, 3), kind+" "+odd())
+	}
+	return numbered(kind, 1)
+}
+
+func numbered(kind string, n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("%s-%d", kind, i+1))
+	}
+	return ids
+}
+
+// addHistory writes what the shop begins with.
+func (s *shop) addHistory(ctx context.Context) error {
+	return errors.Join(
+		s.addTroubledOrders(ctx), s.addUnpaidOrders(ctx), s.addLongOrders(ctx), s.addOddEvents(ctx), s.addPeople(ctx),
+		s.addRegularOrders(ctx), // last, as a blocked aggregate is one that is behind others
+	)
+}
+
+func (s *shop) addTroubledOrders(ctx context.Context) error {
+	for _, kind := range []string{blocked, parked, skipped, stopping} {
+		for _, id := range troubled(kind) {
+			if err := s.order(ctx, id, Placed{Customer: "ada"}, LineAdded{Line{"pencil", 2, 100}}, Noted{"Leave it at the door. " + odd()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// order executes one command for each event, as if they came one after the other.
+func (s *shop) order(ctx context.Context, id string, list ...aggregate.Event[Order]) error {
+	for _, e := range list {
+		if _, err := s.orders.Execute(ctx, id, record(e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addUnpaidOrders adds orders with a process each.
+func (s *shop) addUnpaidOrders(ctx context.Context) error {
+	now := time.Now()
+	for kind, payBy := range map[string]time.Time{paid: now.Add(24 * time.Hour), unsent: now.Add(24 * time.Hour), overdue: now.Add(-time.Hour)} {
+		for _, id := range troubled(kind) {
+			if err := s.order(ctx, id, Placed{Customer: "ben", PayBy: payBy}, LineAdded{Line{"ink", 1, 100}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addLongOrders adds an order with many events and snapshots, one whose first events were removed,
+// and one that was deleted.
+func (s *shop) addLongOrders(ctx context.Context) error {
+	for id, lines := range map[string]int{large: largeEvents - 2, truncated: 60, deleted: 3} {
+		if err := s.order(ctx, id, Placed{Customer: "cleo"}); err != nil {
+			return err
+		}
+		for i := range lines {
+			if err := s.order(ctx, id, LineAdded{Line{fmt.Sprintf("item %d", i%7), 1, 10 + i}}); err != nil {
+				return err
+			}
+		}
+		if err := s.order(ctx, id, Noted{strings.Repeat("This note is so long that it is compressed. ", 100)}); err != nil {
+			return err
+		}
+	}
+	if err := s.orders.Truncate(ctx, truncated, keptFrom, journal.Removal{}); err != nil {
+		return err
+	}
+	d, err := s.orders.Load(ctx, deleted)
+	if err != nil {
+		return err
+	}
+	return s.orders.Delete(ctx, deleted, d.Version, journal.Removal{})
+}
+
+// addOddEvents adds texts that are code where a page does not escape them.
+func (s *shop) addOddEvents(ctx context.Context) error {
+	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{
+		aggregate.CorrelationIDKey: "visit " + image, script: image, link: link, curly: ending, "bytes": "\xff" + script,
+	})
+	if err := s.order(ctx, odd(), Placed{Customer: odd()}, Scanned{odd()}, LineAdded{Line{odd(), 1, 1}}); err != nil {
+		return err
+	}
+	var messages []*message.Message
+	for i, payload := range []string{script + image, `{"link": "` + link + `", "text": "` + ending + `"}`, "\xff\xfe" + script, ""} {
+		msg := message.NewMessage(fmt.Sprintf("message %d %s", i, image), []byte(payload))
+		msg.Metadata = message.Metadata{publisher.NameKey: image, publisher.AggregateIDKey: link, script: image}
+		messages = append(messages, msg)
+	}
+	return s.Publisher().Publish(oddTopic, messages...)
+}
+
+// addPeople adds customers, one of whom has gone, and a card that another service has encrypted.
+func (s *shop) addPeople(ctx context.Context) error {
+	for i, name := range []string{"Ada Lovelace", "Charles Babbage"} {
+		decision := func(Customer) (aggregate.Events[Customer], error) {
+			return aggregate.Events[Customer]{Registered{name}}, nil
+		}
+		if _, err := s.customers.Execute(ctx, fmt.Sprint(i+1), decision); err != nil {
+			return err
+		}
+	}
+	if err := s.secret.Destroy(ctx, aggregate.ID{Type: "customer", Value: destroyed}); err != nil {
+		return err
+	}
+	vault, err := newSecret(ctx, s.client, "vault")
+	if err != nil {
+		return err
+	}
+	j, err := journal.Open(ctx, s.client, journal.Config{
+		Tables: s.Journal().Config().Tables, Encodings: []journal.Encoding{only{"card", "vault", vault}}, Now: s.clock.Now,
+	})
+	if err != nil {
+		return err
+	}
+	billing, err := repository.New(j, cards, repository.Config{})
+	if err != nil {
+		return err
+	}
+	_, err = billing.Execute(ctx, billed, func(Card) (aggregate.Events[Card], error) { return aggregate.Events[Card]{Issued{"4242"}}, nil })
+	return err
+}
+
+func (s *shop) addRegularOrders(ctx context.Context) error {
+	for i := range regular {
+		visit := aggregate.ContextWithMetadata(ctx, aggregate.Metadata{aggregate.CorrelationIDKey: fmt.Sprintf("visit-%d", i)})
+		id := fmt.Sprintf("order-%02d", i+1)
+		if i == 0 {
+			id = web + "-1"
+		}
+		if err := s.order(visit, id, Placed{Customer: "dora"}, LineAdded{Line{"paper", 1 + i, 5}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTroubles does what needs a running shop, and waits until all of it shows.
+func (s *shop) addTroubles(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	if err := errors.Join(s.join(ctx, "reports", false), s.join(ctx, "exports", true)); err != nil {
+		return err
+	}
+	if err := s.Groups().Pause(ctx, "search", "order"); err != nil {
+		return err
+	}
+	return s.wait(ctx)
+}
+
+// join has a member join a group, and leave it or crash.
+func (s *shop) join(ctx context.Context, group string, crash bool) error {
+	proxy := dynamotest.OpenProxy(s.client)
+	defer proxy.Close()
+	j, err := journal.Open(ctx, proxy.Client(), journal.Config{Tables: s.Journal().Config().Tables})
+	if err != nil {
+		return err
+	}
+	config := subscriber.Config{Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>"}
+	if crash {
+		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that it is missed soon
+	}
+	sub, err := subscriber.NewSubscriber(config, nil)
+	if err != nil {
+		return err
+	}
+	if _, err := sub.Subscribe(ctx, "order"); err != nil {
+		return err
+	}
+	if err := until(ctx, func() error {
+		g, err := s.Groups().Get(ctx, group, "order")
+		if err == nil && (len(g.Members) == 0 || len(g.Free()) > 0) {
+			err = fmt.Errorf("group %s has no member yet", group)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if crash {
+		proxy.Close()
+	}
+	if err := sub.Close(); err != nil && !crash {
+		return err
+	}
+	return nil
+}
+
+// until calls a function until it returns nil.
+func until(ctx context.Context, holds func() error) error {
+	for {
+		err := holds()
+		if err == nil {
+			return nil
+		}
+		pause(ctx, 20*time.Millisecond)
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// wait returns when everything is as it shall be.
+func (s *shop) wait(ctx context.Context) error {
+	for _, holds := range []func(context.Context) error{s.groupsAreReady, s.processesAreReady, s.modelsAreReady} {
+		if err := until(ctx, func() error { return holds(ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *shop) groupsAreReady(ctx context.Context) error {
+	for name, ids := range map[string][]string{"billing": troubled(blocked), "shipping": troubled(parked), "checkout": troubled(unsent)} {
+		n := 0
+		for _, err := range s.Groups().Behind(ctx, name, "order", aggregate.ID{}) {
+			if err != nil {
+				return err
+			}
+			n++
+		}
+		if n != len(ids) {
+			return fmt.Errorf("%d aggregates hold up %s, of %d", n, name, len(ids))
+		}
+	}
+	n := 0
+	for _, err := range s.Groups().Skipped(ctx, "mails", "order", aggregate.ID{}, 0) {
+		if err != nil {
+			return err
+		}
+		n++
+	}
+	if want := len(troubled(skipped)); n != want {
+		return fmt.Errorf("%d events are skipped, of %d", n, want)
+	}
+	all, err := s.Groups().List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range all {
+		if g.Name == "ledger" && g.Stopped == nil {
+			return errors.New("the ledger is not stopped yet")
+		}
+		if g.Name == "exports" && (len(g.Members) != 1 || !g.Members[0].Dead) {
+			return errors.New("the member of exports is not missed yet")
+		}
+		if g.Name == "reports" && len(g.Members) > 0 {
+			return errors.New("the member of reports has not left yet")
+		}
+	}
+	for _, name := range []string{"history", "labels"} {
+		if err := s.Groups().WaitApplied(ctx, name, aggregate.ID{Type: "order", Value: fmt.Sprintf("order-%02d", regular)}, 2); err != nil {
+			return err
+		}
+	}
+	return s.Groups().WaitApplied(ctx, "labels", aggregate.ID{Type: "order", Value: web + "-1"}, 3)
+}
+
+func (s *shop) processesAreReady(ctx context.Context) error {
+	failed, stored := 0, 0
+	for p, err := range s.Backlog().Pending(ctx, process.Query{Type: s.checkout.Type()}) {
+		if err != nil {
+			return err
+		}
+		if p.Timeout != "" && p.Failure != "" {
+			failed++
+		}
+		if strings.HasPrefix(p.Process.Value, unsent) && len(p.Commands) > 0 {
+			stored++
+		}
+	}
+	if failed != len(troubled(overdue)) || stored != len(troubled(unsent)) {
+		return fmt.Errorf("%d timeouts have failed, and %d commands are stored", failed, stored)
+	}
+	_, err := s.checkout.WaitOver(ctx, troubled(paid)[0])
+	return err
+}
+
+func (s *shop) modelsAreReady(ctx context.Context) error {
+	all, err := s.prices.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range all.Live {
+		if err := s.prices.CatchUp(ctx, g, nil); err != nil {
+			return err
+		}
+	}
+	p, err := s.totals.Progress(ctx, rebuilt)
+	if err == nil && (!p.Begun || p.Left == 0) {
+		err = errors.New("the rebuild has not begun")
+	}
+	return err
+}
+
+// write writes an event now and then, until ctx ends.
+func (s *shop) write(ctx context.Context) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		if err := s.order(ctx, fmt.Sprintf("live-%d", i/20), LineAdded{Line{"stamp", 1, i % 10}}); err != nil && ctx.Err() == nil {
+			return err
+		}
+		pause(ctx, 300*time.Millisecond)
+	}
+	return nil
+}
