@@ -39,7 +39,8 @@ type timelineView struct {
 	NoStates string `json:"no_states,omitempty"`
 	// Failed says which event could not be read; the page ends there.
 	Failed string `json:"failed,omitempty"`
-	// Newer and Older are the last events of the pages beside this one; 0 if there is none.
+	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The newer one
+	// begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
 	// Process: the aggregate is a process, which may have timeouts and commands.
@@ -90,6 +91,9 @@ func (r *reading) timeline(ctx context.Context) (any, error) {
 		return v, err
 	}
 	r.addEvents(ctx, &v, id)
+	if v.To < v.Version {
+		v.Newer = min(v.Version, v.To+eventsPage)
+	}
 	r.addStates(ctx, &v, id)
 	relate(v.Events)
 	slices.Reverse(v.Events)
@@ -149,9 +153,6 @@ func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head
 	if v.To < v.From {
 		return nil
 	}
-	if v.To < last {
-		v.Newer = min(last, v.To+eventsPage)
-	}
 	if v.From > first {
 		v.Older = v.From - 1
 	}
@@ -170,12 +171,18 @@ func parseTime(text string) (time.Time, error) {
 
 // addEvents adds the events, oldest first.
 func (r *reading) addEvents(ctx context.Context, v *timelineView, id aggregate.ID) {
+	single := v.From == v.To
 	for record, err := range r.config.Journal.Raw().Events(ctx, id, v.From, v.To) {
 		if err != nil {
 			v.Failed = err.Error()
 			return
 		}
-		v.Events = append(v.Events, r.eventFull(ctx, record, v.From == v.To))
+		if r.spent() && len(v.Events) > 0 {
+			v.Failed = fmt.Sprintf("the page has taken as many read units as it may, so it ends with event %s. Open single events for others.", number(v.To))
+			return
+		}
+		v.To = record.Number
+		v.Events = append(v.Events, r.eventFull(ctx, record, single))
 	}
 }
 
@@ -185,6 +192,9 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 	switch {
 	case repo == nil:
 		v.NoStates = "The console has no repository for this type."
+		return
+	case r.spent():
+		v.NoStates = "The page has taken as many read units as it may."
 		return
 	case r.config.HidePayloads:
 		v.NoStates = "States are " + hidden + "."
@@ -214,6 +224,10 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 			}
 		}
 		before = data
+		if r.spent() {
+			v.NoStates = "The page has taken as many read units as it may, so later events have no state."
+			return
+		}
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // timeline is the document of an aggregate, as far as tests look at it.
 type timeline struct {
 	Version, From, To, Newer, Older uint64
-	NoStates                        string     `json:"no_states"`
+	NoStates                        string `json:"no_states"`
+	Failed                          string
 	DeletedAt                       *time.Time `json:"deleted_at"`
 	TruncatedBefore                 uint64     `json:"truncated_before"`
 	Snapshot                        *struct {

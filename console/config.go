@@ -75,8 +75,9 @@ type Config struct {
 	// PageUnits is how many read units a page takes before it leaves out the rest, and says so. What is
 	// being read then is still read to its end. Default: 500.
 	PageUnits float64
-	// Refresh is how often pages refresh themselves. What one visitor has read in half that time is
-	// shown to others. Default: 10 seconds; negative: never.
+	// Refresh is how often pages refresh themselves, or less often if that takes more than 50 read
+	// units a second. What one visitor has read in half that time is shown to others. Default: 10
+	// seconds; negative: never.
 	Refresh time.Duration
 
 	// Logger receives the audit log of actions, and errors. Default: none.

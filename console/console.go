@@ -70,7 +70,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch page, known := pages[name]; {
 	case folder == "static":
 		serveAsset(w, r, name)
-	case name == "stream" && folder == "":
+	case name == "stream" && folder == "" && r.Method == http.MethodGet:
 		c.serveTail(w, r)
 	case !known:
 		c.fail(w, r, folder, &missingError{"There is no such page."})

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 // many is how many aggregates there are, and how many events one of them has. `make test-all` has
@@ -93,4 +95,30 @@ func TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
+	t.Parallel()
+	onLayouts(t, func(t *testing.T, j *journal.Journal) {
+		large := strings.Repeat("x", 300<<10)
+		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Never})
+		save(t.Context(), t, r, "1", opened{"ada"})
+		for i := range 20 {
+			save(t.Context(), t, r, "1", noted{fmt.Sprint(i), large})
+		}
+		c := newConsole(t, console.Config{Journal: j, Repositories: []repository.AnyRepository{r}, PageUnits: 100})
+		first := get(t, c, "aggregate?type=cart&id=1")
+		assert.Less(t, first.ReadUnits, 100.0+2*256+80, "it ends with the page of 1 MB that is being read")
+		v := read[timeline](t, c, "aggregate?type=cart&id=1")
+		assert.Less(t, len(v.Events), 21)
+		assert.NotEmpty(t, v.Failed)
+		seen := v.To
+		for v.Newer > 0 {
+			v = read[timeline](t, c, fmt.Sprintf("aggregate?type=cart&id=1&from=%d&to=%d", seen+1, v.Newer))
+			require.Equal(t, seen+1, v.From)
+			require.Greater(t, v.To, seen)
+			seen = v.To
+		}
+		assert.Equal(t, uint64(21), seen, "all events can be reached")
+	})
 }

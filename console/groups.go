@@ -135,8 +135,8 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 	return row, r.countSkipped(ctx, &row)
 }
 
-// listedOfShard is how many aggregates of those that hold a shard up groups.Groups.Estimate counts.
-const listedOfShard = 100
+// listedOfShard is up to how many aggregates that hold a shard up groups.Groups.Estimate counts.
+const listedOfShard = 400
 
 // countBehind counts what holds a group up whose lag cannot be read.
 func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
@@ -171,6 +171,9 @@ func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
 	return nil
 }
 
+// behindAfter is how long events wait before a group counts as behind without another reason.
+const behindAfter = time.Minute
+
 // concerns are what an operator should know of a group.
 func (row groupRow) concerns() []concern {
 	var all []concern
@@ -200,6 +203,9 @@ func (row groupRow) concerns() []concern {
 	}
 	if row.Lost > 0 {
 		add("member_lost", "group", "%s no heartbeat for longer than its lease", plural(row.Lost, "member has sent", "members have sent"))
+	}
+	if l := row.Lag; l != nil && len(all) == 0 && l.Seconds > behindAfter.Seconds() {
+		add("behind", "group", "%s behind, and the oldest event has been waiting for %s", plural(l.Events, "event", "events"), span(l.Seconds))
 	}
 	if row.Skipped > 0 {
 		more := ""

@@ -39,7 +39,7 @@ func setHeaders(h http.Header) {
 // read what it likes of a console that answers to any name.
 func (g guard) host(r *http.Request) error {
 	name := (&url.URL{Host: r.Host}).Hostname()
-	if slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, r.Host) }) {
+	if g.isOurs(r.Host) {
 		return nil
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
@@ -53,6 +53,12 @@ func (g guard) host(r *http.Request) error {
 		return &refusedError{fmt.Sprintf("The console does not answer to the name %q. Config.Hosts lists its names.", r.Host)}
 	}
 	return nil
+}
+
+// isOurs reports that a host, with or without its port, is one of Config.Hosts.
+func (g guard) isOurs(host string) bool {
+	name := (&url.URL{Host: host}).Hostname()
+	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
 }
 
 func isLoopback(address string) bool {
@@ -81,8 +87,8 @@ func (g guard) form(r *http.Request) error {
 		return &refusedError{"The action came from a page of another site."}
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
-		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return &refusedError{"The action came from a page of another site. A proxy in front of the console has to pass on the Host header."}
+		if u, err := url.Parse(origin); err != nil || !strings.EqualFold(u.Host, r.Host) && !g.isOurs(u.Host) {
+			return &refusedError{"The action came from a page of another site. If a proxy in front of the console does not pass on the Host header, list its name in Config.Hosts."}
 		}
 	}
 	var visitor string

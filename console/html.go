@@ -171,8 +171,34 @@ func pretty(data []byte) string {
 	if json.Indent(&out, data, "", "  ") != nil {
 		return string(data)
 	}
-	return out.String()
+	return readable(out.String())
 }
+
+// readable undoes what encoding/json does to <, > and &, which templates escape anyway.
+func readable(text string) string {
+	var out strings.Builder
+	for {
+		i := strings.IndexByte(text, '\\')
+		if i < 0 || i+2 > len(text) {
+			out.WriteString(text)
+			return out.String()
+		}
+		out.WriteString(text[:i])
+		escape := text[i : i+2] // also of a backslash
+		if i+6 <= len(text) {
+			if plain, ok := plainOf[strings.ToLower(text[i:i+6])]; ok {
+				escape = text[i : i+6]
+				out.WriteString(plain)
+				text = text[i+len(escape):]
+				continue
+			}
+		}
+		out.WriteString(escape)
+		text = text[i+len(escape):]
+	}
+}
+
+var plainOf = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
 
 // oneLine is the beginning of JSON or text, in one line.
 func oneLine(data []byte) string {
@@ -182,7 +208,7 @@ func oneLine(data []byte) string {
 		out.Reset()
 		out.Write(data)
 	}
-	text := []rune(strings.ToValidUTF8(out.String(), "\uFFFD"))
+	text := []rune(readable(strings.ToValidUTF8(out.String(), "\uFFFD")))
 	if len(text) > longest {
 		return string(text[:longest]) + "…"
 	}

@@ -33,7 +33,7 @@ func (overviewView) title() string { return "Overview" }
 
 // concern is something that needs attention.
 type concern struct {
-	Kind  string `json:"kind"` // "stopped", "blocked", "parked", "member_lost", "overdue", "skipped", "paused", "no_members"
+	Kind  string `json:"kind"` // a key of severity
 	Text  string `json:"text"`
 	Group string `json:"group,omitempty"`
 	Topic string `json:"topic,omitempty"`
@@ -43,7 +43,7 @@ type concern struct {
 }
 
 // severity orders concerns: what stands still comes first.
-var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "skipped": 6, "paused": 7}
+var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "behind": 6, "skipped": 7, "paused": 8}
 
 // Bad reports that something stands still.
 func (c concern) Bad() bool { return severity[c.Kind] <= severity["overdue"] }

@@ -108,6 +108,10 @@ type frame struct {
 	Refresh int // in seconds; 0: never
 }
 
+// refreshUnits is how many read units a second a page takes to refresh itself: one that takes more is
+// refreshed less often.
+const refreshUnits = 50
+
 // titled is a view with a title of its own.
 type titled interface{ title() string }
 
@@ -121,7 +125,7 @@ func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
 		f.Title = t.title()
 	}
 	if p.refreshes && c.config.Refresh > 0 {
-		f.Refresh = int(max(c.config.Refresh, time.Second) / time.Second)
+		f.Refresh = int(max(c.config.Refresh.Seconds(), result.units/refreshUnits, 1))
 	}
 	if done := r.URL.Query().Get("done"); done != "" {
 		_ = c.seal.open("done", done, &f.Done) // what is not ours is not shown

@@ -88,8 +88,9 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side.
-const readsAtOnce = 8
+// readsAtOnce is how many topics or groups are read side by side. So many are still read to their end
+// when a page has taken its units.
+const readsAtOnce = 4
 
 // topicRows reads the ends of topics.
 func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {

@@ -48,7 +48,7 @@ document.addEventListener("click", async (e) => {
 });
 
 // Pages refresh what moves, unless they are hidden, somebody is at work in it, or it is switched off.
-const everySeconds = Number(document.body.dataset.refresh);
+let everySeconds = Number(document.body.dataset.refresh);
 const refreshBox = document.getElementById("refresh");
 function busy(region) {
   return region.contains(document.activeElement) || region.querySelector("details[open]:not(.json)") || String(getSelection());
@@ -67,7 +67,7 @@ async function refresh() {
     const cost = page.getElementById("cost");
     enliven(cost);
     document.getElementById("cost").replaceChildren(...cost.childNodes);
-    document.body.classList.remove("stale");
+    everySeconds = Number(page.body.dataset.refresh) || everySeconds;
   } catch {
     document.getElementById("cost").textContent = "The last refresh failed: the page is not up to date. It is tried again.";
   }

@@ -32,6 +32,8 @@ type Progress struct {
 	Swept time.Time
 	// Behind are the aggregates that the cursor has passed unfinished.
 	Behind []Behind
+	// More: there are others, which ProgressUpTo has not read.
+	More bool
 }
 
 // Behind is an aggregate that the cursor has passed unfinished.
@@ -68,7 +70,17 @@ func Bounded(reason string) string {
 // reads the cursor first: a former owner lists an aggregate before the cursor passes its events,
 // and an old list with a new cursor would lack it.
 func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
-	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+	return s.progress(ctx, k, 0)
+}
+
+// ProgressUpTo is Progress with at most so many entries of the list, those with the last ids. Then
+// Progress.More says that there are others.
+func (s *Store) ProgressUpTo(ctx context.Context, k Shard, entries int) (Progress, error) {
+	return s.progress(ctx, k, entries)
+}
+
+func (s *Store) progress(ctx context.Context, k Shard, most int) (progress Progress, err error) {
+	input := &dynamodb.QueryInput{
 		TableName:              &s.table,
 		ConsistentRead:         aws.Bool(true),
 		ScanIndexForward:       aws.Bool(false), // the cursor has the last key
@@ -77,27 +89,43 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
 		},
 		ExpressionAttributeValues: item{":pk": text(k.partition()), ":behind": text(behindPrefix), ":cursor": text(cursorRow)},
-	})
-	for pages.HasMorePages() {
+	}
+	if most > 0 {
+		input.Limit = aws.Int32(int32(most) + 1) // and the cursor
+	}
+	for pages := dynamodb.NewQueryPaginator(s.client, input); pages.HasMorePages(); {
 		page, err := s.nextPage(ctx, pages)
+		if err == nil {
+			err = progress.add(k, s.keys.SortKey, page.Items)
+		}
 		if err != nil {
 			return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), s.explain(err))
 		}
-		for _, row := range page.Items {
-			if value, ok := strings.CutPrefix(textOf(row[s.keys.SortKey]), behindPrefix); ok {
-				var b Behind
-				b, err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row)
-				progress.Behind = append(progress.Behind, b)
-			} else {
-				progress.Cursor, progress.Swept, err = cursorOf(row)
-			}
-			if err != nil {
-				return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), err)
-			}
+		if most > 0 && len(progress.Behind) >= most {
+			progress.More = pages.HasMorePages() || len(progress.Behind) > most
+			progress.Behind = progress.Behind[:most]
+			break
 		}
 	}
 	slices.Reverse(progress.Behind)
 	return progress, nil
+}
+
+// add adds rows in the descending order of their keys.
+func (p *Progress) add(k Shard, sortKey string, rows []item) (err error) {
+	for _, row := range rows {
+		if value, ok := strings.CutPrefix(textOf(row[sortKey]), behindPrefix); ok {
+			var b Behind
+			b, err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row)
+			p.Behind = append(p.Behind, b)
+		} else {
+			p.Cursor, p.Swept, err = cursorOf(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // BehindPages yields the entries of the list, parked ones among them, in the order of their ids and

@@ -85,7 +85,7 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, aggregates-1, done)
 	read, write = recording.Units()
-	assert.InDelta(t, aggregates-1+4*2, write, 0.1, "an entry each, and the roster twice for each shard")
+	assert.InDelta(t, aggregates-1+4*2, write, aggregates/100, "an entry each, and the roster twice for each shard; and heartbeats, if it takes long")
 	assert.Less(t, read, 2*aggregates/20.0+4*10, "two reads of the list, and the rosters")
 	for shard, epoch := range s.epochs(t) {
 		assert.Equal(t, before[shard]+1, epoch, "one takeover of shard %d", shard)

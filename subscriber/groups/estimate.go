@@ -11,9 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// estimateLimit is how many events, and how many aggregates of the list of those behind, an
-// estimate looks at in each shard.
-const estimateLimit = 100
+const (
+	// estimateLimit is how many events, and how many aggregates of the list of those behind, an
+	// estimate looks at in each shard.
+	estimateLimit = 100
+	// estimateCounted is up to how many aggregates of the list it counts.
+	estimateCounted = 400
+)
 
 // Estimate estimates cheaply how far a group is behind, as metrics and dashboards want it. In
 // each shard it looks at the list of those behind and at up to a hundred events of the tail from
@@ -21,8 +25,8 @@ const estimateLimit = 100
 // aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
 // Where that is not all, the lag says AtLeast: the events are more, while the oldest one is what
-// was found. Oldest is when that event was written, unless its aggregate is on the list. A group
-// that is up to date has 0. Not seen are events that the tail shows before the cursor, for their
+// was found. Of aggregates that are parked or blocked it counts up to 400 in each shard. Oldest is
+// when that event was written, unless its aggregate is on the list. A group that is up to date has 0. Not seen are events that the tail shows before the cursor, for their
 // occurred_at is wrong or they were imported, until a sweep has found them; and what was acked
 // within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
 //
@@ -32,8 +36,8 @@ const estimateLimit = 100
 //
 // It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
 // unit for each aggregate among them, one and a half for each aggregate of the list, up to a
-// hundred, and one for some 40 aggregates of the whole list: about two units for a shard that has
-// little to do, and under a hundred for one far behind, if events are about 1 KB and few are
+// hundred, and one for some 40 aggregates of the list, up to 400: about two units for a shard that
+// has little to do, and under 250 for one far behind, if events are about 1 KB, however many are
 // blocked. A tail read right after its writers may lag by a moment.
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
@@ -63,7 +67,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 
 func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Roster) (Lag, error) {
 	start := roster.Start
-	progress, err := g.store.Progress(ctx, shard)
+	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {
 		return Lag{}, err
 	}
@@ -96,7 +100,7 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 		}
 	}
 	lag := lagInTail(tail.Records, progress.Behind, positions)
-	lag.AtLeast = tail.More || len(listed) < len(progress.Behind)
+	lag.AtLeast = tail.More || progress.More || len(listed) < len(progress.Behind)
 	held, first := lagOfListed(listed, tail.Records, positions)
 	held.Parked = parked(progress.Behind)
 	rest := progress.Behind[len(listed):]
