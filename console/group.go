@@ -173,10 +173,22 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 			v.Next = r.seal.seal(purpose, after)
 			break
 		}
-		v.Aggregates = append(v.Aggregates, r.behindRow(ctx, b))
 		after = listPlace{ID: b.Aggregate.Value}
+		if row := r.behindRow(ctx, b); row.Event != nil || !r.isDone(ctx, b) {
+			v.Aggregates = append(v.Aggregates, row)
+		}
 	}
 	return v, nil
+}
+
+// isDone reports that a group has handled all events of an aggregate, and has not taken it off its
+// list yet.
+func (r *reading) isDone(ctx context.Context, b groups.Behind) bool {
+	if b.Parked != nil || b.Next <= b.Head {
+		return false
+	}
+	version, err := r.config.Journal.Version(ctx, b.Aggregate)
+	return err == nil && b.Next > version
 }
 
 func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {

@@ -85,7 +85,7 @@ func (s *shop) addRepositories(context.Context) (err error) {
 // addCheckout adds the process manager, and the handler of its commands.
 func (s *shop) addCheckout(ctx context.Context) (err error) {
 	s.checkout, err = millrace.Process(ctx, s.App, checkout, []string{"order", "payment"}, process.Config{
-		Publisher: unreliable{s.Publisher(), s.faults}, RetryAfter: 4 * time.Minute,
+		Publisher: unreliable{s.Publisher(), s.faults}, RetryAfter: 50 * time.Second,
 	})
 	if err != nil {
 		return err

@@ -103,6 +103,32 @@ func TestPreferencesAndSizesAreThoseOfTheUser(t *testing.T) {
 	assert.Equal(t, 360, browsertest.Evaluate[int](ada, "screen.width"))
 }
 
+func TestAControlIsFoundInThePartThatShowsAText(t *testing.T) {
+	t.Parallel()
+	url := serve(t, `<article>Tea <button>Order</button></article><article>Coffee <button>Order</button><table><tr><td>Coffee</table></article>
+		<table><tr><td>Cake<td><button>Order</button></table><p id="out">`, `
+		for (const b of document.querySelectorAll("button")) b.onclick = () => {
+			document.querySelector("#out").textContent += b.closest("article, tr").innerText.trim().slice(0, 3) + ";"
+		}`)
+	ada := chromium.User(t, "Ada")
+	ada.Open(url)
+	ada.PressIn("Coffee", "Order")
+	ada.PressIn("Cake", "Order")
+	ada.PressIn("Tea", "Order")
+	ada.Sees("Cof;Cak;Tea;")
+}
+
+func TestTimeZonesAndScriptsAreThoseOfTheUser(t *testing.T) {
+	t.Parallel()
+	url := serve(t, `<p id="out"><noscript>Without scripts</noscript>`, `
+		document.querySelector("#out").textContent = new Date(0).toLocaleTimeString()`)
+	ada, ben := chromium.User(t, "Ada", browsertest.TimeZone("Asia/Tokyo")), chromium.User(t, "Ben", browsertest.NoScripts)
+	ada.Open(url)
+	ada.Sees("09:00:00")
+	ben.Open(url)
+	ben.Sees("Without scripts")
+}
+
 func TestEventsOfTheServerAreKept(t *testing.T) {
 	t.Parallel()
 	ada := chromium.User(t, "Ada")

@@ -17,8 +17,19 @@ import (
 // it.
 func (u *User) Press(name string) {
 	u.t.Helper()
+	u.press(wholePage, name)
+}
+
+// PressIn is Press in the one article or row of a table that shows a text.
+func (u *User) PressIn(text, name string) {
+	u.t.Helper()
+	u.press(partWith(text), name)
+}
+
+func (u *User) press(part, name string) {
+	u.t.Helper()
 	u.eventually(fmt.Sprintf("to press %q", name), func(ctx context.Context) error {
-		control, err := find1(ctx, name)
+		control, err := find1(ctx, part, name)
 		if err != nil {
 			return err
 		}
@@ -46,7 +57,7 @@ func (u *User) Press(name string) {
 func (u *User) Type(name, text string) {
 	u.t.Helper()
 	u.eventually(fmt.Sprintf("to type in %q", name), func(ctx context.Context) error {
-		control, err := find1(ctx, name)
+		control, err := find1(ctx, wholePage, name)
 		if err != nil {
 			return err
 		}
@@ -64,7 +75,7 @@ func (u *User) Type(name, text string) {
 func (u *User) Choose(name, value string) {
 	u.t.Helper()
 	u.eventually(fmt.Sprintf("to choose in %q", name), func(ctx context.Context) error {
-		control, err := find1(ctx, name)
+		control, err := find1(ctx, wholePage, name)
 		if err != nil {
 			return err
 		}
@@ -167,17 +178,32 @@ func (n axNode) control() bool {
 // control is an element of the page.
 type control struct{ object runtime.RemoteObjectID }
 
-// find1 finds the one control that has the name.
-func find1(ctx context.Context, name string) (control, error) {
-	document, thrown, err := runtime.Evaluate("document").Do(ctx)
-	if err != nil || thrown != nil {
-		return control{}, errors.Join(err, thrown)
+// Parts of a page are JavaScript expressions.
+const wholePage = "document"
+
+func partWith(text string) string {
+	return fmt.Sprintf(`((text) => {
+		const showing = [...document.querySelectorAll("article, tr")].filter((e) => e.innerText.includes(text));
+		const outer = showing.filter((e) => !showing.some((other) => other !== e && other.contains(e)));
+		if (outer.length !== 1) throw new Error(outer.length + " articles and rows show " + text);
+		return outer[0];
+	})(%q)`, text)
+}
+
+// find1 finds the one control that has the name in a part of the page.
+func find1(ctx context.Context, part, name string) (control, error) {
+	root, thrown, err := runtime.Evaluate(part).Do(ctx)
+	if err != nil {
+		return control{}, err
+	}
+	if thrown != nil {
+		return control{}, thrown
 	}
 	var found struct {
 		Nodes []axNode `json:"nodes"`
 	}
 	if err := cdp.Execute(ctx, "Accessibility.queryAXTree",
-		map[string]any{"objectId": document.ObjectID, "accessibleName": name}, &found); err != nil {
+		map[string]any{"objectId": root.ObjectID, "accessibleName": name}, &found); err != nil {
 		return control{}, err
 	}
 	var controls []axNode

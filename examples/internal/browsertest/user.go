@@ -39,6 +39,8 @@ type settings struct {
 	scale         float64
 	phone         bool
 	media         []*emulation.MediaFeature
+	zone          string
+	noScripts     bool
 }
 
 // Phone is a small one, of 360 by 740 pixels.
@@ -58,6 +60,14 @@ func Dark(s *settings) {
 func Still(s *settings) {
 	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 }
+
+// TimeZone is that of the user, such as "Asia/Tokyo". Default: that of the machine.
+func TimeZone(name string) Option {
+	return func(s *settings) { s.zone = name }
+}
+
+// NoScripts is for who has switched JavaScript off. Pages run no scripts; tests still evaluate.
+func NoScripts(s *settings) { s.noScripts = true }
 
 // User returns a new user, whose troubles are the test's.
 func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
@@ -111,6 +121,8 @@ func (u *User) open() {
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
 		emulation.SetLocaleOverride().WithLocale("en-GB"),
+		emulation.SetTimezoneOverride(s.zone), // an empty one is that of the machine
+		emulation.SetScriptExecutionDisabled(s.noScripts),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
 		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(u.jar),
