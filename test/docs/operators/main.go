@@ -66,7 +66,9 @@ func run(ctx context.Context, listener net.Listener) error {
 	if err := app.Serve(listener, server); err != nil {
 		return err
 	}
-	deposit := func(Account) (aggregate.Events[Account], error) { return aggregate.Events[Account]{Deposited{100}}, nil }
+	deposit := func(Account) (aggregate.Events[Account], error) {
+		return aggregate.Events[Account]{Deposited{100}}, nil
+	}
 	if _, err := accounts.Execute(ctx, "alice", deposit); err != nil {
 		return err
 	}
