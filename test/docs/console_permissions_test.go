@@ -67,8 +67,9 @@ func consolePermissions(t *testing.T, layout journal.Layout, acts bool) map[use]
 	}
 	for i, rows := range permissions(t) {
 		for _, row := range rows {
-			ofConsole := strings.TrimSpace(row[0]) == "`console`" && (i == 0 || layout == journal.Packed)
-			if !ofConsole && !(acts && strings.TrimSpace(row[0]) == "`console` with actions") {
+			program := strings.TrimSpace(row[0])
+			reads := program == "`console`" && (i == 0 || layout == journal.Packed)
+			if actsToo := acts && program == "`console` with actions"; !reads && !actsToo {
 				continue
 			}
 			for column, table := range []string{"journal", "snapshot", "checkpoint"} {
@@ -216,11 +217,11 @@ func (w *consoleWorld) act(t *testing.T) {
 	w.c.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/group?name=totals&topic=tally", http.NoBody))
 	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(page.Body.String())
 	require.NotNil(t, token)
-	for p := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: "p"}) {
-		w.do(t, page, token[1], "action=retry-pending&type=totals&id=p&row="+url.QueryEscape(p.Row))
-	}
-	for p := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: "q"}) {
-		w.do(t, page, token[1], "action=drop-pending&type=totals&id=q&row="+url.QueryEscape(p.Row))
+	for id, action := range map[string]string{"p": "retry-pending", "q": "drop-pending"} {
+		for p, err := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: id}) {
+			require.NoError(t, err)
+			w.do(t, page, token[1], "action="+action+"&type=totals&id="+id+"&row="+url.QueryEscape(p.Row))
+		}
 	}
 	of := "&group=totals&topic=tally&type=tally"
 	for _, form := range []string{

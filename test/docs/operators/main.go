@@ -33,11 +33,11 @@ var Accounts = aggregate.Define[Account]("account", Deposited{})
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 	if err == nil {
 		err = run(ctx, listener)
 	}
+	stop()
 	if err != nil {
 		log.Fatalln("operators:", err)
 	}
