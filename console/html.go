@@ -64,11 +64,12 @@ var functions = template.FuncMap{
 	"inc":     func(n uint64) uint64 { return n + 1 },
 }
 
-// link returns the link of a page with parameters, those that are empty left out.
+// link returns the link of a page with parameters, those that are empty left out. A 0 stays, as it
+// may be the id of an aggregate.
 func link(page string, pairs ...any) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if value := fmt.Sprint(pairs[i+1]); value != "" && value != "0" {
+		if value := fmt.Sprint(pairs[i+1]); value != "" {
 			query.Set(fmt.Sprint(pairs[i]), value)
 		}
 	}
