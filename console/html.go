@@ -166,10 +166,10 @@ func unitText(n float64) string {
 	return number(whole) + "." + part
 }
 
-// pretty is JSON with indentation.
+// pretty is JSON with indentation, unless it is nested too deeply.
 func pretty(data []byte) string {
 	var out bytes.Buffer
-	if json.Indent(&out, data, "", "  ") != nil {
+	if levels(data) > mostLevels || json.Indent(&out, data, "", "  ") != nil {
 		return string(data)
 	}
 	return readable(out.String())
