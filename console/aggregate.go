@@ -39,8 +39,8 @@ type timelineView struct {
 	NoStates string `json:"no_states,omitempty"`
 	// Failed says which event could not be read; the page ends there.
 	Failed string `json:"failed,omitempty"`
-	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The newer one
-	// begins after To.
+	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The
+	// newer one begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
 	// Process: the aggregate is a process, which may have timeouts and commands.
@@ -118,7 +118,8 @@ func (r *reading) snapshot(head journal.Head) *snapshotView {
 	return v
 }
 
-// choose sets which events the page shows: those up to the parameter to, or at a time, or the newest.
+// choose sets which events the page shows: those up to the parameter to, or at a time, or the
+// newest.
 func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head) error {
 	first, last := max(head.TruncatedBefore, 1), head.Version
 	to, err := r.number("to")
