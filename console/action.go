@@ -19,33 +19,38 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Action is something that a visitor asks for. Only the fields are set that matter to it.
+// Action is a change that a visitor asks for. The fields come from the visitor's form. An action
+// uses the fields that the list at Name names; the others are usually empty and have no effect.
 type Action struct {
-	// Name is one of
+	// Name is one of these:
 	//
-	//   - "pause", "resume", "reset": a consumer group on a topic
-	//   - "retry", "skip", "reset-aggregate": one aggregate in a group; Number is the event to skip, or
-	//     the last event that counts as handled
-	//   - "retry-all", "skip-all": the parked aggregates of a group that Reason and EventType select
-	//   - "retry-skipped", "forget-skipped": the record of an event that a group has skipped
-	//   - "retry-all-skipped": all such records that Reason and EventType select
-	//   - "switch", "rollback": a read model; Number is the generation
-	//   - "retry-pending", "drop-pending": a timeout or commands of a process; Row says which
+	//   - "pause", "resume", "reset": a consumer group. Uses Group, Topic; a reset also To.
+	//   - "retry", "skip", "reset-aggregate": an aggregate in a group. Uses Group, Aggregate, whose type
+	//     is the topic, and Number: the event to skip, or the last event that counts as handled.
+	//   - "retry-all", "skip-all": the parked aggregates of a group. Uses Group, Topic, Reason,
+	//     EventType.
+	//   - "retry-skipped", "forget-skipped": an event that a group has skipped. Uses Group, Aggregate,
+	//     Number.
+	//   - "retry-all-skipped": the events that a group has skipped. Uses Group, Topic, Reason, EventType.
+	//   - "switch", "rollback": a generation of a read model. Uses Model, and Number for the generation.
+	//   - "retry-pending", "drop-pending": a timeout or stored commands of a process. Uses Aggregate for
+	//     the process, and Row.
 	Name string
 
 	Group, Topic      string
-	Aggregate         aggregate.ID // or the process
+	Aggregate         aggregate.ID
 	Number            uint64
-	Reason, EventType string
+	Reason, EventType string // select as groups.Selection does; empty for all
 	Model             string
-	Row               string
-	To                string // of a reset: "beginning", "now" or a time in RFC 3339
+	Row               string // names the timeout or the commands, as process.Pending.Row
+	To                string // "beginning", "now" or a time in RFC 3339
 }
 
-// doer does an action, and says what it has done.
+// doer does the actions of one name.
 type doer struct {
+	// do does an action and returns a text for the visitor.
 	do func(c *Console, ctx context.Context, a Action) (done string, err error)
-	// confirm returns what has to be typed to confirm it; nil: nothing.
+	// confirm returns the text that the visitor must type to confirm an action; nil for none.
 	confirm func(a Action) string
 }
 
@@ -96,7 +101,7 @@ func selection(a Action) groups.Selection {
 	return groups.Selection{Reason: a.Reason, EventType: a.EventType}
 }
 
-// counted says how many were changed, also where an error ended it.
+// counted returns a text that says how many were changed, also if an error ended the action.
 func counted(n int, one, many, what string, err error) (string, error) {
 	done := plural(n, one, many) + " " + what + "."
 	if err != nil && n > 0 {
@@ -148,7 +153,7 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
 }
 
-// pendingRow reads a row of a process as it is now.
+// pendingRow reads the row again that the action names, as it may have changed since.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
 	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
 		if err != nil || p.Row == a.Row {
@@ -177,7 +182,7 @@ func (c *Console) dropPending(ctx context.Context, a Action) (string, error) {
 	return "It was dropped.", err
 }
 
-// serveAction does what a form asks for, and leads back to its page.
+// serveAction does what a form asks for, and redirects to the page of the form.
 func (c *Console) serveAction(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -189,21 +194,22 @@ func (c *Console) serveAction(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, "", &requestError{"The form cannot be read: " + err.Error()})
 		return
 	}
-	page, query, err := c.wayBack(r.PostForm.Get("back"))
-	var done string
-	if err == nil {
-		done, err = c.act(r)
-	}
+	page, query, err := parseBack(r.PostForm.Get("back"))
 	if err != nil {
 		c.fail(w, r, "", err)
+		return
+	}
+	done, err := c.act(r)
+	if err != nil {
+		c.failTo(w, r, back(page, query), err)
 		return
 	}
 	query.Set("done", c.seal.seal("done", done))
 	seeOther(w, "./"+page+"?"+query.Encode())
 }
 
-// seeOther leads to a relative link. http.Redirect would resolve it, without the prefix that was
-// stripped from the path.
+// seeOther redirects to a relative link. http.Redirect would make it absolute without the prefix
+// that was stripped from the path.
 func seeOther(w http.ResponseWriter, link string) {
 	w.Header().Set("Location", link)
 	w.WriteHeader(http.StatusSeeOther)
@@ -212,8 +218,8 @@ func seeOther(w http.ResponseWriter, link string) {
 // mostForm bounds a form, in bytes.
 const mostForm = 64 << 10
 
-// wayBack is a page of ours.
-func (c *Console) wayBack(link string) (page string, query url.Values, err error) {
+// parseBack returns the page of this console that a link leads to, and its parameters.
+func parseBack(link string) (page string, query url.Values, err error) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(link, "./"), "?")
 	query, err = url.ParseQuery(rest)
 	if _, known := pages[name]; !known || err != nil {
@@ -222,7 +228,7 @@ func (c *Console) wayBack(link string) (page string, query url.Values, err error
 	return name, query, nil
 }
 
-// act does an action if that is allowed, and logs what came of it.
+// act does an action if it is allowed, and logs the outcome.
 func (c *Console) act(r *http.Request) (done string, err error) {
 	a, d, err := parseAction(r.PostForm)
 	var actor string
@@ -277,7 +283,7 @@ func parseAction(form url.Values) (Action, doer, error) {
 	return a, d, nil
 }
 
-// audit logs an action. Outcome is "done", "refused" or "failed".
+// audit logs an action, with the outcome "done", "refused" or "failed".
 func (c *Console) audit(r *http.Request, a Action, actor string, err error) {
 	fields := watermill.LogFields{"action": a.Name, "actor": actor, "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
 	for name, value := range map[string]string{

@@ -39,8 +39,8 @@ type timelineView struct {
 	NoStates string `json:"no_states,omitempty"`
 	// Failed says which event could not be read; the page ends there.
 	Failed string `json:"failed,omitempty"`
-	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The newer one
-	// begins after To.
+	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The
+	// newer one begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
 	// Process: the aggregate is a process, which may have timeouts and commands.
@@ -58,8 +58,10 @@ type snapshotView struct {
 
 func (v timelineView) title() string { return v.Type + " " + v.ID }
 
-// Single reports that the page shows one event, and all of it.
-func (v timelineView) Single() bool { return len(v.Events) == 1 && v.From == v.To }
+// HasStates reports that the state after at least one event is known.
+func (v timelineView) HasStates() bool {
+	return slices.ContainsFunc(v.Events, func(e eventView) bool { return e.State != nil })
+}
 
 // At is the time asked for in the form of an input of that kind.
 func (v timelineView) At() string {
@@ -116,7 +118,8 @@ func (r *reading) snapshot(head journal.Head) *snapshotView {
 	return v
 }
 
-// choose sets which events the page shows: those up to the parameter to, or at a time, or the newest.
+// choose sets which events the page shows: those up to the parameter to, or at a time, or the
+// newest.
 func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head) error {
 	first, last := max(head.TruncatedBefore, 1), head.Version
 	to, err := r.number("to")
@@ -178,7 +181,7 @@ func (r *reading) addEvents(ctx context.Context, v *timelineView, id aggregate.I
 			return
 		}
 		if r.spent() && len(v.Events) > 0 {
-			v.Failed = fmt.Sprintf("the page has taken as many read units as it may, so it ends with event %s. Open single events for others.", number(v.To))
+			v.Failed = fmt.Sprintf("the page has reached its limit of read units, so it ends with event %s. Open single events for others.", number(v.To))
 			return
 		}
 		v.To = record.Number
@@ -194,7 +197,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 		v.NoStates = "The console has no repository for this type."
 		return
 	case r.spent():
-		v.NoStates = "The page has taken as many read units as it may."
+		v.NoStates = "The page has reached its limit of read units."
 		return
 	case r.config.HidePayloads:
 		v.NoStates = "States are " + hidden + "."
@@ -225,7 +228,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 		}
 		before = data
 		if r.spent() {
-			v.NoStates = "The page has taken as many read units as it may, so later events have no state."
+			v.NoStates = "The page has reached its limit of read units before the later events."
 			return
 		}
 	}

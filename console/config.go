@@ -17,70 +17,75 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// App is what the console needs of an application. A millrace.App is one.
+// App is the part of an application that the console uses. *millrace.App implements it.
 type App interface {
 	Journal() *journal.Journal
 	Groups() *groups.Groups
 	Backlog() *process.Backlog
 	ReadModelTable() string
-	// Components yields the repositories and process managers, with their aggregate types, among
-	// others.
+	// Components yields the repositories and the process managers by their aggregate types, and
+	// may yield other components.
 	Components() iter.Seq2[string, any]
 }
 
 // Config configures a console. App or Journal is required.
 type Config struct {
-	// App supplies what the fields up to Repositories leave out.
+	// App supplies the defaults of Journal, Groups, Backlog, ReadModelTable and Repositories.
 	App App
 
 	// Journal is what the console shows. Default: that of App.
 	Journal *journal.Journal
-	// Groups are the consumer groups. Set it if groups keep positions in a store of their own
-	// (groups.WithPositions). Default: those of App, or groups.New(Journal).
+	// Groups reads and changes consumer groups. Set it if groups keep their positions in another
+	// store (groups.WithPositions). Default: that of App, or groups.New(Journal).
 	Groups *groups.Groups
-	// Backlog is what process managers have left to do. Default: that of App, or that of the table
-	// process.DefaultTable.
+	// Backlog reads and changes what process managers have left to do. Default: that of App, or
+	// that of the table process.DefaultTable.
 	Backlog *process.Backlog
-	// ReadModelTable is the table of read models. Default: that of App, or readmodel.DefaultTable.
+	// ReadModelTable is the name of the table of read models. Default: that of App, or
+	// readmodel.DefaultTable.
 	ReadModelTable string
-	// Repositories load states: those of process managers too. For the types of other aggregates the
-	// console shows events alone. Default: those of App.
+	// Repositories load the states of aggregates. A process manager is one, for its processes. They
+	// are added to those of App, and replace those of the same type. For aggregates of other types
+	// the console shows events and the latest snapshot.
 	Repositories []repository.AnyRepository
 
-	// Topics are listed beside those that a repository or a consumer group has.
+	// Topics are listed in addition to those that have a repository or a consumer group.
 	Topics []string
 
-	// AllowActions offers actions on groups, read models and process managers. It requires Authorize.
-	// Default: the console only reads.
+	// AllowActions allows actions on groups, read models and process managers: see Action. It
+	// requires Authorize. Default: the console only reads.
 	AllowActions bool
-	// Authorize decides whether a request may do what it asks for. It returns who asks, for the audit
-	// log. An error refuses, and is shown to the visitor. It is called for each action.
+	// Authorize decides whether the sender of a request may do an action, and returns the name of
+	// the sender for the audit log. An error refuses the action and is shown to the visitor. It is
+	// called once for each action.
 	Authorize func(r *http.Request, a Action) (actor string, err error)
 
 	// HidePayloads leaves out payloads, states, commands and metadata.
 	HidePayloads bool
-	// Redact returns what is shown of a payload, a state, a command or metadata; nil to hide it.
-	// Default: all is shown.
+	// Redact returns the data to show in place of a payload, a state, a command or metadata; nil
+	// hides it. Default: everything is shown.
 	Redact func(p Payload) []byte
 
-	// Hosts are the names under which the console is reached, such as "ops.example.com"; others are
-	// refused. Default: any name. On the loopback interface it answers to localhost, to loopback
-	// addresses and to Hosts alone, so that a page of another site cannot reach it by a name of its
-	// own.
+	// Hosts are the host names of the console, such as "ops.example.com". Requests for other names
+	// are refused. Default: any name is served. On the loopback interface only localhost, loopback
+	// addresses and Hosts are served, also by default: otherwise another site could let its own
+	// name resolve to the loopback address and read the console (DNS rebinding).
 	Hosts []string
-	// Secret signs page tokens. Processes that serve the same console need the same one, of 32 bytes
-	// or more. Default: a random one, with which tokens end with the process.
+	// Secret signs the tokens of forms and of links to next pages. It has 32 bytes or more.
+	// Processes that serve the same console need the same Secret. Default: a random one for each
+	// process, so tokens become invalid when it restarts.
 	Secret []byte
 
-	// PageUnits is how many read units a page takes before it leaves out the rest, and says so. What is
-	// being read then is still read to its end. Default: 500.
+	// PageUnits is the limit of read units of a page. A page that has reached it leaves out the
+	// rest and says so. Reads that are in progress are completed, so a page can take more. Default:
+	// 500.
 	PageUnits float64
-	// Refresh is how often pages refresh themselves, or less often if that takes more than 50 read
-	// units a second. What one visitor has read in half that time is shown to others. Default: 10
-	// seconds; negative: never.
+	// Refresh is the interval at which pages refresh themselves. Pages that would take more than 50
+	// read units in each second are refreshed less often. What was read for one visitor is shown to
+	// others for half of the interval. Default: 10 seconds. A negative value switches both off.
 	Refresh time.Duration
 
-	// Logger receives the audit log of actions, and errors. Default: none.
+	// Logger receives the audit log of actions, and the errors of pages. Default: no log.
 	Logger watermill.LoggerAdapter
 }
 
@@ -91,18 +96,18 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("console: Config.%s %s", e.Field, e.Reason)
 }
 
-// Payload is something that came from the application, as it would be shown.
+// Payload is data of the application that the console is about to show. See [Config.Redact].
 type Payload struct {
 	Kind      PayloadKind
 	Aggregate aggregate.ID
 	Number    uint64 // of the event, or of the last event in the state; 0 for a command
-	Type      string // of the event; empty for others
-	// Data is JSON where the payload is JSON, the state encoded as JSON, or the metadata as a JSON
-	// object of strings.
+	Type      string // of the event; empty for states and commands
+	// Data is the decoded payload of the event or command, the state encoded as JSON, or the
+	// metadata as a JSON object of strings. Redact returns the same form.
 	Data []byte
 }
 
-// PayloadKind says what a [Payload] is.
+// PayloadKind is the kind of a [Payload].
 type PayloadKind string
 
 // The kinds of payloads.

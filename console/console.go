@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Console is an http.Handler. It is safe for concurrent use. It makes requests to the database only
-// while somebody looks at it.
+// Console serves the pages. It is an http.Handler. It is safe for concurrent use, and makes
+// requests to the database only to answer requests and while live tails are open.
 type Console struct {
 	config Config
 	guard  guard
@@ -37,15 +37,16 @@ func Handler(config Config) (*Console, error) {
 	return c, nil
 }
 
-// Close ends the live tails, and waits for what they read. Later requests for one are refused; all
-// else goes on. Call it when the server shuts down, which otherwise waits for them:
-// http.Server.RegisterOnShutdown.
+// Close ends the live tails and waits for their reads. Later requests for a live tail are refused,
+// and other pages still work. Call it when the server shuts down, by
+// http.Server.RegisterOnShutdown: otherwise the shutdown waits for the live tails.
 func (c *Console) Close() { c.tails.close() }
 
 // longest is how long a request may take, except for live tails.
 const longest = time.Minute
 
-// ServeHTTP answers a request. It looks at the end of the path alone, so it works behind any prefix.
+// ServeHTTP answers a request. It uses only the last parts of the path, so it works behind any
+// prefix.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	folder, name := place(r.URL.Path)
@@ -53,7 +54,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, folder, err)
 		return
 	}
-	if r.URL.Path == "" { // a prefix was stripped that does not end with a slash
+	if r.URL.Path == "" { // http.StripPrefix removed a prefix without a slash at its end
 		_, last := cutLast(strings.TrimSuffix(requestPath(r), "/"))
 		seeOther(w, "./"+last+"/")
 		return
@@ -81,13 +82,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestPath is the path as the client has sent it.
+// requestPath returns the path as the client has sent it.
 func requestPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	return path
 }
 
-// place returns the last part of a path, and the part before where that is a folder of ours.
+// place returns the last part of a path, and the part before it if that is api or static.
 func place(path string) (folder, name string) {
 	rest, name := cutLast(path)
 	if _, folder = cutLast(rest); folder != "api" && folder != "static" {
@@ -101,8 +102,8 @@ func cutLast(path string) (before, last string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// repositories returns the repositories by aggregate type. An App may get more before it runs, so
-// they are looked up each time.
+// repositories returns the repositories by aggregate type. They are looked up each time, as they
+// can be added to an App after Handler.
 func (c *Console) repositories() map[string]repository.AnyRepository {
 	byType := map[string]repository.AnyRepository{}
 	if c.config.App != nil {
@@ -118,10 +119,10 @@ func (c *Console) repositories() map[string]repository.AnyRepository {
 	return byType
 }
 
-// now is the clock that dates events.
+// now returns the time of the clock that dates events.
 func (c *Console) now() time.Time { return c.config.Journal.Config().Now() }
 
-// read loads a page, or takes what another visitor has just read.
+// read loads a page, or returns what was just read for another visitor.
 func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

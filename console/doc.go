@@ -1,6 +1,6 @@
-// Package console is a web page for operators: it shows topics, aggregates with their events and
-// states, consumer groups with what blocks them, read models and process managers, and acts on them
-// if it is allowed to.
+// Package console serves a web page for operators. It shows topics, aggregates with their events
+// and states, consumer groups with what blocks them, read models and process managers. If actions
+// are allowed, operators can also pause groups, retry events and so on.
 //
 //	c, err := console.Handler(console.Config{App: app})
 //	mux.Handle("/console/", c)         // under any path that ends with a slash
@@ -12,20 +12,21 @@
 //
 // # Reading
 //
-// Pages are rendered on the server, and need JavaScript only for what moves: live tails, refreshes
-// and local times. They load nothing from other hosts. The page groups is also the JSON document
-// api/groups, and so are the others; docs/console.md describes the fields.
+// Pages are rendered on the server. They need JavaScript only for live tails, refreshes and local
+// times, and load nothing from other hosts. Each page is also a JSON document under api: the page
+// groups is api/groups. docs/console.md describes the fields.
 //
-// Each page shows how many read units it took. No page scans a table before somebody has asked for
-// it. What a page reads is bounded by [Config.PageUnits]; what it has left out it says. Pages that
-// refresh themselves stop while they are hidden, and one read is shared by all who look at the same
-// time.
+// Each page shows how many read units it took. No page scans a table unless the visitor asks for
+// it. [Config.PageUnits] bounds what a page reads, and the page says what it has left out. Pages
+// that refresh themselves stop while they are hidden. Visitors who look at the same page at the
+// same time share one read.
 //
 // # Acting
 //
-// Actions need [Config.AllowActions] and [Config.Authorize], which decides about each request. They
-// are refused to other origins and without a token of the visitor's own page. Each attempt is logged
-// with the name that Authorize returns.
+// Actions need [Config.AllowActions] and [Config.Authorize], which decides about each request. A
+// form is refused if it comes from another origin, or without the token of a page that this visitor
+// has opened. Each action is logged with its outcome and the name that Authorize returns, also if
+// it was refused.
 //
 // # Personal data
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// requestError reports parameters that make no sense, refusedError what a visitor may not do,
-// missingError what is not there, and unavailableError what cannot be done now.
+// requestError reports invalid parameters, refusedError a request that is not allowed, missingError
+// something that does not exist, and unavailableError something that is not possible now.
 type (
 	requestError     struct{ reason string }
 	refusedError     struct{ reason string }
@@ -27,7 +27,7 @@ func (e *refusedError) Error() string     { return e.reason }
 func (e *missingError) Error() string     { return e.reason }
 func (e *unavailableError) Error() string { return e.reason }
 
-// statusOf is the HTTP status of an error.
+// statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
 	is := func(targets ...error) bool {
 		for _, target := range targets {

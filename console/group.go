@@ -130,7 +130,8 @@ type behindRow struct {
 	Event *eventView `json:"event"`
 }
 
-// listPlace is where the next page of a list of a group begins: after an aggregate, or an event of it.
+// listPlace is where the next page of a list of a group begins: after an aggregate, or an event of
+// it.
 type listPlace struct {
 	ID     string `json:"id"`
 	Number uint64 `json:"number,omitempty"`
@@ -203,7 +204,8 @@ func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {
 	return row
 }
 
-// one reads a single event. It returns nil if that cannot be read: the page of the aggregate says why.
+// one reads a single event. It returns nil if that cannot be read: the page of the aggregate says
+// why.
 func (r *reading) one(ctx context.Context, id aggregate.ID, number uint64) *eventView {
 	if number == 0 {
 		return nil

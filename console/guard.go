@@ -35,8 +35,8 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// host refuses a name that is not ours. A site can give its own name the address 127.0.0.1, and then
-// read what it likes of a console that answers to any name.
+// host refuses a name that is not ours. A site can give its own name the address 127.0.0.1, and
+// then read what it likes of a console that answers to any name.
 func (g guard) host(r *http.Request) error {
 	name := (&url.URL{Host: r.Host}).Hostname()
 	if g.isOurs(r.Host) {
@@ -66,8 +66,8 @@ func isLoopback(address string) bool {
 	return err == nil && net.ParseIP(host).IsLoopback()
 }
 
-// visitor returns the token that the forms of a visitor carry. It sets the cookie that it belongs to
-// where the visitor has none.
+// visitor returns the token that the forms of a visitor carry. It sets the cookie that it belongs
+// to where the visitor has none.
 func (g guard) visitor(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(visitorCookie)
 	if err != nil || len(cookie.Value) < leastSecret {

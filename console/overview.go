@@ -110,10 +110,11 @@ const mostOverdue = 20
 const overdueAfter = 10 * time.Second
 
 const (
-	// retries is how far ahead of now a timeout is looked for that keeps failing: managers try it again
-	// after process.Config.RetryAfter, 30 seconds by default.
+	// retries is how far ahead of now a timeout is looked for that keeps failing: managers try it
+	// again after process.Config.RetryAfter, 30 seconds by default.
 	retries = time.Minute
-	// mostAhead is how many rows are read that are due within that time, as most of them are not late.
+	// mostAhead is how many rows are read that are due within that time, as most of them are not
+	// late.
 	mostAhead = 100
 )
 

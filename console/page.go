@@ -15,18 +15,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// page is a query, and the template that shows its result.
+// page is a query and the template that shows its result.
 type page struct {
 	name, template string
 	load           func(r *reading, ctx context.Context) (any, error)
-	// shared: all visitors see the same, so one read serves several.
+	// shared reports that all visitors see the same, so one read serves several of them.
 	shared bool
-	// refreshes: the page refreshes itself.
+	// refreshes reports that the page refreshes itself.
 	refreshes bool
 }
 
-// safely loads the page. A panic of the application's code is an error: a shared read runs in a
-// goroutine of its own, where it would end the process.
+// safely loads the page, and returns a panic of the application's code as an error. A shared read
+// runs in a goroutine of its own, where a panic would end the process.
 func (p page) safely(ctx context.Context, r *reading) (view any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -36,7 +36,7 @@ func (p page) safely(ctx context.Context, r *reading) (view any, err error) {
 	return p.load(r, ctx)
 }
 
-// reading is the work for one page.
+// reading is one load of a page.
 type reading struct {
 	*Console
 	query url.Values
@@ -53,10 +53,10 @@ type result struct {
 	requests int
 }
 
-// spent reports that the page has taken as many read units as it may.
+// spent reports that the page has reached its limit of read units.
 func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
 
-// need returns a parameter that has to be there.
+// need returns a required parameter.
 func (r *reading) need(name string) (string, error) {
 	if value := r.query.Get(name); value != "" {
 		return value, nil
@@ -64,7 +64,7 @@ func (r *reading) need(name string) (string, error) {
 	return "", &requestError{"The parameter " + name + " is missing."}
 }
 
-// number returns a parameter that is a number, 0 if it is missing.
+// number returns a numeric parameter, 0 if it is missing.
 func (r *reading) number(name string) (uint64, error) {
 	text := r.query.Get(name)
 	if text == "" {
@@ -77,7 +77,7 @@ func (r *reading) number(name string) (uint64, error) {
 	return n, nil
 }
 
-// aggregate returns the aggregate of the parameters type and id.
+// aggregate returns the aggregate that the parameters type and id name.
 func (r *reading) aggregate() (aggregate.ID, error) {
 	aggregateType, err := r.need("type")
 	if err != nil {
@@ -90,29 +90,32 @@ func (r *reading) aggregate() (aggregate.ID, error) {
 	return aggregate.NewID(aggregateType, value)
 }
 
-// frame is what each template gets.
+// errorPage names the template of errors. No page has this name.
+const errorPage = "error"
+
+// frame is the value that each template gets.
 type frame struct {
-	Page     string // name of the page
+	Page     string // name of the page; errorPage where there is none
 	Title    string
 	View     any
 	At       time.Time
 	Units    float64
 	Requests int
-	// Actions: the console has actions, and Token is that of the forms of this visitor.
+	// Actions reports that the console has actions. Token belongs in each form of this visitor.
 	Actions bool
 	Token   string
-	Back    string // the page as a link, for forms to come back to
+	Back    string // link of the page, to which forms return
 	Done    string // what an action has done
 	Error   string
 	Status  int
 	Refresh int // in seconds; 0: never
 }
 
-// refreshUnits is how many read units a second a page takes to refresh itself: one that takes more is
-// refreshed less often.
+// refreshUnits is how many read units in each second a page may take to refresh itself. A page that
+// would take more is refreshed less often.
 const refreshUnits = 50
 
-// titled is a view with a title of its own.
+// titled is a view that has a title.
 type titled interface{ title() string }
 
 func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
@@ -128,12 +131,12 @@ func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
 		f.Refresh = int(max(c.config.Refresh.Seconds(), result.units/refreshUnits, 1))
 	}
 	if done := r.URL.Query().Get("done"); done != "" {
-		_ = c.seal.open("done", done, &f.Done) // what is not ours is not shown
+		_ = c.seal.open("done", done, &f.Done) // a text that this console has not signed is not shown
 	}
 	template := p.template
 	if result.err != nil {
 		c.explain(r, &f, result.err)
-		template = "error"
+		template = errorPage
 	}
 	if f.Actions {
 		f.Token = c.guard.visitor(w, r)
@@ -141,7 +144,7 @@ func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
 	c.render(w, template, f)
 }
 
-// back is the link of a page, relative to the console, without what an action has done.
+// back returns the link of a page, relative to the console, without the report of an action.
 func back(name string, query url.Values) string {
 	query.Del("done")
 	if len(query) == 0 {
@@ -150,7 +153,7 @@ func back(name string, query url.Values) string {
 	return "./" + name + "?" + query.Encode()
 }
 
-// explain makes the page that of an error.
+// explain sets the error of a page and its status.
 func (c *Console) explain(r *http.Request, f *frame, err error) {
 	f.Status, f.Error = statusOf(err), err.Error()
 	f.Title = "Error"
@@ -168,18 +171,23 @@ func (c *Console) render(w http.ResponseWriter, template string, f frame) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(out.Bytes()) // the visitor has gone
+	_, _ = w.Write(out.Bytes()) // fails if the visitor has gone
 }
 
-// fail answers a request that has no page.
+// fail answers a request that no page can answer.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, err error) {
 	if folder == "api" {
 		c.writeJSON(w, statusOf(err), apiError{err.Error()})
 		return
 	}
-	f := frame{At: c.now()}
+	c.failTo(w, r, "", err)
+}
+
+// failTo answers with an error page that links back to a page, unless that is empty.
+func (c *Console) failTo(w http.ResponseWriter, r *http.Request, back string, err error) {
+	f := frame{Page: errorPage, At: c.now(), Back: back, Actions: c.config.AllowActions}
 	c.explain(r, &f, err)
-	c.render(w, "error", f)
+	c.render(w, errorPage, f)
 }
 
 type (

@@ -123,8 +123,8 @@ type eventView struct {
 	Changes []change     `json:"changes,omitempty"`
 	// MoreChanges is how many changes are not listed.
 	MoreChanges int `json:"more_changes,omitempty"`
-	// CausedBy is the number of the event on this page that has caused it, and Causes are the numbers
-	// of those that it has caused.
+	// CausedBy is the number of the event on this page that has caused it, and Causes are the
+	// numbers of those that it has caused.
 	CausedBy uint64   `json:"caused_by,omitempty"`
 	Causes   []uint64 `json:"causes,omitempty"`
 }

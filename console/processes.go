@@ -14,7 +14,8 @@ import (
 type processesView struct {
 	Types []string `json:"types"`
 	Type  string   `json:"type"` // the one that is shown; empty for none
-	// Show is what is listed: "due" is read from an index; "pending" and "open" read the whole table.
+	// Show is what is listed: "due" is read from an index; "pending" and "open" read the whole
+	// table.
 	Show    string        `json:"show"`
 	Pending []pendingView `json:"pending"`
 	Open    []openView    `json:"open"`

@@ -61,8 +61,8 @@ const (
 	// tailStatus is how often a viewer is told what the tail costs, which also keeps proxies from
 	// closing the connection.
 	tailStatus = 5 * time.Second
-	// tailPatience is how long a viewer has to take what is sent. It replaces the WriteTimeout of the
-	// server, which is not meant for streams.
+	// tailPatience is how long a viewer has to take what is sent. It replaces the WriteTimeout of
+	// the server, which is not meant for streams.
 	tailPatience = time.Minute
 	// tailOverlap is how far before its beginning a tail reads, as the index is a moment late.
 	tailOverlap = 5 * time.Second
@@ -209,8 +209,8 @@ type tailStatusView struct {
 	Missed    int64   `json:"missed"` // events that this viewer was too slow for
 }
 
-// serveTail sends the events of a topic as they come, as server-sent events: as HTML to the page, and
-// as JSON where the parameter format is json.
+// serveTail sends the events of a topic as they come, as server-sent events: as HTML to the page,
+// and as JSON where the parameter format is json.
 func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 	topic := r.URL.Query().Get("topic")
 	if _, err := aggregate.NewID(topic, "x"); err != nil {

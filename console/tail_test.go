@@ -25,8 +25,8 @@ const patience = 2 * time.Minute
 // message is a server-sent event.
 type message struct{ event, data string }
 
-// follow opens a live tail, and returns its messages until the test ends. The channel is closed when
-// the server ends the stream.
+// follow opens a live tail, and returns its messages until the test ends. The channel is closed
+// when the server ends the stream.
 func follow(t *testing.T, url string) (messages <-chan message, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -88,8 +88,8 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side. So many are still read to their end
-// when a page has taken its units.
+// readsAtOnce is how many topics or groups are read side by side. So many are still read to their
+// end when a page has taken its units.
 const readsAtOnce = 4
 
 // topicRows reads the ends of topics.
@@ -108,8 +108,8 @@ func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Gr
 	return rows, reads.Wait()
 }
 
-// newest returns the newest events of a topic, newest first, with payloads as they are stored. Those
-// that cannot be read are left out; the page of their aggregate shows them.
+// newest returns the newest events of a topic, newest first, with payloads as they are stored.
+// Those that cannot be read are left out; the page of their aggregate shows them.
 func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, error) {
 	var records []*journal.Record
 	for record, err := range r.config.Journal.Raw().Newest(ctx, topic, newestOfShard) {

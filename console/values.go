@@ -7,8 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// The views of several pages have these parts. Their JSON is described in docs/console.md.
+// These types are parts of the views of several pages. docs/console.md describes their JSON.
 
+// aggregateRef names an aggregate.
 type aggregateRef struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
@@ -16,7 +17,7 @@ type aggregateRef struct {
 
 func refOf(id aggregate.ID) aggregateRef { return aggregateRef{id.Type, id.Value} }
 
-// eventRef is an event without what is in it.
+// eventRef names an event, without its payload and metadata.
 type eventRef struct {
 	aggregateRef
 	Number    uint64    `json:"number"`
@@ -28,7 +29,7 @@ func eventRefOf(r *journal.Record) eventRef {
 	return eventRef{refOf(r.Aggregate), r.Number, r.EventType, r.OccurredAt}
 }
 
-// optionalTime is nil for the zero time, so that JSON leaves it out.
+// optionalTime returns nil for the zero time, which JSON shows as null or leaves out.
 func optionalTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

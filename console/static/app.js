@@ -47,7 +47,8 @@ document.addEventListener("click", async (e) => {
   }
 });
 
-// Pages refresh what moves, unless they are hidden, somebody is at work in it, or it is switched off.
+// Pages refresh their [data-live] part, unless the page is hidden, the visitor uses that part, or
+// refreshing is switched off.
 let everySeconds = Number(document.body.dataset.refresh);
 const refreshBox = document.getElementById("refresh");
 function busy(region) {
@@ -61,7 +62,8 @@ async function refresh() {
     if (!reply.ok) throw new Error(reply.status);
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     const fresh = page.querySelector("[data-live]");
-    if (!fresh || busy(region)) return;
+    if (!fresh) throw new Error("the reply is another page"); // such as one to sign in
+    if (busy(region)) return;
     enliven(fresh);
     region.replaceChildren(...fresh.childNodes);
     const cost = page.getElementById("cost");
