@@ -134,7 +134,7 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 	if !p.shared || c.config.Refresh < 0 {
 		return load(ctx)
 	}
-	return c.shared.read(ctx, r.URL.RawQuery+" "+p.name, c.config.Refresh/2, load)
+	return c.shared.read(ctx, back(p.name, r.URL.Query()), c.config.Refresh/2, load)
 }
 
 func (c *Console) logError(r *http.Request, err error) {
