@@ -129,7 +129,7 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 		ctx, units := journal.CountUnits(ctx)
 		reading := &reading{Console: c, query: r.URL.Query(), units: units, now: c.now()}
 		view, err := p.safely(ctx, reading)
-		return result{view: view, err: err, at: reading.now, units: units.Read(), requests: units.Requests()}
+		return result{view: view, err: err, at: shownTime(reading.now), units: units.Read(), requests: units.Requests()}
 	}
 	if !p.shared || c.config.Refresh < 0 {
 		return load(ctx)

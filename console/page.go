@@ -177,7 +177,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, er
 		c.writeJSON(w, statusOf(err), apiError{err.Error()})
 		return
 	}
-	f := frame{At: c.now()}
+	f := frame{At: shownTime(c.now())}
 	c.explain(r, &f, err)
 	c.render(w, "error", f)
 }
@@ -208,11 +208,12 @@ func (c *Console) serveJSON(w http.ResponseWriter, r *http.Request, p page) {
 }
 
 func (c *Console) writeJSON(w http.ResponseWriter, status int, value any) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		c.config.Logger.Error("Console cannot write JSON", err, nil)
+		status, data = http.StatusInternalServerError, []byte(`{"error": "The document cannot be written. The log of the console says why."}`)
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		c.config.Logger.Error("Console cannot write JSON", err, nil)
-	}
+	_, _ = w.Write(append(data, '\n')) // the visitor has gone
 }
