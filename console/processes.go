@@ -80,7 +80,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := processesView{Types: r.processTypes(all), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
+	v := processesView{Types: append([]string{}, r.processTypes(all)...), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
 	switch v.Show {
 	case "":
 		v.Show = "due"

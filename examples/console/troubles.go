@@ -124,6 +124,9 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 
 // addOddEvents adds texts that are code where a page does not escape them.
 func (s *shop) addOddEvents(ctx context.Context) error {
+	if !hostile {
+		return nil
+	}
 	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{
 		aggregate.CorrelationIDKey: "visit " + image, script: image, link: link, curly: ending, "bytes": "\xff" + script,
 	})
