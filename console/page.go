@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/units"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,6 +57,13 @@ type result struct {
 
 // spent reports that the page has taken as many read units as it may.
 func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
+
+// limited returns a context with which no request begins after the page has taken as many read units
+// as it may: it fails with units.ErrLimit. It is for reads that may go on for long without yielding
+// anything.
+func (r *reading) limited(ctx context.Context) context.Context {
+	return units.Limit(ctx, max(r.config.PageUnits-r.units.Read(), math.SmallestNonzeroFloat64))
+}
 
 // need returns a parameter that has to be there.
 func (r *reading) need(name string) (string, error) {
