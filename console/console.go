@@ -130,12 +130,12 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 		ctx, units := journal.CountUnits(ctx)
 		reading := &reading{Console: c, query: r.URL.Query(), units: units, now: c.now()}
 		view, err := p.safely(ctx, reading)
-		return result{view: view, err: err, at: reading.now, units: units.Read(), requests: units.Requests()}
+		return result{view: view, err: err, at: shownTime(reading.now), units: units.Read(), requests: units.Requests()}
 	}
 	if !p.shared || c.config.Refresh < 0 {
 		return load(ctx)
 	}
-	return c.shared.read(ctx, r.URL.RawQuery+" "+p.name, c.config.Refresh/2, load)
+	return c.shared.read(ctx, back(p.name, r.URL.Query()), c.config.Refresh/2, load)
 }
 
 func (c *Console) logError(r *http.Request, err error) {

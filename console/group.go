@@ -258,7 +258,7 @@ func (r *reading) skipped(ctx context.Context) (any, error) {
 			break
 		}
 		v.Events = append(v.Events, skippedRow{
-			eventRef: eventRef{refOf(s.Aggregate), s.Number, s.EventType, s.At}, Reason: text(s.Reason), Due: optionalTime(s.Due), Attempts: s.Attempts,
+			eventRef: eventRef{refOf(s.Aggregate), s.Number, s.EventType, shownTime(s.At)}, Reason: text(s.Reason), Due: optionalTime(s.Due), Attempts: s.Attempts,
 			Event: r.one(ctx, s.Aggregate, s.Number),
 		})
 		after = listPlace{s.Aggregate.Value, s.Number}

@@ -110,7 +110,7 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 		Group: g.Name, Topic: g.Topic, State: state, Lost: lost, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	if s := g.Stopped; s != nil {
-		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, s.At}, s.Reason}
+		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, shownTime(s.At)}, s.Reason}
 	}
 	if r.spent() {
 		return row, nil

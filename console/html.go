@@ -64,11 +64,12 @@ var functions = template.FuncMap{
 	"inc":     func(n uint64) uint64 { return n + 1 },
 }
 
-// link returns the link of a page with parameters, those that are empty left out.
+// link returns the link of a page with parameters, those that are empty left out. A 0 stays, as it
+// may be the id of an aggregate.
 func link(page string, pairs ...any) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if value := fmt.Sprint(pairs[i+1]); value != "" && value != "0" {
+		if value := fmt.Sprint(pairs[i+1]); value != "" {
 			query.Set(fmt.Sprint(pairs[i]), value)
 		}
 	}
@@ -173,10 +174,10 @@ func unitText(n float64) string {
 	return number(whole) + "." + part
 }
 
-// pretty is JSON with indentation.
+// pretty is JSON with indentation, unless it is nested too deeply.
 func pretty(data []byte) string {
 	var out bytes.Buffer
-	if json.Indent(&out, data, "", "  ") != nil {
+	if levels(data) > mostLevels || json.Indent(&out, data, "", "  ") != nil {
 		return string(data)
 	}
 	return readable.Replace(out.String())

@@ -185,7 +185,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, er
 
 // failTo answers with an error page that links back to a page, unless that is empty.
 func (c *Console) failTo(w http.ResponseWriter, r *http.Request, back string, err error) {
-	f := frame{Page: errorPage, At: c.now(), Back: back, Actions: c.config.AllowActions}
+	f := frame{Page: errorPage, At: shownTime(c.now()), Back: back, Actions: c.config.AllowActions}
 	c.explain(r, &f, err)
 	c.render(w, errorPage, f)
 }
@@ -216,11 +216,12 @@ func (c *Console) serveJSON(w http.ResponseWriter, r *http.Request, p page) {
 }
 
 func (c *Console) writeJSON(w http.ResponseWriter, status int, value any) {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		c.config.Logger.Error("Console cannot write JSON", err, nil)
+		status, data = http.StatusInternalServerError, []byte(`{"error": "The document cannot be written. The log of the console says why."}`)
+	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		c.config.Logger.Error("Console cannot write JSON", err, nil)
-	}
+	_, _ = w.Write(append(data, '\n')) // the visitor has gone
 }

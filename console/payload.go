@@ -50,6 +50,10 @@ func (p payloadView) Label() string {
 // mostShown is how much a page with many events shows of each payload and state.
 const mostShown = 16 << 10
 
+// mostLevels is how deep JSON is nested that is shown as JSON, and thus indented. Indentation makes
+// a deep document many times as large.
+const mostLevels = 64
+
 const hidden = "hidden by the console's configuration"
 
 // show returns what a visitor sees of a payload.
@@ -67,7 +71,7 @@ func (c *Console) show(p Payload, stored int, full bool) payloadView {
 	}
 	switch data := p.Data; {
 	case len(data) == 0:
-	case json.Valid(data):
+	case levels(data) <= mostLevels && json.Valid(data):
 		v.JSON = data
 	case utf8.Valid(data):
 		v.Text = string(data)
@@ -79,6 +83,26 @@ func (c *Console) show(p Payload, stored int, full bool) payloadView {
 		v.Text = strings.ToValidUTF8(v.Text, "")
 	}
 	return v
+}
+
+// levels returns how deep JSON is nested. Of other data it returns some number.
+func levels(data []byte) (deepest int) {
+	level, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch b := data[i]; {
+		case quoted && b == '\\':
+			i++ // what is escaped does not end the string
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{', b == '[':
+			level++
+			deepest = max(deepest, level)
+		case b == '}', b == ']':
+			level--
+		}
+	}
+	return deepest
 }
 
 // eventView is a stored event.
@@ -185,6 +209,9 @@ func (c *Console) state(id aggregate.ID, number uint64, state any, full bool) (v
 	data, err := json.Marshal(state)
 	if err != nil {
 		return payloadView{Withheld: fmt.Sprintf("no JSON: %v", err)}, nil
+	}
+	if levels(data) > mostLevels {
+		return payloadView{Bytes: len(data), Withheld: fmt.Sprintf("nested deeper than %d levels", mostLevels)}, nil
 	}
 	view = c.show(Payload{Kind: StatePayload, Aggregate: id, Number: number, Data: data}, len(data), true)
 	data = view.JSON

@@ -60,7 +60,7 @@ type openView struct {
 
 func (r *reading) pending(p process.Pending) pendingView {
 	v := pendingView{
-		Process: refOf(p.Process), Row: text(p.Row), Timeout: text(p.Timeout), Input: text(p.Input), At: p.At, Next: p.Next,
+		Process: refOf(p.Process), Row: text(p.Row), Timeout: text(p.Timeout), Input: text(p.Input), At: shownTime(p.At), Next: shownTime(p.Next),
 		Late: max(r.now.Sub(p.At), 0).Seconds(), Attempts: p.Attempts, Failure: text(p.Failure),
 	}
 	for _, c := range p.Commands {
@@ -145,7 +145,7 @@ func (r *reading) addOpen(ctx context.Context, v *processesView) error {
 			v.More = true
 			return nil
 		}
-		v.Open = append(v.Open, openView{refOf(p.Process), p.Begun, max(r.now.Sub(p.Begun), 0).Seconds()})
+		v.Open = append(v.Open, openView{refOf(p.Process), shownTime(p.Begun), max(r.now.Sub(p.Begun), 0).Seconds()})
 	}
 	return nil
 }
@@ -180,7 +180,7 @@ func (r *reading) process(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.Open = &openView{refOf(p.Process), p.Begun, max(r.now.Sub(p.Begun), 0).Seconds()}
+		v.Open = &openView{refOf(p.Process), shownTime(p.Begun), max(r.now.Sub(p.Begun), 0).Seconds()}
 	}
 	head, err := r.config.Journal.Raw().Head(ctx, id)
 	switch {

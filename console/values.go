@@ -26,7 +26,24 @@ type eventRef struct {
 }
 
 func eventRefOf(r *journal.Record) eventRef {
-	return eventRef{refOf(r.Aggregate), r.Number, r.EventType, r.OccurredAt}
+	return eventRef{refOf(r.Aggregate), r.Number, r.EventType, shownTime(r.OccurredAt)}
+}
+
+// latest and earliest are the bounds of what JSON can say of times. A wrong clock can be beyond them.
+var (
+	latest   = time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC)
+	earliest = time.Date(1, time.January, 1, 0, 0, 0, 1e6, time.UTC) // not the zero time
+)
+
+// shownTime returns the time, or the nearest one that JSON can say.
+func shownTime(t time.Time) time.Time {
+	switch {
+	case t.After(latest):
+		return latest
+	case t.Before(earliest) && !t.IsZero():
+		return earliest
+	}
+	return t
 }
 
 // optionalTime returns nil for the zero time, which JSON shows as null or leaves out.
@@ -34,5 +51,6 @@ func optionalTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
+	t = shownTime(t)
 	return &t
 }

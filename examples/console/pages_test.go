@@ -1,13 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // page returns the link of a page with parameters.
@@ -50,20 +52,19 @@ func (w *world) errorPages() []string {
 
 func TestEachPageCanBeReadAndRunsNoneOfItsTexts(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		light := chromium.User(t, "Ada", browsertest.Still)
-		dark := chromium.User(t, "Ben", browsertest.Phone, browsertest.Dark, browsertest.Still)
-		for _, u := range []*browsertest.User{light, dark} {
-			u.Expects("status 400", "status 404")
-			for _, page := range append(w.pages(), w.errorPages()...) {
-				u.Open(page)
-				// As they are, and with all that can be opened.
-				u.Readable()
-				browsertest.Evaluate[any](u, `document.querySelectorAll("details").forEach((d) => { d.open = true })`)
-				u.Readable()
-				assert.Empty(t, browsertest.Evaluate[string](u, harm), page)
-				if t.Failed() {
-					t.Fatal(page)
-				}
+		u := chromium.User(t, "Ada", browsertest.Still)
+		if w.Journal().Config().Layout == journal.Packed { // each page once on each layout, as it takes time
+			u = chromium.User(t, "Ben", browsertest.Phone, browsertest.Dark, browsertest.Still)
+		}
+		u.Expects("status 400", "status 404")
+		for _, page := range append(w.pages(), w.errorPages()...) {
+			u.Open(page)
+			u.Readable()
+			browsertest.Evaluate[any](u, `document.querySelectorAll("details").forEach((d) => { d.open = true })`)
+			u.Readable()
+			assert.Empty(t, browsertest.Evaluate[string](u, harm), page)
+			if t.Failed() {
+				t.Fatal(page)
 			}
 		}
 	})
@@ -81,25 +82,112 @@ func TestTheOverviewListsEachTroubleAndLeadsToIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ada := chromium.User(t, "Ada")
 		for concern, leads := range map[string]struct{ path, sees string }{
-			"ledger on order: event 3 of order stopping-1 has stopped the group: the books do not balance ": {"group?name=ledger&topic=order", "Stopped by an event"},
-			"billing on order: ":                      {"behind?name=billing&topic=order", "blocked-2 blocked"},
-			"shipping on order: ":                     {"behind?name=shipping&topic=order", "parked-1 parked"},
-			"exports on order: 1 member has sent no":  {"group?name=exports&topic=order", "lost"},
-			"reports on order: no member handles its": {"group?name=reports&topic=order", "Nobody handles this group's events"},
-			"checkout: ":                              {"processes?type=checkout", "Timeout payment overdue"},
-			"mails on order: ":                        {"skipped?name=mails&topic=order", "event 3 of order skipped-1"},
-			"search on order: paused by an operator":  {"group?name=search&topic=order", "Resume…"},
+			"stopped ledger on order: event 3 of order stopping-1 has stopped the group: the books do not balance": {"group?name=ledger&topic=order", "Stopped by an event"},
+			"blocked billing on order: ":                         {"behind?name=billing&topic=order", "blocked-1 blocked"},
+			"parked shipping on order: ":                         {"behind?name=shipping&topic=order", "parked-6 parked"},
+			"member lost exports on order: 1 member has sent no": {"group?name=exports&topic=order", "lost"},
+			"no members reports on order: no member handles its": {"group?name=reports&topic=order", "Nobody handles this group's events"},
+			"overdue checkout: ":                                 {"processes?type=checkout", "Timeout payment overdue"},
+			"skipped mails on order: ":                           {"skipped?name=mails&topic=order", "event 3 of order skipped-4"},
+			"paused search on order: paused by an operator":      {"group?name=search&topic=order", "Resume…"},
 		} {
 			ada.Open(w.url)
-			ada.Sees(strings.TrimSpace(concern))
 			ada.Waits(`(() => {
-				const found = [...document.querySelectorAll(".concerns a")].filter((a) => a.textContent.startsWith(` + quote(concern) + `));
+				const found = [...document.querySelectorAll(".concerns li")].filter((li) => li.textContent.startsWith(` + quote(concern) + `));
 				if (found.length !== 1) return false;
-				found[0].click();
+				found[0].querySelector("a").click();
 				return true;
 			})()`)
 			ada.Waits(`location.href.startsWith(` + quote(w.url+leads.path) + `)`)
 			ada.Sees(leads.sees)
 		}
+	})
+}
+
+func TestTheOverviewListsTopicsAndGroups(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ada := chromium.User(t, "Ada")
+		ada.Open(w.url)
+		ada.Sees("Topics", "checkout", "payment", oddTopic, "Consumer groups", "history", "confirmations", string(w.Journal().Config().Layout))
+		assert.NotContains(t, browsertest.Evaluate[string](ada, `document.querySelector("[aria-labelledby=topics]").innerText`), "\ncard\t", "nobody has said so")
+		ada.Press("Find all topics")
+		ada.Sees("card")
+		ada.Press("card")
+		ada.Sees("Topic card", "no repository", "No consumer group handles this topic.", "encoded as vault, which this console cannot decode")
+		ada.Press("JSON")
+		ada.Sees(`"topic": "card"`)
+	})
+}
+
+func TestAGroupShowsItsMembersAndShards(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ada := chromium.User(t, "Ada")
+		ada.Open(w.page("groups"))
+		ada.Press("history")
+		ada.Sees("Group history on order", "active", "alive", "0 events", "the first event")
+		assert.Equal(t, "2", browsertest.Evaluate[string](ada, `document.querySelector("[aria-labelledby=members] tbody td:last-child").innerText`), "it owns both shards")
+		assert.Len(t, browsertest.Evaluate[[]string](ada, `[...document.querySelectorAll("[aria-labelledby=shards] tbody tr")].map((e) => e.innerText)`), 2)
+		ada.Open(w.page("group", "name", "exports", "topic", "order"))
+		ada.Sees("members lost", "<img src=x onerror=owned=1>", "lost")
+		ada.Open(w.page("model", "name", "totals"))
+		ada.Sees("serving", "building", rebuilt.Group())
+	})
+}
+
+func TestARefreshShowsWhatIsNewAndKeepsOpenForms(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ada := chromium.User(t, "Ada")
+		ada.Open(w.page("group", "name", image, "topic", oddTopic))
+		ada.Press("Reset…")
+		ada.Type("Type "+image+" to confirm", "half of the na")
+		before := browsertest.Evaluate[string](ada, `document.querySelector("#cost time").dateTime`)
+		ada.Waits(`document.querySelector("#cost time").dateTime !== ` + quote(before))
+		assert.Equal(t, "half of the na", browsertest.Evaluate[string](ada, `document.querySelector("details[open] input[name=confirm]").value`))
+		assert.Equal(t, "Type "+image+" to confirm", ada.Focus())
+
+		// Somebody who reads in what moves is not disturbed.
+		browsertest.Evaluate[any](ada, `{ document.querySelector("[data-live] a").focus(); window.kept = document.activeElement; null }`)
+		browsertest.Evaluate[any](ada, `new Promise((resolve) => setTimeout(resolve, 2500))`)
+		assert.True(t, browsertest.Evaluate[bool](ada, `document.activeElement === window.kept`))
+
+		// Nor does a hidden page read.
+		hide(ada, true)
+		browsertest.Evaluate[any](ada, `{ document.activeElement.blur(); window.fetched = 0; const f = window.fetch; window.fetch = (...a) => { window.fetched++; return f(...a) }; null }`)
+		browsertest.Evaluate[any](ada, `new Promise((resolve) => setTimeout(resolve, 2500))`)
+		assert.Zero(t, browsertest.Evaluate[int](ada, `window.fetched`))
+		hide(ada, false)
+		ada.Waits(`window.fetched > 0`)
+	})
+}
+
+// hide has a page believe that it is hidden, or that it is seen again.
+func hide(u *browsertest.User, hidden bool) {
+	browsertest.Evaluate[any](u, fmt.Sprintf(`{
+		Object.defineProperty(document, "hidden", {configurable: true, value: %v});
+		document.dispatchEvent(new Event("visibilitychange"));
+		null;
+	}`, hidden))
+}
+
+func TestPagesAndActionsWorkWithoutScripts(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		ada := chromium.User(t, "Ada", browsertest.NoScripts)
+		ada.Open(w.url)
+		ada.Sees("Needs attention", "ledger on order", " UTC")
+		ada.Open(w.page("tail", "topic", "order"))
+		ada.Sees("A live tail needs JavaScript.")
+		ada.Press("The newest events")
+		ada.Sees("Topic order", "Newest events", "order.line-added.v1")
+
+		ada.Open(w.page("group", "name", image, "topic", oddTopic))
+		ada.Press("Pause…")
+		ada.Press("Pause the group")
+		ada.Sees("The group is paused.", "Resume…")
+		g, err := w.Groups().Get(t.Context(), image, oddTopic)
+		require.NoError(t, err)
+		assert.True(t, g.Paused)
+		ada.Press("Resume…")
+		ada.Press("Resume the group")
+		ada.Sees("The group goes on within seconds.")
 	})
 }

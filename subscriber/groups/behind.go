@@ -22,10 +22,10 @@ type Behind struct {
 	Next, Head uint64
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
-	// Failure is the last failed attempt at the event Next of an aggregate that is not parked, as
-	// of when its entry on the list was written: later attempts do not show. It is nil if no
-	// attempt had failed by then, as where the handler takes long, if the entry was written for
-	// another event, or by an earlier version, and for an aggregate that is not on the list.
+	// Failure is the last failed attempt at the event Next, as of when the aggregate's entry on the
+	// list was written: later attempts do not show. It is nil for an aggregate that is parked or not
+	// on the list. It is also nil if no attempt had failed by then, as where the handler takes long,
+	// if the failed event was handled since, and if an earlier version wrote the entry.
 	Failure *Failure
 }
 

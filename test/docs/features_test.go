@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/consistency"
+	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/journal/tail"
@@ -60,7 +61,7 @@ func _(
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account], queries http.Handler,
-	previous, after aggregate.ID, show func([]*journal.Record) error, now time.Time,
+	previous, after aggregate.ID, show func([]*journal.Record) error, now time.Time, signedIn func(http.Handler) http.Handler,
 ) {
 	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
@@ -88,6 +89,9 @@ func _(
 	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
 	_ = journal.Config{Shards: 16, RequiredEncodings: []string{secret.Name()}}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
+	operators, err := console.Handler(console.Config{App: app})
+	_ = err
+	mux.Handle("/console/", signedIn(operators))
 	counting, units := journal.CountUnits(ctx)
 	balance, err := accounts.Load(counting, "42")
 	log.Println(balance, err, units.Read(), units.Requests())

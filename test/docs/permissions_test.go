@@ -183,6 +183,12 @@ func spy(db *dynamotest.DB) func() []use {
 			add(in.TableName, "GetItem")
 		case *dynamodb.QueryInput:
 			add(in.TableName, "Query")
+		case *dynamodb.ScanInput:
+			add(in.TableName, "Scan")
+		case *dynamodb.BatchWriteItemInput:
+			for table := range in.RequestItems {
+				add(&table, "BatchWriteItem")
+			}
 		case *dynamodb.BatchGetItemInput:
 			for table := range in.RequestItems {
 				add(&table, "BatchGetItem")

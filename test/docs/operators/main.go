@@ -33,11 +33,11 @@ var Accounts = aggregate.Define[Account]("account", Deposited{})
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
 	listener, err := net.Listen("tcp", "127.0.0.1:8080")
 	if err == nil {
 		err = run(ctx, listener)
 	}
+	stop()
 	if err != nil {
 		log.Fatalln("operators:", err)
 	}
@@ -66,7 +66,9 @@ func run(ctx context.Context, listener net.Listener) error {
 	if err := app.Serve(listener, server); err != nil {
 		return err
 	}
-	deposit := func(Account) (aggregate.Events[Account], error) { return aggregate.Events[Account]{Deposited{100}}, nil }
+	deposit := func(Account) (aggregate.Events[Account], error) {
+		return aggregate.Events[Account]{Deposited{100}}, nil
+	}
 	if _, err := accounts.Execute(ctx, "alice", deposit); err != nil {
 		return err
 	}

@@ -31,4 +31,5 @@ var Lines = []any{
 	pendingLine{},
 	processLine{},
 	commandLine{},
+	consoleLine{},
 }

@@ -1,0 +1,250 @@
+package docs
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// The rows of a console are those whose program has its name. The last column has two tables.
+func TestThePageOfOperationsHasThePermissionsOfConsoles(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		for _, acts := range []bool{false, true} {
+			name := map[bool]string{false: " that read", true: " that act"}[acts]
+			t.Run(string(layout)+name, func(t *testing.T) {
+				t.Parallel()
+				w := newConsoleWorld(t, layout)
+				used := spy(w.db)
+				if acts {
+					w.act(t)
+				}
+				w.readAll(t)
+
+				allowed := consolePermissions(t, layout, acts)
+				found := map[use]bool{}
+				for _, u := range used() {
+					assert.True(t, allowed[u], "%s on %s", u.action, u.table)
+					found[u] = true
+				}
+				for u := range allowed { // those of classic tables too, which packed ones do not need
+					isFallback := u.action == "BatchGetItem" || u == use{"snapshot", "Query"}
+					isClassic := layout == journal.Packed && u == use{"snapshot", "Scan"}
+					assert.True(t, found[u] || isFallback || isClassic, "%s on %s is not needed", u.action, u.table)
+				}
+			})
+		}
+	}
+}
+
+// consolePermissions returns what the page says that a console needs.
+func consolePermissions(t *testing.T, layout journal.Layout, acts bool) map[use]bool {
+	t.Helper()
+	all := map[use]bool{}
+	add := func(table, cell string) {
+		for _, match := range inBackticks.FindAllStringSubmatch(cell, -1) {
+			all[use{table, match[1]}] = true
+		}
+	}
+	for i, rows := range permissions(t) {
+		for _, row := range rows {
+			program := strings.TrimSpace(row[0])
+			reads := program == "`console`" && (i == 0 || layout == journal.Packed)
+			if actsToo := acts && program == "`console` with actions"; !reads && !actsToo {
+				continue
+			}
+			for column, table := range []string{"journal", "snapshot", "checkpoint"} {
+				add(table, row[1+column])
+			}
+			if i == 0 {
+				models, processes, found := strings.Cut(row[4], ";")
+				require.True(t, found)
+				add(readmodel.DefaultTable, models)
+				add(process.DefaultTable, processes)
+			}
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// consoleWorld is a journal with a group that has parked some aggregates, a read model and a process.
+type consoleWorld struct {
+	db *dynamotest.DB
+	j  *journal.Journal
+	c  *console.Console
+}
+
+type reminder struct{}
+
+type reminded struct{}
+
+func (reminded) EventType() string { return "reminded" }
+func (reminded) Apply(*reminder)   {}
+
+func newConsoleWorld(t *testing.T, layout journal.Layout) *consoleWorld {
+	t.Helper()
+	w := &consoleWorld{db: dynamotest.New(t)}
+	client := w.db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
+	require.NoError(t, process.CreateTable(t.Context(), client, process.DefaultTable))
+	require.NoError(t, readmodel.CreateTable(t.Context(), client, readmodel.DefaultTable))
+	var err error
+	w.j, err = journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	r, err := repository.New(w.j, tallies, repository.Config{Snapshots: repository.Every(2)})
+	require.NoError(t, err)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		for range 3 {
+			_, err = r.Execute(t.Context(), id, func(tally) (aggregate.Events[tally], error) { return aggregate.Events[tally]{counted{}}, nil })
+			require.NoError(t, err)
+		}
+	}
+	w.park(t, "totals")
+	w.park(t, "list.2")
+	w.begin(t)
+	w.remind(t)
+	w.c, err = console.Handler(console.Config{
+		Journal: w.j, Repositories: []repository.AnyRepository{r}, Refresh: -1, AllowActions: true,
+		Authorize: func(*http.Request, console.Action) (string, error) { return "test", nil },
+	})
+	require.NoError(t, err)
+	t.Cleanup(w.c.Close)
+	return w
+}
+
+// park has a group that begins now park all aggregates.
+func (w *consoleWorld) park(t *testing.T, group string) {
+	t.Helper()
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: w.j, ConsumerGroup: group, Failures: subscriber.Park(1), Start: subscriber.At(time.Now().Add(-time.Hour)),
+	}, nil)
+	require.NoError(t, err)
+	messages, err := sub.Subscribe(t.Context(), "tally")
+	require.NoError(t, err)
+	go func() {
+		for msg := range messages {
+			msg.Nack()
+		}
+	}()
+	require.Eventually(t, func() bool {
+		parked := 0
+		for _, err := range groups.New(w.j).Parked(t.Context(), group, "tally", aggregate.ID{}) {
+			if err == nil {
+				parked++
+			}
+		}
+		return parked == 4
+	}, time.Minute, 20*time.Millisecond)
+	require.NoError(t, sub.Close())
+}
+
+// begin makes a read model with two generations.
+func (w *consoleWorld) begin(t *testing.T) {
+	t.Helper()
+	m, err := readmodel.Open(t.Context(), w.db.Client(), readmodel.Config{Name: "list", Journal: w.j, Topics: []string{"tally"}})
+	require.NoError(t, err)
+	_, err = m.Begin(t.Context())
+	require.NoError(t, err)
+}
+
+// remind makes processes that have a timeout.
+func (w *consoleWorld) remind(t *testing.T) {
+	t.Helper()
+	long := time.Now().Add(-time.Hour)
+	definition := process.Define(aggregate.Define[reminder]("totals", reminded{}), // the type is a group's name, by which consoles know it
+		process.On(func(_ counted, in process.Input) string { return in.Source.Value }, func(reminder, counted, process.Input) (process.Step[reminder], error) {
+			return process.Record(reminded{}).SetTimeout("late", time.Minute), nil
+		}).Starts(),
+		process.OnTimeout("late", func(reminder, process.Input) (process.Step[reminder], error) { return process.Step[reminder]{}, nil }),
+	).OverWhen(func(reminder) bool { return false })
+	manager, err := process.New(w.j, w.db.Client(), definition, process.Config{Now: func() time.Time { return long }})
+	require.NoError(t, err)
+	for _, id := range []string{"p", "q"} {
+		msg := message.NewMessageWithContext(t.Context(), "event-"+id, []byte(`{}`))
+		msg.Metadata = message.Metadata{"name": "counted.v1", "aggregate_type": "tally", "aggregate_id": id}
+		require.NoError(t, manager.Handle(msg))
+	}
+}
+
+// readAll opens every page, and a live tail.
+func (w *consoleWorld) readAll(t *testing.T) {
+	t.Helper()
+	for _, path := range []string{
+		"", "?find=1", "topic?name=tally", "aggregates?type=tally", "aggregate?type=tally&id=a", "aggregate?type=tally&id=a&from=2&to=2",
+		"aggregate?type=tally&id=a&at=2100-01-01", "tail?topic=tally", "groups", "group?name=totals&topic=tally", "behind?name=totals&topic=tally",
+		"skipped?name=totals&topic=tally", "models", "model?name=list", "processes", "processes?show=pending", "processes?show=open",
+		"process?type=totals&id=p",
+	} {
+		status, body := w.get(t.Context(), "/api/"+path)
+		require.Equal(t, http.StatusOK, status, "%s: %s", path, body)
+	}
+	ctx, leave := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer leave()
+	status, body := w.get(ctx, "/stream?topic=tally&format=json")
+	require.Equal(t, http.StatusOK, status, body)
+}
+
+func (w *consoleWorld) get(ctx context.Context, path string) (status int, body string) {
+	answer := httptest.NewRecorder()
+	w.c.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody))
+	return answer.Code, answer.Body.String()
+}
+
+// act does every action.
+func (w *consoleWorld) act(t *testing.T) {
+	t.Helper()
+	page := httptest.NewRecorder()
+	w.c.ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/group?name=totals&topic=tally", http.NoBody))
+	token := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(page.Body.String())
+	require.NotNil(t, token)
+	for id, action := range map[string]string{"p": "retry-pending", "q": "drop-pending"} {
+		for p, err := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: id}) {
+			require.NoError(t, err)
+			w.do(t, page, token[1], "action="+action+"&type=totals&id="+id+"&row="+url.QueryEscape(p.Row))
+		}
+	}
+	of := "&group=totals&topic=tally&type=tally"
+	for _, form := range []string{
+		"action=pause" + of, "action=resume" + of, "action=retry" + of + "&id=a", "action=skip" + of + "&id=b&number=1",
+		"action=retry-skipped" + of + "&id=b&number=1", "action=retry-all-skipped" + of, "action=forget-skipped" + of + "&id=b&number=1",
+		"action=reset-aggregate" + of + "&id=b&number=0", "action=skip-all" + of + "&event_type=counted.v1&confirm=totals",
+		"action=reset-aggregate" + of + "&id=c&number=0", "action=retry-all" + of + "&event_type=counted.v1",
+		"action=reset" + of + "&to=beginning&confirm=totals",
+		"action=retry-all&group=list.2&topic=tally", "action=reset&group=list.2&topic=tally&to=now&confirm=list.2",
+		"action=switch&model=list&number=2", "action=rollback&model=list&number=2",
+	} {
+		w.do(t, page, token[1], form)
+	}
+}
+
+func (w *consoleWorld) do(t *testing.T, page *httptest.ResponseRecorder, token, form string) {
+	t.Helper()
+	request := httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(form+"&back=./&token="+url.QueryEscape(token)))
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for _, cookie := range page.Result().Cookies() {
+		request.AddCookie(cookie)
+	}
+	answer := httptest.NewRecorder()
+	w.c.ServeHTTP(answer, request)
+	require.Equal(t, http.StatusSeeOther, answer.Code, "%s: %s", form, answer.Body)
+}
