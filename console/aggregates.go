@@ -16,14 +16,14 @@ const aggregatesPage = 50
 type aggregatesView struct {
 	Type       string         `json:"type"`
 	Aggregates []aggregateRow `json:"aggregates"`
-	// Unreadable are the items that should have been heads.
+	// Unreadable are the errors of items that cannot be read as heads.
 	Unreadable []string `json:"unreadable"`
 	Next       string   `json:"next,omitempty"` // token of the next page
 	First      bool     `json:"-"`
 	topics     []string
 }
 
-// Topics are offered to choose from.
+// Topics returns the types to choose from if Type is empty.
 func (v aggregatesView) Topics() []string { return v.topics }
 
 func (v aggregatesView) title() string {

@@ -9,3 +9,6 @@ func (c *Console) Tails() int {
 
 // Pretty is JSON as pages show it.
 func Pretty(data []byte) string { return pretty(data) }
+
+// OrMore is a count as pages show it.
+func OrMore(n int, more bool, one, many string) string { return orMore(n, more, one, many) }
