@@ -1,7 +1,11 @@
 package console
 
 import (
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -43,6 +47,14 @@ func shownTime(t time.Time) time.Time {
 		return earliest
 	}
 	return t
+}
+
+// logText is text of a visitor for the log, in which it must not look like another line.
+func logText(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // optionalTime is nil for the zero time, so that JSON leaves it out.
