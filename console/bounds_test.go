@@ -3,6 +3,7 @@ package console_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestListsOfAGroupGoOnWithAPageThatMayTakeLittle(t *testing.T) {
 					Aggregates, Events []struct{ ID string }
 					Next               string
 				}](t, c, list+"?name=mails&topic=cart&after="+after)
-				rows := append(page.Aggregates, page.Events...)
+				rows := slices.Concat(page.Aggregates, page.Events)
 				require.NotEmpty(t, rows, list)
 				for _, row := range rows {
 					require.False(t, seen[row.ID], row.ID)
