@@ -50,7 +50,7 @@ var functions = template.FuncMap{
 	"link":    link,
 	"dict":    dict,
 	"time":    exactTime,
-	"isotime": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"isotime": isoTime,
 	"num":     number,
 	"bytes":   byteSize,
 	"span":    span,
@@ -97,6 +97,8 @@ func exactTime(t time.Time) string {
 	}
 	return t.UTC().Format(timeLayout)
 }
+
+func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // number returns a number with commas between thousands.
 func number(n any) string {

@@ -58,10 +58,12 @@ type result struct {
 func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
 
 // limited returns a context with which no request begins after the page has taken as many read units
-// as it may: it fails with journal.ErrUnitLimit. It is for reads that may go on for long without yielding
-// anything.
+// as it may: it fails with journal.ErrUnitLimit. It is for reads that may go on for long without
+// yielding anything.
 func (r *reading) limited(ctx context.Context) context.Context {
-	return journal.LimitUnits(ctx, max(r.config.PageUnits-r.units.Read(), math.SmallestNonzeroFloat64))
+	ctx, units := journal.CountUnits(ctx)
+	units.LimitRead(max(r.config.PageUnits-r.units.Read(), math.SmallestNonzeroFloat64))
+	return ctx
 }
 
 // need returns a required parameter.

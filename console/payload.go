@@ -139,12 +139,10 @@ func (c *Console) event(ctx context.Context, r *journal.Record) eventView {
 func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) eventView {
 	v := eventView{
 		eventRef: eventRefOf(r), EventID: text(r.EventID), Commit: text(r.CommitID), Encoding: r.Encoding,
-		Correlation: text(r.Metadata.CorrelationID()), Causation: text(r.Metadata.CausationID()),
 	}
 	v.Metadata, v.MetadataWithheld = c.metadata(r.Aggregate, r.Number, r.EventType, r.Metadata)
-	if v.MetadataWithheld != "" {
-		v.Correlation, v.Causation = "", ""
-	}
+	shown := aggregate.Metadata(v.Metadata)
+	v.Correlation, v.Causation = shown.CorrelationID(), shown.CausationID()
 	plain, err := c.config.Journal.Decode(ctx, r)
 	if err != nil {
 		v.Payload = payloadView{Bytes: len(r.Payload), Withheld: undecodable(r, err)}

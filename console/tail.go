@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -231,6 +232,11 @@ func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
+	if err := s.flush.Flush(); errors.Is(err, http.ErrNotSupported) {
+		c.logError(r, fmt.Errorf("live tails need a http.ResponseWriter with Flush, or Unwrap, which a middleware hides: %w", err))
+		c.writeJSON(w, http.StatusInternalServerError, apiError{"The server cannot send live tails. The log of the console says why."})
+		return
+	}
 	if fresh {
 		ctx, units := journal.CountUnits(r.Context())
 		recent, err = (&reading{Console: c, units: units, now: c.now()}).newest(ctx, topic)

@@ -137,7 +137,7 @@ func (r *reading) written(records []*journal.Record) (*float64, map[int]float64)
 	}
 	from := r.now.Add(-rateWindow)
 	for _, newest := range byShard {
-		if oldest := newest[len(newest)-1].WrittenAt; len(newest) >= newestOfShard && oldest.After(from) {
+		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(from) {
 			from = oldest
 		}
 	}
@@ -152,6 +152,24 @@ func (r *reading) written(records []*journal.Record) (*float64, map[int]float64)
 		}
 	}
 	return &total, shards
+}
+
+// entries returns how many entries of the tail some events are: in the layout Packed the events of a
+// commit are one.
+func (r *reading) entries(records []*journal.Record) int {
+	if r.config.Journal.Config().Layout != journal.Packed {
+		return len(records)
+	}
+	type commit struct {
+		of aggregate.ID
+		at time.Time
+		id string
+	}
+	commits := map[commit]bool{}
+	for _, record := range records {
+		commits[commit{record.Aggregate, record.WrittenAt, record.CommitID}] = true
+	}
+	return len(commits)
 }
 
 func (r *reading) shard(id aggregate.ID) int {

@@ -10,9 +10,8 @@ import (
 type Counter struct {
 	outer *Counter // of the context from which its own was derived, nil for none
 
-	limit float64 // of read units; 0 for none
-
 	mu          sync.Mutex
+	limit       float64 // of read units; 0 for none
 	read, write float64
 	requests    int
 }
@@ -26,19 +25,23 @@ func Count(ctx context.Context) (context.Context, *Counter) {
 	return context.WithValue(ctx, key{}, c), c
 }
 
-// ErrLimit is the error of requests that [Limit] refuses.
-var ErrLimit = errors.New("the read units of the context are used up")
+// ErrLimit is the error of requests beyond [Counter.Limit].
+var ErrLimit = errors.New("the limit of read units is reached")
 
-// Limit returns a context whose requests fail with [ErrLimit] once they have consumed so many read
-// units. The counter of ctx, if there is one, counts them too.
-func Limit(ctx context.Context, read float64) context.Context {
-	return context.WithValue(ctx, key{}, &Counter{outer: counterOf(ctx), limit: read})
+// Limit has requests fail with [ErrLimit] once so many read units are consumed. 0 is no limit.
+func (c *Counter) Limit(read float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = read
 }
 
-// isSpent reports that a limit is reached.
+// isSpent reports that the limit of the counter, or of an outer one, is reached.
 func (c *Counter) isSpent() bool {
 	for ; c != nil; c = c.outer {
-		if read, _, _ := c.Totals(); c.limit > 0 && read >= c.limit {
+		c.mu.Lock()
+		spent := c.limit > 0 && c.read >= c.limit
+		c.mu.Unlock()
+		if spent {
 			return true
 		}
 	}
