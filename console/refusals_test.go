@@ -94,16 +94,24 @@ func newVisitor(t *testing.T) visitor {
 	return visitor{&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-func (v visitor) do(t *testing.T, r *http.Request) (*http.Response, string) {
+// answer is what came of a request.
+type answer struct {
+	status int
+	header http.Header
+	url    *url.URL // after redirects
+	body   string
+}
+
+func (v visitor) do(t *testing.T, r *http.Request) answer {
 	t.Helper()
 	reply, err := v.client.Do(r)
 	require.NoError(t, err)
 	body, err := io.ReadAll(reply.Body)
 	require.NoError(t, errors.Join(err, reply.Body.Close()))
-	return reply, string(body)
+	return answer{reply.StatusCode, reply.Header, reply.Request.URL, string(body)}
 }
 
-func (v visitor) get(t *testing.T, url string) (*http.Response, string) {
+func (v visitor) get(t *testing.T, url string) answer {
 	t.Helper()
 	return v.do(t, request(t, http.MethodGet, url, nil))
 }
@@ -111,9 +119,9 @@ func (v visitor) get(t *testing.T, url string) (*http.Response, string) {
 // token returns that of the forms of a page.
 func (v visitor) token(t *testing.T, page string) string {
 	t.Helper()
-	_, body := v.get(t, page)
-	found := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(body)
-	require.NotNil(t, found, body)
+	reply := v.get(t, page)
+	found := regexp.MustCompile(`name="token" value="([^"]+)"`).FindStringSubmatch(reply.body)
+	require.NotNil(t, found, reply.body)
 	return found[1]
 }
 
@@ -165,9 +173,9 @@ func TestActionsAreRefusedToOtherSitesAndVisitors(t *testing.T) {
 			header := r.Header
 			r = request(t, http.MethodPost, s.url+"action", form)
 			maps.Copy(r.Header, header)
-			reply, body := v.do(t, r)
-			assert.Equal(t, http.StatusForbidden, reply.StatusCode)
-			assert.Contains(t, body, test.says)
+			reply := v.do(t, r)
+			assert.Equal(t, http.StatusForbidden, reply.status)
+			assert.Contains(t, reply.body, test.says)
 			assert.False(t, s.paused(t))
 			lines := s.audit.taken()
 			require.Len(t, lines, 1)
@@ -187,8 +195,8 @@ func TestAnActionIsDoneAndLogged(t *testing.T) {
 	r := request(t, http.MethodPost, s.url+"action", pause(v.token(t, s.url+groupPage)))
 	r.Header.Set("Origin", strings.TrimSuffix(s.url, "/"))
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
-	reply, _ := v.do(t, r)
-	assert.Equal(t, http.StatusSeeOther, reply.StatusCode)
+	reply := v.do(t, r)
+	assert.Equal(t, http.StatusSeeOther, reply.status)
 	assert.True(t, s.paused(t))
 	lines := s.audit.taken()
 	require.Len(t, lines, 1)
@@ -196,23 +204,23 @@ func TestAnActionIsDoneAndLogged(t *testing.T) {
 	assert.Equal(t, "ada", lines[0]["actor"])
 	assert.NotEmpty(t, lines[0]["remote_addr"])
 
-	page, err := reply.Location()
+	page, err := reply.url.Parse(reply.header.Get("Location"))
 	require.NoError(t, err)
-	_, body := v.get(t, page.String())
-	assert.Contains(t, body, "The group is paused.")
+	reply = v.get(t, page.String())
+	assert.Contains(t, reply.body, "The group is paused.")
 	query := page.Query()
 	for _, forged := range []string{"VGhlIGdyb3VwIGlzIHBhdXNlZC4", query.Get("done") + "x", "x" + query.Get("done")} {
 		query.Set("done", forged)
 		page.RawQuery = query.Encode()
-		reply, body = v.get(t, page.String())
-		assert.Equal(t, http.StatusOK, reply.StatusCode)
-		assert.NotContains(t, body, "The group is paused.", forged)
+		reply = v.get(t, page.String())
+		assert.Equal(t, http.StatusOK, reply.status)
+		assert.NotContains(t, reply.body, "The group is paused.", forged)
 	}
 
 	failing := pause(v.token(t, s.url+groupPage))
 	failing.Set("group", "nobody")
-	reply, _ = v.do(t, request(t, http.MethodPost, s.url+"action", failing))
-	assert.Equal(t, http.StatusNotFound, reply.StatusCode)
+	reply = v.do(t, request(t, http.MethodPost, s.url+"action", failing))
+	assert.Equal(t, http.StatusNotFound, reply.status)
 	lines = s.audit.taken()
 	require.Len(t, lines, 1)
 	assert.Equal(t, "failed", lines[0]["outcome"])
@@ -222,11 +230,11 @@ func TestActionsAreRefusedThatNobodyAllows(t *testing.T) {
 	t.Parallel()
 	readOnly := newSite(t, func(c *console.Config) { c.AllowActions, c.Authorize = false, nil }, nil)
 	v := newVisitor(t)
-	_, body := v.get(t, readOnly.url+groupPage)
-	assert.NotContains(t, body, "<form method=\"post\"")
-	reply, body := v.do(t, request(t, http.MethodPost, readOnly.url+"action", pause("")))
-	assert.Equal(t, http.StatusForbidden, reply.StatusCode)
-	assert.Contains(t, body, "This console only reads")
+	reply := v.get(t, readOnly.url+groupPage)
+	assert.NotContains(t, reply.body, "<form method=\"post\"")
+	reply = v.do(t, request(t, http.MethodPost, readOnly.url+"action", pause("")))
+	assert.Equal(t, http.StatusForbidden, reply.status)
+	assert.Contains(t, reply.body, "This console only reads")
 	assert.False(t, readOnly.paused(t))
 	require.Len(t, readOnly.audit.taken(), 1)
 
@@ -238,9 +246,9 @@ func TestActionsAreRefusedThatNobodyAllows(t *testing.T) {
 		}
 	}, nil)
 	form := pause(v.token(t, strict.url+groupPage))
-	reply, body = v.do(t, request(t, http.MethodPost, strict.url+"action", form))
-	assert.Equal(t, http.StatusForbidden, reply.StatusCode)
-	assert.Contains(t, body, "You may not do that: ben is a trainee")
+	reply = v.do(t, request(t, http.MethodPost, strict.url+"action", form))
+	assert.Equal(t, http.StatusForbidden, reply.status)
+	assert.Contains(t, reply.body, "You may not do that: ben is a trainee")
 	assert.False(t, strict.paused(t))
 	assert.Equal(t, console.Action{Name: "pause", Group: "mails", Topic: "cart"}, asked)
 	lines := strict.audit.taken()
@@ -257,28 +265,28 @@ func TestAHostThatIsNotOursIsRefused(t *testing.T) {
 	for _, path := range []string{"", "groups", "api/groups", "stream?topic=cart", "static/app.js"} {
 		r := request(t, http.MethodGet, s.url+path, nil)
 		r.Host = "evil.example"
-		reply, body := v.do(t, r)
-		assert.Equal(t, http.StatusForbidden, reply.StatusCode, path)
-		assert.Contains(t, body, "evil.example", path)
+		reply := v.do(t, r)
+		assert.Equal(t, http.StatusForbidden, reply.status, path)
+		assert.Contains(t, reply.body, "evil.example", path)
 	}
 	r := request(t, http.MethodPost, s.url+"action", form)
 	r.Host = "evil.example"
-	reply, _ := v.do(t, r)
-	assert.Equal(t, http.StatusForbidden, reply.StatusCode)
+	reply := v.do(t, r)
+	assert.Equal(t, http.StatusForbidden, reply.status)
 	assert.False(t, s.paused(t))
 	for _, host := range []string{"localhost", "LOCALHOST:80", "127.0.0.1", "[::1]:8080"} {
 		r := request(t, http.MethodGet, s.url+"groups", nil)
 		r.Host = host
-		reply, _ := v.do(t, r)
-		assert.Equal(t, http.StatusOK, reply.StatusCode, host)
+		reply := v.do(t, r)
+		assert.Equal(t, http.StatusOK, reply.status, host)
 	}
 
 	named := newSite(t, func(c *console.Config) { c.Hosts = []string{"ops.example.com"} }, nil)
 	for host, status := range map[string]int{"ops.example.com": http.StatusOK, "OPS.example.com:443": http.StatusOK, "ops.example.com.evil.example": http.StatusForbidden} {
 		r := request(t, http.MethodGet, named.url+"groups", nil)
 		r.Host = host
-		reply, _ := v.do(t, r)
-		assert.Equal(t, status, reply.StatusCode, host)
+		reply := v.do(t, r)
+		assert.Equal(t, status, reply.status, host)
 	}
 }
 
@@ -300,21 +308,21 @@ func TestActionsThatMakeNoSenseAreExplained(t *testing.T) {
 	} {
 		form := pause(token)
 		maps.Copy(form, change)
-		reply, body := v.do(t, request(t, http.MethodPost, s.url+"action", form))
-		assert.Equal(t, http.StatusBadRequest, reply.StatusCode, says)
-		assert.Contains(t, body, says)
+		reply := v.do(t, request(t, http.MethodPost, s.url+"action", form))
+		assert.Equal(t, http.StatusBadRequest, reply.status, says)
+		assert.Contains(t, reply.body, says)
 		assert.False(t, s.paused(t), says)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete} {
-		reply, _ := v.do(t, request(t, method, s.url+"action?"+pause(token).Encode(), nil))
-		assert.Equal(t, http.StatusMethodNotAllowed, reply.StatusCode, method)
-		assert.Equal(t, http.MethodPost, reply.Header.Get("Allow"))
+		reply := v.do(t, request(t, method, s.url+"action?"+pause(token).Encode(), nil))
+		assert.Equal(t, http.StatusMethodNotAllowed, reply.status, method)
+		assert.Equal(t, http.MethodPost, reply.header.Get("Allow"))
 		assert.False(t, s.paused(t))
 	}
-	reply, _ := v.do(t, request(t, http.MethodPost, s.url+"action?"+pause(token).Encode(), url.Values{}))
-	assert.Equal(t, http.StatusBadRequest, reply.StatusCode, "parameters of the link do not count")
-	reply, _ = v.do(t, request(t, http.MethodPost, s.url+"groups", url.Values{}))
-	assert.Equal(t, http.StatusMethodNotAllowed, reply.StatusCode)
+	reply := v.do(t, request(t, http.MethodPost, s.url+"action?"+pause(token).Encode(), url.Values{}))
+	assert.Equal(t, http.StatusBadRequest, reply.status, "parameters of the link do not count")
+	reply = v.do(t, request(t, http.MethodPost, s.url+"groups", url.Values{}))
+	assert.Equal(t, http.StatusMethodNotAllowed, reply.status)
 }
 
 func TestTokensOfPagesAreForOnePage(t *testing.T) {
@@ -325,19 +333,19 @@ func TestTokensOfPagesAreForOnePage(t *testing.T) {
 		save(t.Context(), t, r, strings.Repeat("x", i+1), opened{"ada"})
 	}
 	v := newVisitor(t)
-	_, body := v.get(t, s.url+"aggregates?type=cart")
-	next := regexp.MustCompile(`rel="next" href="\./aggregates\?after=([^&]+)&amp;type=cart"`).FindStringSubmatch(body)
-	require.NotNil(t, next, body)
-	reply, _ := v.get(t, s.url+"aggregates?type=cart&after="+next[1])
-	assert.Equal(t, http.StatusOK, reply.StatusCode)
+	reply := v.get(t, s.url+"aggregates?type=cart")
+	next := regexp.MustCompile(`rel="next" href="\./aggregates\?after=([^&]+)&amp;type=cart"`).FindStringSubmatch(reply.body)
+	require.NotNil(t, next, reply.body)
+	reply = v.get(t, s.url+"aggregates?type=cart&after="+next[1])
+	assert.Equal(t, http.StatusOK, reply.status)
 	for _, page := range []string{
 		"aggregates?type=order&after=" + next[1], "behind?name=mails&topic=cart&after=" + next[1], "skipped?name=mails&topic=cart&after=" + next[1],
 		"aggregates?type=cart&after=x" + next[1], "aggregates?type=cart&after=" + strings.Split(next[1], ".")[0], "aggregates?type=cart&after=.", "behind?name=mails&topic=cart&after=x.y",
 		"aggregates?type=cart&after=" + v.token(t, s.url+groupPage),
 	} {
-		reply, body := v.get(t, s.url+page)
-		assert.Equal(t, http.StatusBadRequest, reply.StatusCode, page)
-		assert.Contains(t, body, "The link is not one of this console", page)
+		reply := v.get(t, s.url+page)
+		assert.Equal(t, http.StatusBadRequest, reply.status, page)
+		assert.Contains(t, reply.body, "The link is not one of this console", page)
 	}
 }
 
@@ -346,12 +354,12 @@ func TestUnknownPagesAreNotFound(t *testing.T) {
 	s := newSite(t, nil, nil)
 	v := newVisitor(t)
 	for _, page := range []string{"nothing", "groups/nothing", "api/nothing", "api/action", "static/nothing", "static/..%2fhtml.go", "index.html"} {
-		reply, _ := v.get(t, s.url+page)
-		assert.Equal(t, http.StatusNotFound, reply.StatusCode, page)
+		reply := v.get(t, s.url+page)
+		assert.Equal(t, http.StatusNotFound, reply.status, page)
 	}
-	reply, body := v.get(t, s.url+"model?name=%3Cscript%3E")
-	assert.Equal(t, http.StatusBadRequest, reply.StatusCode)
-	assert.NotContains(t, body, "<script>")
+	reply := v.get(t, s.url+"model?name=%3Cscript%3E")
+	assert.Equal(t, http.StatusBadRequest, reply.status)
+	assert.NotContains(t, reply.body, "<script>")
 }
 
 func TestTheConsoleWorksUnderAnyPath(t *testing.T) {
@@ -378,26 +386,26 @@ func TestTheConsoleWorksUnderAnyPath(t *testing.T) {
 			v.client.CheckRedirect = nil
 			base := s.url + "ops/console/"
 			for _, page := range []string{"", "groups", groupPage} {
-				reply, body := v.get(t, base+page)
-				require.Equal(t, http.StatusOK, reply.StatusCode, page)
-				assert.Equal(t, base+page, reply.Request.URL.String(), "it is not led elsewhere")
-				for _, asset := range regexp.MustCompile(`(?:href|src)="\./(static/[^"]+)"`).FindAllStringSubmatch(body, -1) {
-					reply, _ := v.get(t, base+asset[1])
-					assert.Equal(t, http.StatusOK, reply.StatusCode, asset[1])
+				reply := v.get(t, base+page)
+				require.Equal(t, http.StatusOK, reply.status, page)
+				assert.Equal(t, base+page, reply.url.String(), "it is not led elsewhere")
+				for _, asset := range regexp.MustCompile(`(?:href|src)="\./(static/[^"]+)"`).FindAllStringSubmatch(reply.body, -1) {
+					reply := v.get(t, base+asset[1])
+					assert.Equal(t, http.StatusOK, reply.status, asset[1])
 				}
 			}
-			reply, _ := v.get(t, base+"api/groups")
-			assert.Equal(t, "application/json; charset=utf-8", reply.Header.Get("Content-Type"))
+			reply := v.get(t, base+"api/groups")
+			assert.Equal(t, "application/json; charset=utf-8", reply.header.Get("Content-Type"))
 			if !strings.HasPrefix(name, "with all of it") && !strings.HasPrefix(name, "behind") {
-				reply, _ = v.get(t, strings.TrimSuffix(base, "/"))
-				assert.Equal(t, base, reply.Request.URL.String())
-				assert.Equal(t, http.StatusOK, reply.StatusCode)
+				reply = v.get(t, strings.TrimSuffix(base, "/"))
+				assert.Equal(t, base, reply.url.String())
+				assert.Equal(t, http.StatusOK, reply.status)
 			}
 
-			reply, body := v.do(t, request(t, http.MethodPost, base+"action", pause(v.token(t, base+groupPage))))
-			assert.Equal(t, http.StatusOK, reply.StatusCode)
-			assert.Equal(t, "/ops/console/group", reply.Request.URL.Path)
-			assert.Contains(t, body, "The group is paused.")
+			reply = v.do(t, request(t, http.MethodPost, base+"action", pause(v.token(t, base+groupPage))))
+			assert.Equal(t, http.StatusOK, reply.status)
+			assert.Equal(t, "/ops/console/group", reply.url.Path)
+			assert.Contains(t, reply.body, "The group is paused.")
 			assert.True(t, s.paused(t))
 		})
 	}
