@@ -70,8 +70,8 @@ func (r *reading) aggregates(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Aggregates) == aggregatesPage {
-			v.Next = r.seal.seal(purpose, v.Aggregates[aggregatesPage-1].ID)
+		if n := len(v.Aggregates); n == aggregatesPage || n > 0 && r.spent() {
+			v.Next = r.seal.seal(purpose, v.Aggregates[n-1].ID)
 			break
 		}
 		v.Aggregates = append(v.Aggregates, aggregateRow{

@@ -54,8 +54,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, folder, err)
 		return
 	}
-	if r.URL.Path == "" { // http.StripPrefix removed a prefix without a slash at its end
-		_, last := cutLast(strings.TrimSuffix(requestPath(r), "/"))
+	if path := requestPath(r); r.URL.Path == "" && !strings.HasSuffix(path, "/") { // as http.StripPrefix leaves it
+		_, last := cutLast(path)
 		seeOther(w, "./"+last+"/")
 		return
 	}

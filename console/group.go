@@ -165,11 +165,12 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v.First = first
+	began := after
 	for b, err := range r.config.Groups.Behind(ctx, name, topic, after.after(topic)) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Aggregates) == listPage || r.spent() {
+		if len(v.Aggregates) == listPage || r.spent() && after != began {
 			v.Next = r.seal.seal(purpose, after)
 			break
 		}
@@ -253,7 +254,7 @@ func (r *reading) skipped(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Events) == listPage || r.spent() {
+		if len(v.Events) == listPage || r.spent() && len(v.Events) > 0 {
 			v.Next = r.seal.seal(purpose, after)
 			break
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -94,7 +95,7 @@ func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []to
 			written = topics[at].EventsPerSecond
 		}
 		reads.Go(func() (err error) {
-			if rows[i], err = r.groupRow(ctx, g, written); err != nil {
+			if rows[i], err = r.groupRow(r.limited(ctx), g, written); err != nil {
 				return fmt.Errorf("group %s on %s: %w", g.Name, g.Topic, err)
 			}
 			return nil
@@ -103,7 +104,8 @@ func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []to
 	return rows, reads.Wait()
 }
 
-// groupRow reads the lag of a group and counts its skipped events.
+// groupRow reads the lag of a group and counts its skipped events, as far as the read units of ctx
+// allow.
 func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64) (groupRow, error) {
 	state, lost := stateOf(g)
 	row := groupRow{
@@ -112,12 +114,10 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 	if s := g.Stopped; s != nil {
 		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, shownTime(s.At)}, s.Reason}
 	}
-	if r.spent() {
-		return row, nil
-	}
-	row.Read = true
 	lag, err := r.config.Groups.Estimate(ctx, g.Name, g.Topic)
 	switch {
+	case errors.Is(err, journal.ErrUnitLimit):
+		return row, nil
 	case errors.Is(err, groups.ErrElsewhere):
 		row.Elsewhere = true
 		err = r.countBehind(ctx, &row)
@@ -129,10 +129,14 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 		now := lagAt{r.now, lag.Events, !lag.AtLeast}
 		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, -1}, now, written)
 	}
-	if err != nil {
-		return row, err
+	if err == nil {
+		err = r.countSkipped(ctx, &row)
 	}
-	return row, r.countSkipped(ctx, &row)
+	if errors.Is(err, journal.ErrUnitLimit) {
+		return row, nil
+	}
+	row.Read = err == nil
+	return row, err
 }
 
 // listedOfShard is how many blocked and parked aggregates of a shard groups.Groups.Estimate counts

@@ -127,7 +127,7 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 			v.LeftOut = append(v.LeftOut, "timeouts of "+name)
 			continue
 		}
-		late, err := r.late(ctx, name, mostOverdue)
+		late, _, err := r.late(ctx, name, mostOverdue)
 		if errors.Is(err, journal.ErrTableMissing) {
 			return nil
 		}
@@ -146,13 +146,13 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 	return nil
 }
 
-// late returns up to most timeouts and commands of a type that are overdue.
-func (r *reading) late(ctx context.Context, processType string, most int) ([]process.Pending, error) {
-	var late []process.Pending
+// late returns up to most timeouts and commands of a type that are overdue, and whether there may be
+// more.
+func (r *reading) late(ctx context.Context, processType string, most int) (late []process.Pending, more bool, err error) {
 	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if r.now.Sub(p.At) > overdueAfter {
 			late = append(late, p)
@@ -161,10 +161,10 @@ func (r *reading) late(ctx context.Context, processType string, most int) ([]pro
 			ahead++
 		}
 		if len(late) == most || ahead == mostAhead || r.spent() {
-			break
+			return late, true, nil
 		}
 	}
-	return late, nil
+	return late, false, nil
 }
 
 // processTypes returns the types of process managers. Without an App it returns the names of all

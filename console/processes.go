@@ -80,7 +80,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := processesView{Types: r.processTypes(all), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
+	v := processesView{Types: append([]string{}, r.processTypes(all)...), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
 	switch v.Show {
 	case "":
 		v.Show = "due"
@@ -111,10 +111,11 @@ func (r *reading) addDue(ctx context.Context, v *processesView) error {
 			v.More = true
 			return nil
 		}
-		late, err := r.late(ctx, name, mostProcesses-len(v.Pending))
+		late, more, err := r.late(ctx, name, mostProcesses-len(v.Pending))
 		if err != nil {
 			return err
 		}
+		v.More = v.More || more
 		for _, p := range late {
 			v.Pending = append(v.Pending, r.pending(p))
 		}
@@ -123,11 +124,15 @@ func (r *reading) addDue(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addPending(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Pending(ctx, process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.Pending(r.limited(ctx), process.Query{Type: v.Type}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			v.More = true
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if r.spent() || len(v.Pending) == mostProcesses {
+		if len(v.Pending) == mostProcesses {
 			v.More = true
 			return nil
 		}
@@ -137,11 +142,15 @@ func (r *reading) addPending(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addOpen(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Open(ctx, process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.Open(r.limited(ctx), process.Query{Type: v.Type}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			v.More = true
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if r.spent() || len(v.Open) == mostProcesses {
+		if len(v.Open) == mostProcesses {
 			v.More = true
 			return nil
 		}
@@ -156,6 +165,7 @@ type processView struct {
 	Process aggregateRef  `json:"process"`
 	Open    *openView     `json:"open"` // nil: it is over, or its definition has no OverWhen
 	Pending []pendingView `json:"pending"`
+	More    bool          `json:"more"`  // as on the page of all processes
 	State   *payloadView  `json:"state"` // nil if there is none, or it cannot be loaded
 	Version uint64        `json:"version"`
 	NoState string        `json:"no_state,omitempty"`
@@ -173,6 +183,10 @@ func (r *reading) process(ctx context.Context) (any, error) {
 	for p, err := range r.config.Backlog.Pending(ctx, query) {
 		if err != nil {
 			return nil, err
+		}
+		if len(v.Pending) == mostProcesses || len(v.Pending) > 0 && r.spent() {
+			v.More = true
+			break
 		}
 		v.Pending = append(v.Pending, r.pending(p))
 	}

@@ -54,14 +54,14 @@ func (r *reading) topicNames(all []groups.Group) []string {
 // findTopics returns the types of all aggregates, or of those up to the limit of read units.
 func (r *reading) findTopics(ctx context.Context) (names []string, complete bool, err error) {
 	found := map[string]bool{}
-	for head, err := range r.config.Journal.Heads(ctx, journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+	for head, err := range r.config.Journal.Heads(r.limited(ctx), journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			return slices.Sorted(maps.Keys(found)), false, nil
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		found[head.Aggregate.Type] = true
-		if r.spent() {
-			return slices.Sorted(maps.Keys(found)), false, nil
-		}
 	}
 	return slices.Sorted(maps.Keys(found)), true, nil
 }
@@ -77,7 +77,10 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	if r.spent() {
 		return row, nil, nil
 	}
-	records, err := r.newest(ctx, name)
+	records, err := r.newest(r.limited(ctx), name)
+	if errors.Is(err, journal.ErrUnitLimit) {
+		return row, nil, nil
+	}
 	if err != nil {
 		return row, nil, err
 	}
@@ -90,8 +93,7 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side. So many are still read to their
-// end when a page has taken its units.
+// readsAtOnce is how many topics or groups are read side by side.
 const readsAtOnce = 4
 
 // topicRows reads the newest events of topics.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/units"
 )
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
@@ -50,6 +51,9 @@ var (
 	// ErrAccess reports that credentials are missing or wrong, or lack a permission. Nothing was
 	// written.
 	ErrAccess = dynamo.ErrAccess
+	// ErrUnitLimit reports that a request was not sent because the context has reached the limit of
+	// [LimitUnits].
+	ErrUnitLimit = units.ErrLimit
 	// ErrRestored reports that the tables were restored from a backup since the journal was opened;
 	// see [MarkRestored]. Nothing was written. Restart the process.
 	ErrRestored = errors.New("the journal was restored from a backup since it was opened")

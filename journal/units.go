@@ -46,3 +46,8 @@ func (u *Units) Requests() int {
 	_, _, requests := u.counter.Totals()
 	return requests
 }
+
+// LimitUnits returns a context with which no request is sent once requests with it have consumed so
+// many read units: those fail with [ErrUnitLimit]. The request that reaches the limit still succeeds.
+// It is for reads. A write that takes several requests may be left unfinished.
+func LimitUnits(ctx context.Context, read float64) context.Context { return units.Limit(ctx, read) }

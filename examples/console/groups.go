@@ -109,7 +109,7 @@ type unreliable struct {
 func (u unreliable) Publish(topic string, messages ...*message.Message) error {
 	for _, m := range messages {
 		if id := m.Metadata.Get(publisher.AggregateIDKey); u.faults.hit(unsent, id) {
-			return fmt.Errorf("the line to the bank is cut %s: %s", image, id)
+			return fmt.Errorf("the line to the bank is cut %s: %s", tag(), id)
 		}
 	}
 	return u.Publisher.Publish(topic, messages...)
@@ -201,6 +201,9 @@ func (s *shop) addGroups(ctx context.Context) error {
 		if err := s.Handle(group(name, g.failures), g.handle); err != nil {
 			return err
 		}
+	}
+	if !hostile {
+		return nil
 	}
 	return s.Handle(millrace.Group{Name: image, Topics: []string{oddTopic}}, works)
 }

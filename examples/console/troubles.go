@@ -124,6 +124,9 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 
 // addOddEvents adds texts that are code where a page does not escape them.
 func (s *shop) addOddEvents(ctx context.Context) error {
+	if !hostile {
+		return nil
+	}
 	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{
 		aggregate.CorrelationIDKey: "visit " + image, script: image, link: link, curly: ending, "bytes": "\xff" + script,
 	})
@@ -205,7 +208,9 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 	if err != nil {
 		return err
 	}
-	config := subscriber.Config{Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>"}
+	config := subscriber.Config{
+		Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>", LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second, // to leave also on a busy machine
+	}
 	if crash {
 		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that it is missed soon
 	}
@@ -236,15 +241,17 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 
 // until calls a function until it returns nil.
 func until(ctx context.Context, holds func() error) error {
+	var last error
 	for {
 		err := holds()
 		if err == nil {
 			return nil
 		}
-		pause(ctx, 20*time.Millisecond)
 		if ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
+			return errors.Join(ctx.Err(), last) // that of this call is the end of the context
 		}
+		last = err
+		pause(ctx, 20*time.Millisecond)
 	}
 }
 
