@@ -1,10 +1,10 @@
-// Command console serves the console of an application in which much is wrong: consumer groups that
-// are blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
+// Command console serves the console of an application with many faults: consumer groups that are
+// blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
 // overdue, and with -hostile texts that try to break the page.
 //
 //	go run ./examples/console
 //
-// The database is in this process. Everything is allowed, and begins again with the next start.
+// The database is in this process, so each start begins with new data. All actions are allowed.
 package main
 
 import (
