@@ -24,7 +24,8 @@ type Console struct {
 }
 
 // Handler returns a console. It makes no requests. Mount it under any path that ends with a slash,
-// with or without http.StripPrefix.
+// with or without http.StripPrefix. The last folder of a path that is not stripped cannot be named
+// api or static.
 //
 // Errors: [*ConfigError].
 func Handler(config Config) (*Console, error) {
@@ -53,8 +54,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, folder, err)
 		return
 	}
-	if r.URL.Path == "" { // a prefix was stripped that does not end with a slash
-		_, last := cutLast(strings.TrimSuffix(requestPath(r), "/"))
+	if sent := requestPath(r); r.URL.Path == "" && !strings.HasSuffix(sent, "/") { // all of the path was stripped
+		_, last := cutLast(sent)
 		seeOther(w, "./"+last+"/")
 		return
 	}

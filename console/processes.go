@@ -75,7 +75,7 @@ func (r *reading) pending(p process.Pending) pendingView {
 const mostProcesses = 200
 
 func (r *reading) processes(ctx context.Context) (any, error) {
-	all, err := r.config.Groups.List(ctx)
+	all, _, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ type topicRow struct {
 	EventsPerSecond *float64  `json:"events_per_second"`
 	Last            *eventRef `json:"last"` // nil if there is none, or if it was not read
 	Groups          []string  `json:"groups"`
-	Read            bool      `json:"read"` // false if the page had taken too many units before
+	Read            bool      `json:"read"`     // false if it was left out, or could not be read
+	LeftOut         bool      `json:"left_out"` // the page had taken too many units before
 	States          bool      `json:"states"`
 	shards          map[int]float64
 }
@@ -72,7 +74,7 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 			row.Groups = append(row.Groups, g.Name)
 		}
 	}
-	if r.spent() {
+	if row.LeftOut = r.spent(); row.LeftOut {
 		return row, nil, nil
 	}
 	records, err := r.newest(ctx, name)
@@ -92,20 +94,29 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 // when a page has taken its units.
 const readsAtOnce = 4
 
-// topicRows reads the ends of topics.
-func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {
-	rows := make([]topicRow, len(names))
-	reads, ctx := errgroup.WithContext(ctx)
+// rowPatience is how long the read of a topic or a group may take. Reads that are throttled are
+// repeated for half a minute otherwise.
+const rowPatience = 5 * time.Second
+
+// topicRows reads the ends of topics. One that cannot be read does not hide the others: failed says
+// why.
+func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) (rows []topicRow, failed []string, err error) {
+	rows, errs := make([]topicRow, len(names)), make([]error, len(names))
+	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
 	for i, name := range names {
 		reads.Go(func() (err error) {
-			if rows[i], _, err = r.topicRow(ctx, name, all); err != nil {
-				return fmt.Errorf("topic %s: %w", name, err)
+			reading, cancel := context.WithTimeout(ctx, rowPatience)
+			defer cancel()
+			if rows[i], _, err = r.topicRow(reading, name, all); err != nil {
+				errs[i] = fmt.Errorf("topic %s: %w", name, err)
 			}
-			return nil
+			return ctx.Err()
 		})
 	}
-	return rows, reads.Wait()
+	err = reads.Wait()
+	failed, allErr := failures(errs)
+	return rows, failed, cmp.Or(err, allErr)
 }
 
 // newest returns the newest events of a topic, newest first, with payloads as they are stored. Those
@@ -177,6 +188,7 @@ type topicView struct {
 	topicRow
 	Rows   []groupRow  `json:"consumer_groups"`
 	Newest []eventView `json:"newest"`
+	Failed []string    `json:"failed"` // says what could not be read
 }
 
 func (v topicView) title() string { return "Topic " + v.Topic }
@@ -193,7 +205,7 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 	if _, err := aggregate.NewID(name, "x"); err != nil {
 		return nil, err
 	}
-	all, err := r.config.Groups.List(ctx)
+	all, failed, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -208,10 +220,11 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 			of = append(of, g)
 		}
 	}
-	rows, err := r.groupRows(ctx, of, []topicRow{row})
+	rows, failedRows, err := r.groupRows(ctx, of, []topicRow{row})
 	if err != nil {
 		return nil, err
 	}
+	v.Failed = append(failed, failedRows...)
 	v.Rows = append(v.Rows, rows...)
 	for _, record := range records[:min(len(records), newestShown)] {
 		v.Newest = append(v.Newest, r.event(ctx, record))
