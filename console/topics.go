@@ -224,7 +224,7 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Failed = append(failed, failedRows...)
+	v.Failed = slices.Concat(failed, failedRows)
 	v.Rows = append(v.Rows, rows...)
 	for _, record := range records[:min(len(records), newestShown)] {
 		v.Newest = append(v.Newest, r.event(ctx, record))
