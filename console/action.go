@@ -45,7 +45,8 @@ type Action struct {
 	Row               string // names the timeout or the commands, as process.Pending.Row
 	To                string // "beginning", "now" or a time in RFC 3339
 
-	at string // time of a row as the page has shown it
+	at     string    // time of a row as the page has shown it
+	before time.Time // when the page was read, for actions on all that it shows; zero: not known
 }
 
 // doer does the actions of one name.
@@ -102,7 +103,7 @@ var actions = map[string]doer{
 }
 
 func selection(a Action) groups.Selection {
-	return groups.Selection{Reason: a.Reason, EventType: a.EventType}
+	return groups.Selection{Reason: a.Reason, EventType: a.EventType, Before: a.before}
 }
 
 // counted returns a text that says how many were changed, also if an error ended the action.
@@ -271,6 +272,12 @@ func parseAction(form url.Values) (Action, doer, error) {
 	a := Action{
 		Name: form.Get("action"), Group: form.Get("group"), Topic: form.Get("topic"), Aggregate: aggregate.ID{Type: form.Get("type"), Value: form.Get("id")},
 		Reason: form.Get("reason"), EventType: form.Get("event_type"), Model: form.Get("model"), Row: form.Get("row"), To: form.Get("to"),
+	}
+	if before := form.Get("before"); before != "" {
+		var err error
+		if a.before, err = time.Parse(time.RFC3339Nano, before); err != nil {
+			return a, doer{}, &requestError{"The form does not say when its page was read."}
+		}
 	}
 	if a.at = form.Get("at"); a.To == "at" {
 		a.To = a.at

@@ -14,8 +14,8 @@ type groupView struct {
 	groupRow
 	Resets  uint64       `json:"resets"` // how often the group was reset
 	Start   *time.Time   `json:"start"`  // nil: the beginning
-	Workers []memberView `json:"workers"`
-	Parts   []shardView  `json:"parts"`
+	Workers []memberView `json:"members"`
+	Parts   []shardView  `json:"shards"`
 }
 
 func (v groupView) title() string { return "Group " + v.Group + " on " + v.Topic }
@@ -121,7 +121,7 @@ func (v behindView) title() string { return "Blocked and parked: " + v.Group + "
 // behindRow is an aggregate with events that a group has not handled.
 type behindRow struct {
 	aggregateRef
-	Next   uint64     `json:"next"` // number of the first event not handled; 0: not known
+	Next   uint64     `json:"waits_at"` // number of the first event not handled; 0: not known
 	Head   uint64     `json:"head"` // number of the last event that was known when it was listed
 	Parked bool       `json:"parked"`
 	Since  *time.Time `json:"since"` // time of the failed attempt of Reason
