@@ -158,8 +158,8 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
 }
 
-// pendingRow reads the row again that the action names, as it may have changed since. A timeout that was
-// set again for another time is not the one that the visitor has seen.
+// pendingRow reads the row again that the action names, as it may have changed since. A timeout
+// that was set again for another time is not the one that the visitor has seen.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
 	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
 		if err != nil || p.Row == a.Row && isoTime(shownTime(p.At)) == a.at {

@@ -153,8 +153,8 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 	return nil
 }
 
-// late returns up to most timeouts and commands of a type that are overdue, and whether there may be
-// more.
+// late returns up to most timeouts and commands of a type that are overdue, and whether there may
+// be more.
 func (r *reading) late(ctx context.Context, processType string, most int) (late []process.Pending, more bool, err error) {
 	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {

@@ -162,8 +162,8 @@ func (r *reading) written(records []*journal.Record) (*float64, map[int]float64)
 	return &total, shards
 }
 
-// entries returns how many entries of the tail some events are: in the layout Packed the events of a
-// commit are one.
+// entries returns how many entries of the tail some events are: in the layout Packed the events of
+// a commit are one.
 func (r *reading) entries(records []*journal.Record) int {
 	if r.config.Journal.Config().Layout != journal.Packed {
 		return len(records)
