@@ -150,9 +150,10 @@ bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio 
 	env -u MILLRACE_DYNAMODB_ENDPOINT go run ./examples/planningpoker load
 
 .PHONY: pictures
-pictures: chromium ## Take the pictures of the examples' pages for the README
+pictures: chromium ## Take the pictures of the pages of examples for the README and the docs
 	go test -count=1 -run TestPicture ./examples/planningpoker/web -picture $(CURDIR)/docs/images/planningpoker.png
 	go test -count=1 -run TestPicture ./examples/orderhistory -picture $(CURDIR)/docs/images/orderhistory.png
+	go test -count=1 -run TestPicture ./examples/console -picture $(CURDIR)/docs/images
 
 # Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
 .PHONY: interop

@@ -44,6 +44,8 @@ type Action struct {
 	Model             string
 	Row               string // names the timeout or the commands, as process.Pending.Row
 	To                string // "beginning", "now" or a time in RFC 3339
+
+	at string // time of a row as the page has shown it
 }
 
 // doer does the actions of one name.
@@ -52,6 +54,8 @@ type doer struct {
 	do func(c *Console, ctx context.Context, a Action) (done string, err error)
 	// confirm returns the text that the visitor must type to confirm an action; nil for none.
 	confirm func(a Action) string
+	// numbered: the action needs a number.
+	numbered bool
 }
 
 func groupName(a Action) string { return a.Group }
@@ -67,10 +71,10 @@ var actions = map[string]doer{
 	"retry": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return "The aggregate's events are tried again.", c.config.Groups.Unpark(ctx, a.Group, a.Aggregate)
 	}},
-	"skip": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+	"skip": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return fmt.Sprintf("Event %d was skipped, and recorded.", a.Number), c.config.Groups.Skip(ctx, a.Group, a.Aggregate, a.Number)
 	}},
-	"reset-aggregate": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+	"reset-aggregate": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return fmt.Sprintf("The group goes on after event %d of the aggregate.", a.Number), c.config.Groups.ResetAggregate(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"retry-all": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
@@ -81,18 +85,18 @@ var actions = map[string]doer{
 		n, err := c.config.Groups.SkipAll(ctx, a.Group, a.Topic, selection(a))
 		return counted(n, "event was", "events were", "skipped, and recorded", err)
 	}},
-	"retry-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+	"retry-skipped": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return fmt.Sprintf("Event %d is tried again.", a.Number), c.config.Groups.RetrySkipped(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"retry-all-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		n, err := c.config.Groups.RetryAllSkipped(ctx, a.Group, a.Topic, selection(a))
 		return counted(n, "event is", "events are", "tried again", err)
 	}},
-	"forget-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
+	"forget-skipped": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return "The record was deleted.", c.config.Groups.ForgetSkipped(ctx, a.Group, a.Aggregate, a.Number)
 	}},
-	"switch":        {do: (*Console).switchModel},
-	"rollback":      {do: (*Console).rollBackModel},
+	"switch":        {numbered: true, do: (*Console).switchModel},
+	"rollback":      {numbered: true, do: (*Console).rollBackModel},
 	"retry-pending": {do: (*Console).retryPending},
 	"drop-pending":  {do: (*Console).dropPending},
 }
@@ -153,10 +157,11 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
 }
 
-// pendingRow reads the row again that the action names, as it may have changed since.
+// pendingRow reads the row again that the action names, as it may have changed since. A timeout that was
+// set again for another time is not the one that the visitor has seen.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
 	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
-		if err != nil || p.Row == a.Row {
+		if err != nil || p.Row == a.Row && isoTime(shownTime(p.At)) == a.at {
 			return p, err
 		}
 	}
@@ -267,14 +272,14 @@ func parseAction(form url.Values) (Action, doer, error) {
 		Name: form.Get("action"), Group: form.Get("group"), Topic: form.Get("topic"), Aggregate: aggregate.ID{Type: form.Get("type"), Value: form.Get("id")},
 		Reason: form.Get("reason"), EventType: form.Get("event_type"), Model: form.Get("model"), Row: form.Get("row"), To: form.Get("to"),
 	}
-	if at := form.Get("at"); a.To == "at" {
-		a.To = at
+	if a.at = form.Get("at"); a.To == "at" {
+		a.To = a.at
 	}
 	d, known := actions[a.Name]
 	if !known {
 		return a, d, &requestError{"There is no action " + strconv.Quote(a.Name) + "."}
 	}
-	if text := form.Get("number"); text != "" {
+	if text := form.Get("number"); text != "" || d.numbered {
 		var err error
 		if a.Number, err = strconv.ParseUint(text, 10, 64); err != nil {
 			return a, d, &requestError{"The number is " + strconv.Quote(text) + ": want a number."}
@@ -285,20 +290,20 @@ func parseAction(form url.Values) (Action, doer, error) {
 
 // audit logs an action, with the outcome "done", "refused" or "failed".
 func (c *Console) audit(r *http.Request, a Action, actor string, err error) {
-	fields := watermill.LogFields{"action": a.Name, "actor": actor, "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
+	fields := watermill.LogFields{"action": logText(a.Name), "actor": logText(actor), "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
 	for name, value := range map[string]string{
 		"group": a.Group, "topic": a.Topic, "aggregate_type": a.Aggregate.Type, "aggregate_id": a.Aggregate.Value, "model": a.Model, "row": a.Row,
 		"reason": a.Reason, "event_type": a.EventType, "to": a.To,
 	} {
 		if value != "" {
-			fields[name] = value
+			fields[name] = logText(value)
 		}
 	}
 	if a.Number != 0 || a.Name == "reset-aggregate" {
 		fields["number"] = a.Number
 	}
 	if err != nil {
-		fields["outcome"], fields["error"] = "failed", err.Error()
+		fields["outcome"], fields["error"] = "failed", logText(err.Error())
 		if errors.As(err, new(*refusedError)) || errors.As(err, new(*requestError)) {
 			fields["outcome"] = "refused"
 		}

@@ -20,7 +20,7 @@ const (
 	mostReplayed = 2000
 )
 
-// timelineView is an aggregate with some of its events.
+// timelineView is the page of an aggregate with some of its events.
 type timelineView struct {
 	aggregateRef
 	Version         uint64        `json:"version"`
@@ -33,17 +33,17 @@ type timelineView struct {
 	To   uint64 `json:"to"`
 	// Events come newest first.
 	Events []eventView `json:"events"`
-	// AsOf is the time that was asked for, and To the last event that had occurred then.
+	// AsOf is the time of the parameter at. To is then the last event that had occurred.
 	AsOf *time.Time `json:"as_of,omitempty"`
-	// NoStates says why there are no states.
+	// NoStates says why events have no state.
 	NoStates string `json:"no_states,omitempty"`
-	// Failed says which event could not be read; the page ends there.
+	// Failed says why the page ends before the event that it should end with.
 	Failed string `json:"failed,omitempty"`
 	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The
 	// newer one begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
-	// Process: the aggregate is a process, which may have timeouts and commands.
+	// Process reports that the aggregate is a process, which may have timeouts and commands.
 	Process bool `json:"process"`
 }
 
@@ -63,7 +63,7 @@ func (v timelineView) HasStates() bool {
 	return slices.ContainsFunc(v.Events, func(e eventView) bool { return e.State != nil })
 }
 
-// At is the time asked for in the form of an input of that kind.
+// At returns AsOf in the form of the value of an input of type datetime-local.
 func (v timelineView) At() string {
 	if v.AsOf == nil {
 		return ""
@@ -71,7 +71,7 @@ func (v timelineView) At() string {
 	return v.AsOf.UTC().Format("2006-01-02T15:04:05.000")
 }
 
-// timeline shows the events of an aggregate up to a number, or up to a time.
+// timeline loads the events of an aggregate up to a number, or up to a time.
 func (r *reading) timeline(ctx context.Context) (any, error) {
 	id, err := r.aggregate()
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head
 	return nil
 }
 
-// parseTime reads a time in RFC 3339, or as a browser's input has it, then in UTC.
+// parseTime parses a time in RFC 3339, or in the form of an input of type datetime-local, in UTC.
 func parseTime(text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -204,7 +204,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 		return
 	}
 	defer func() {
-		if p := recover(); p != nil { // of an event's Apply, or of a state's MarshalJSON
+		if p := recover(); p != nil { // in an event's Apply or a state's MarshalJSON
 			v.NoStates = fmt.Sprintf("The application panicked: %v", p)
 		}
 	}()
@@ -234,6 +234,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 	}
 }
 
+// whyNoStates returns the reason for a visitor.
 func whyNoStates(err error) string {
 	var far *repository.ReplayLimitError
 	if errors.As(err, &far) {
@@ -246,7 +247,7 @@ func whyNoStates(err error) string {
 	return err.Error()
 }
 
-// relate links the events of a page that have caused one another.
+// relate links the events of a page to the events that have caused them, by their causation ids.
 func relate(events []eventView) {
 	byID := map[string]int{}
 	for i, e := range events {

@@ -16,14 +16,14 @@ const aggregatesPage = 50
 type aggregatesView struct {
 	Type       string         `json:"type"`
 	Aggregates []aggregateRow `json:"aggregates"`
-	// Unreadable are the items that should have been heads.
+	// Unreadable are the errors of items that cannot be read as heads.
 	Unreadable []string `json:"unreadable"`
 	Next       string   `json:"next,omitempty"` // token of the next page
 	First      bool     `json:"-"`
 	topics     []string
 }
 
-// Topics are offered to choose from.
+// Topics returns the types to choose from if Type is empty.
 func (v aggregatesView) Topics() []string { return v.topics }
 
 func (v aggregatesView) title() string {
@@ -70,8 +70,8 @@ func (r *reading) aggregates(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Aggregates) == aggregatesPage {
-			v.Next = r.seal.seal(purpose, v.Aggregates[aggregatesPage-1].ID)
+		if n := len(v.Aggregates); n == aggregatesPage || n > 0 && r.spent() {
+			v.Next = r.seal.seal(purpose, v.Aggregates[n-1].ID)
 			break
 		}
 		v.Aggregates = append(v.Aggregates, aggregateRow{

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// change is a value that differs between two states. Path leads to it, such as items[2].price.
+// change is a value that differs between two states. Path is its place, such as items[2].price.
 type change struct {
 	Path   string          `json:"path"`
 	Before json.RawMessage `json:"before,omitempty"` // missing: it was added
@@ -19,8 +19,9 @@ type change struct {
 // mostChanges is how many changes of one event are listed.
 const mostChanges = 50
 
-// changes lists what differs between two JSON documents, and how many more there are. A list is
-// compared place by place, after what its begin and its end have in common.
+// changes returns the differences of two JSON documents, and the number of those beyond
+// mostChanges. Of two lists it leaves out the equal elements at the beginning and at the end, and
+// compares the others by their index.
 func changes(before, after []byte) (list []change, more int) {
 	d := differ{}
 	d.compare("", decoded(before), decoded(after))

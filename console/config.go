@@ -77,8 +77,8 @@ type Config struct {
 	Secret []byte
 
 	// PageUnits is the limit of read units of a page. A page that has reached it leaves out the
-	// rest and says so. Reads that are in progress are completed, so a page can take more. Default:
-	// 500.
+	// rest and says so. Requests that are under way are completed, so a page can take a few pages of
+	// 1 MB more, 256 units each. The page of one group reads all of its shards. Default: 500.
 	PageUnits float64
 	// Refresh is the interval at which pages refresh themselves. Pages that would take more than 50
 	// read units in each second are refreshed less often. What was read for one visitor is shown to

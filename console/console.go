@@ -139,5 +139,5 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 }
 
 func (c *Console) logError(r *http.Request, err error) {
-	c.config.Logger.Error("Console cannot show a page", err, watermill.LogFields{"page": r.URL.Path})
+	c.config.Logger.Error("Console cannot show a page", err, watermill.LogFields{"page": logText(r.URL.Path)})
 }

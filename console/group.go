@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// groupView is the page of a consumer group's work on a topic.
+// groupView is the page of a consumer group on a topic.
 type groupView struct {
 	groupRow
-	Resets  uint64       `json:"resets"`
-	Start   *time.Time   `json:"start"` // nil: the beginning
+	Resets  uint64       `json:"resets"` // how often the group was reset
+	Start   *time.Time   `json:"start"`  // nil: the beginning
 	Workers []memberView `json:"workers"`
 	Parts   []shardView  `json:"parts"`
 }
@@ -39,12 +39,12 @@ type shardView struct {
 	OwnerLost bool     `json:"owner_lost"`
 	Epoch     uint64   `json:"epoch"`
 	Lag       *lagView `json:"lag"`
-	// Written and Handled are events in a second; nil if they are not known.
+	// Written and Handled are rates of events in each second; nil if they are not known.
 	Written *float64 `json:"written_per_second"`
 	Handled *float64 `json:"handled_per_second"`
 }
 
-// named returns the group of the parameters name and topic.
+// named returns the parameters name and topic.
 func (r *reading) named() (group, topic string, err error) {
 	if group, err = r.need("name"); err == nil {
 		topic, err = r.need("topic")
@@ -107,7 +107,7 @@ func (r *reading) addShardLag(part *shardView, row groupRow, written topicRow) {
 // listPage is how many aggregates or events of a group a page lists.
 const listPage = 50
 
-// behindView lists the aggregates that hold a group up.
+// behindView is the page of the aggregates that hold a group up.
 type behindView struct {
 	Group      string      `json:"group"`
 	Topic      string      `json:"topic"`
@@ -121,23 +121,22 @@ func (v behindView) title() string { return "Blocked and parked: " + v.Group + "
 // behindRow is an aggregate with events that a group has not handled.
 type behindRow struct {
 	aggregateRef
-	Next   uint64     `json:"next"` // number of the event it waits with; 0 if that is not known
-	Head   uint64     `json:"head"`
+	Next   uint64     `json:"next"` // number of the first event not handled; 0: not known
+	Head   uint64     `json:"head"` // number of the last event that was known when it was listed
 	Parked bool       `json:"parked"`
-	Since  *time.Time `json:"since"` // when it was parked, or when the attempt failed that Reason is of
+	Since  *time.Time `json:"since"` // time of the failed attempt of Reason
 	Reason string     `json:"reason"`
-	// Event is the one that it waits with; nil if it could not be read.
+	// Event is the event Next; nil if it could not be read.
 	Event *eventView `json:"event"`
 }
 
-// listPlace is where the next page of a list of a group begins: after an aggregate, or an event of
-// it.
+// listPlace is the last entry of a page of a list: an aggregate, or an event of it.
 type listPlace struct {
 	ID     string `json:"id"`
 	Number uint64 `json:"number,omitempty"`
 }
 
-// after is the zero id for the beginning.
+// after returns the aggregate after which a page begins, the zero id for the first page.
 func (p listPlace) after(topic string) aggregate.ID {
 	if p.ID == "" {
 		return aggregate.ID{}
@@ -145,7 +144,7 @@ func (p listPlace) after(topic string) aggregate.ID {
 	return aggregate.ID{Type: topic, Value: p.ID}
 }
 
-// placeOf reads a token of a list of a group.
+// placeOf returns the entry after which the page begins, from the parameter after.
 func (r *reading) placeOf(purpose string) (after listPlace, first bool, err error) {
 	token := r.query.Get("after")
 	if token == "" {
@@ -166,11 +165,12 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v.First = first
+	began := after
 	for b, err := range r.config.Groups.Behind(ctx, name, topic, after.after(topic)) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Aggregates) == listPage || r.spent() {
+		if len(v.Aggregates) == listPage || r.spent() && after != began {
 			v.Next = r.seal.seal(purpose, after)
 			break
 		}
@@ -182,8 +182,7 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 	return v, nil
 }
 
-// isDone reports that a group has handled all events of an aggregate, and has not taken it off its
-// list yet.
+// isDone reports that a group has handled all events of an aggregate that is still on its list.
 func (r *reading) isDone(ctx context.Context, b groups.Behind) bool {
 	if b.Parked != nil || b.Next <= b.Head {
 		return false
@@ -220,7 +219,7 @@ func (r *reading) one(ctx context.Context, id aggregate.ID, number uint64) *even
 	return nil
 }
 
-// skippedView lists the events that a group has passed over.
+// skippedView is the page of the events that a group has skipped.
 type skippedView struct {
 	Group  string       `json:"group"`
 	Topic  string       `json:"topic"`
@@ -255,7 +254,7 @@ func (r *reading) skipped(ctx context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(v.Events) == listPage || r.spent() {
+		if len(v.Events) == listPage || r.spent() && len(v.Events) > 0 {
 			v.Next = r.seal.seal(purpose, after)
 			break
 		}

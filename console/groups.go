@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -25,18 +26,18 @@ type groupRow struct {
 
 	Stopped *failureView `json:"stopped"`
 	Lag     *lagView     `json:"lag"` // nil if it was not read, or cannot be read here
-	// Blocked and Parked are aggregates, Skipped are events. Not all are counted: BehindMore and
-	// SkippedMore say that there are more.
+	// Blocked and Parked are numbers of aggregates, Skipped is one of events. BehindMore and
+	// SkippedMore report that there are more than were counted.
 	Blocked     int  `json:"blocked"`
 	Parked      int  `json:"parked"`
 	BehindMore  bool `json:"behind_more"`
 	Skipped     int  `json:"skipped"`
 	SkippedMore bool `json:"skipped_more"`
-	// EventsPerSecond is how fast the group is; nil if that is not known.
+	// EventsPerSecond is the rate of handled events; nil if it is not known.
 	EventsPerSecond *float64 `json:"events_per_second"`
-	// Elsewhere: the positions are in a store that the console cannot read.
+	// Elsewhere reports that the positions are in a store that the console cannot read.
 	Elsewhere bool `json:"positions_elsewhere"`
-	Read      bool `json:"read"` // false if the page had taken too many units before
+	Read      bool `json:"read"` // false if the page had reached its limit of read units before
 
 	shardLags []groups.ShardLag
 }
@@ -45,7 +46,7 @@ type groupRow struct {
 type lagView struct {
 	Events     uint64  `json:"events"`
 	Aggregates int     `json:"aggregates"`
-	AtLeast    bool    `json:"at_least"` // there are more
+	AtLeast    bool    `json:"at_least"` // there may be more events, or older ones
 	Seconds    float64 `json:"seconds"`  // age of the oldest event
 }
 
@@ -83,7 +84,7 @@ func stateOf(g groups.Group) (state string, lost int) {
 	return state, lost
 }
 
-// groupRows reads how far groups are. Of topics it takes the rates at which events are written.
+// groupRows reads the lags of groups. It needs the rates of written events of their topics.
 func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) ([]groupRow, error) {
 	rows := make([]groupRow, len(all))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -94,7 +95,7 @@ func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []to
 			written = topics[at].EventsPerSecond
 		}
 		reads.Go(func() (err error) {
-			if rows[i], err = r.groupRow(ctx, g, written); err != nil {
+			if rows[i], err = r.groupRow(r.limited(ctx), g, written); err != nil {
 				return fmt.Errorf("group %s on %s: %w", g.Name, g.Topic, err)
 			}
 			return nil
@@ -103,7 +104,8 @@ func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []to
 	return rows, reads.Wait()
 }
 
-// groupRow reads how far a group is and what it has left.
+// groupRow reads the lag of a group and counts its skipped events, as far as the read units of ctx
+// allow.
 func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64) (groupRow, error) {
 	state, lost := stateOf(g)
 	row := groupRow{
@@ -112,12 +114,10 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 	if s := g.Stopped; s != nil {
 		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, shownTime(s.At)}, s.Reason}
 	}
-	if r.spent() {
-		return row, nil
-	}
-	row.Read = true
 	lag, err := r.config.Groups.Estimate(ctx, g.Name, g.Topic)
 	switch {
+	case errors.Is(err, journal.ErrUnitLimit):
+		return row, nil
 	case errors.Is(err, groups.ErrElsewhere):
 		row.Elsewhere = true
 		err = r.countBehind(ctx, &row)
@@ -129,16 +129,21 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 		now := lagAt{r.now, lag.Events, !lag.AtLeast}
 		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, -1}, now, written)
 	}
-	if err != nil {
-		return row, err
+	if err == nil {
+		err = r.countSkipped(ctx, &row)
 	}
-	return row, r.countSkipped(ctx, &row)
+	if errors.Is(err, journal.ErrUnitLimit) {
+		return row, nil
+	}
+	row.Read = err == nil
+	return row, err
 }
 
-// listedOfShard is up to how many aggregates that hold a shard up groups.Groups.Estimate counts.
+// listedOfShard is how many blocked and parked aggregates of a shard groups.Groups.Estimate counts
+// at most.
 const listedOfShard = 400
 
-// countBehind counts what holds a group up whose lag cannot be read.
+// countBehind counts the blocked and parked aggregates of a group whose lag cannot be read.
 func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
 	for b, err := range r.config.Groups.Behind(ctx, row.Group, row.Topic, aggregate.ID{}) {
 		if err != nil {
@@ -171,10 +176,11 @@ func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
 	return nil
 }
 
-// behindAfter is how long events wait before a group counts as behind without another reason.
+// behindAfter is the age of the oldest event from which on a group is a concern, if it has no
+// other.
 const behindAfter = time.Minute
 
-// concerns are what an operator should know of a group.
+// concerns returns what an operator should look at.
 func (row groupRow) concerns() []concern {
 	var all []concern
 	add := func(kind, page, format string, a ...any) {
@@ -182,10 +188,6 @@ func (row groupRow) concerns() []concern {
 			Kind: kind, Group: row.Group, Topic: row.Topic, Link: link(page, "name", row.Group, "topic", row.Topic),
 			Text: fmt.Sprintf("%s on %s: %s", row.Group, row.Topic, fmt.Sprintf(format, a...)),
 		})
-	}
-	more := ""
-	if row.BehindMore {
-		more = " or more"
 	}
 	switch s := row.Stopped; {
 	case s != nil:
@@ -196,23 +198,19 @@ func (row groupRow) concerns() []concern {
 		add("no_members", "group", "no member handles its events")
 	}
 	if row.Blocked > 0 {
-		add("blocked", "behind", "%s%s blocked by an event that is tried again and again", plural(row.Blocked, "aggregate is", "aggregates are"), more)
+		add("blocked", "behind", "%s blocked by an event that is tried again and again", orMore(row.Blocked, row.BehindMore, "aggregate is", "aggregates are"))
 	}
 	if row.Parked > 0 {
-		add("parked", "behind", "%s%s parked until an operator decides", plural(row.Parked, "aggregate is", "aggregates are"), more)
+		add("parked", "behind", "%s parked until an operator decides", orMore(row.Parked, row.BehindMore, "aggregate is", "aggregates are"))
 	}
 	if row.Lost > 0 {
 		add("member_lost", "group", "%s no heartbeat for longer than its lease", plural(row.Lost, "member has sent", "members have sent"))
 	}
 	if l := row.Lag; l != nil && len(all) == 0 && l.Seconds > behindAfter.Seconds() {
-		add("behind", "group", "%s behind, and the oldest event has been waiting for %s", plural(l.Events, "event", "events"), span(l.Seconds))
+		add("behind", "group", "%s behind, and the oldest event has been waiting for %s", orMore(l.Events, l.AtLeast, "event", "events"), span(l.Seconds))
 	}
 	if row.Skipped > 0 {
-		more := ""
-		if row.SkippedMore {
-			more = " or more"
-		}
-		add("skipped", "skipped", "%s%s passed over without an effect", plural(row.Skipped, "event was", "events were"), more)
+		add("skipped", "skipped", "%s skipped and had no effect", orMore(row.Skipped, row.SkippedMore, "event was", "events were"))
 	}
 	return all
 }
@@ -220,7 +218,7 @@ func (row groupRow) concerns() []concern {
 // groupsView is the page of all groups.
 type groupsView struct {
 	Groups []groupRow `json:"groups"`
-	// LeftOut says that the lag of some groups was not read.
+	// LeftOut reports that the lag of some groups was not read.
 	LeftOut bool `json:"left_out"`
 }
 

@@ -11,14 +11,15 @@ import (
 	"strings"
 )
 
-// guard refuses requests that other sites have made a visitor's browser send.
+// guard refuses requests that another site makes the browser of a visitor send.
 type guard struct {
 	hosts []string
 	seal  sealer
 }
 
 const (
-	// policy allows what is ours alone: no inline script or style, no other host, no frame.
+	// policy allows scripts, styles and requests of the console's own origin alone: none that are
+	// inline, none of other hosts, and no frames.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	visitorCookie = "millrace_console"
@@ -55,7 +56,7 @@ func (g guard) host(r *http.Request) error {
 	return nil
 }
 
-// isOurs reports that a host, with or without its port, is one of Config.Hosts.
+// isOurs reports that a host is one of Config.Hosts, with or without its port.
 func (g guard) isOurs(host string) bool {
 	name := (&url.URL{Host: host}).Hostname()
 	return slices.ContainsFunc(g.hosts, func(h string) bool { return strings.EqualFold(h, name) || strings.EqualFold(h, host) })
@@ -81,7 +82,7 @@ func (g guard) visitor(w http.ResponseWriter, r *http.Request) string {
 	return g.seal.seal("form", cookie.Value)
 }
 
-// form refuses a form that no page of ours has shown to this visitor.
+// form refuses a form that is not from a page of this console for this visitor.
 func (g guard) form(r *http.Request) error {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" {
 		return &refusedError{"The action came from a page of another site."}

@@ -20,11 +20,11 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// templates are those of the pages, each with the layout and the parts that all share.
+// templates holds the templates of the pages by their names, each with the layout and the parts.
 var templates = map[string]*template.Template{}
 
-// version is in the links to assets, so that a browser can keep them and gets new ones with a new
-// binary.
+// version is a part of the links to assets. So browsers may keep assets, and load them again after
+// they have changed.
 var version string
 
 func init() {
@@ -50,7 +50,7 @@ var functions = template.FuncMap{
 	"link":    link,
 	"dict":    dict,
 	"time":    exactTime,
-	"isotime": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"isotime": isoTime,
 	"num":     number,
 	"bytes":   byteSize,
 	"span":    span,
@@ -79,7 +79,7 @@ func link(page string, pairs ...any) string {
 	return "./" + page + "?" + query.Encode()
 }
 
-// dict is a map for a template that takes several values.
+// dict returns a map, for templates that take several values.
 func dict(pairs ...any) map[string]any {
 	m := map[string]any{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -90,7 +90,7 @@ func dict(pairs ...any) map[string]any {
 
 const timeLayout = "2006-01-02 15:04:05.000 UTC"
 
-// exactTime is a time in UTC; the script shows it in the visitor's zone.
+// exactTime returns a time in UTC. The script of the page shows it in the visitor's zone.
 func exactTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -98,7 +98,9 @@ func exactTime(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// number has commas between thousands.
+func isoTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// number returns a number with commas between thousands.
 func number(n any) string {
 	text := fmt.Sprint(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
@@ -125,7 +127,15 @@ func plural(n any, one, many string) string {
 	return "1 " + one
 }
 
-// span is a duration with its two largest units.
+// orMore is plural for a number that may be too small if more is set.
+func orMore(n any, more bool, one, many string) string {
+	if more {
+		return number(n) + " or more " + many
+	}
+	return plural(n, one, many)
+}
+
+// span returns a duration in its one or two largest units.
 func span(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	day := 24 * time.Hour
@@ -142,7 +152,7 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%d days", int(d/day))
 }
 
-// rateText is a number for each second, nil where it is not known.
+// rateText returns a rate in events in each second. A nil rate is not known.
 func rateText(perSecond *float64) string {
 	switch {
 	case perSecond == nil:
@@ -172,36 +182,16 @@ func pretty(data []byte) string {
 	if levels(data) > mostLevels || json.Indent(&out, data, "", "  ") != nil {
 		return string(data)
 	}
-	return readable(out.String())
+	return readable.Replace(out.String())
 }
 
-// readable undoes what encoding/json does to <, > and &, which templates escape anyway.
-func readable(text string) string {
-	var out strings.Builder
-	for {
-		i := strings.IndexByte(text, '\\')
-		if i < 0 || i+2 > len(text) {
-			out.WriteString(text)
-			return out.String()
-		}
-		out.WriteString(text[:i])
-		escape := text[i : i+2] // also of a backslash
-		if i+6 <= len(text) {
-			if plain, ok := plainOf[strings.ToLower(text[i:i+6])]; ok {
-				escape = text[i : i+6]
-				out.WriteString(plain)
-				text = text[i+len(escape):]
-				continue
-			}
-		}
-		out.WriteString(escape)
-		text = text[i+len(escape):]
-	}
-}
+// readable replaces the escapes that encoding/json writes for <, > and &. Templates escape these
+// characters by themselves. The pair of backslashes comes first, so that \\u003c stays as it is.
+var readable = strings.NewReplacer(
+	`\\`, `\\`, `\u003c`, "<", `\u003C`, "<", `\u003e`, ">", `\u003E`, ">", `\u0026`, "&",
+)
 
-var plainOf = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"}
-
-// oneLine is the beginning of JSON or text, in one line.
+// oneLine returns the beginning of JSON or text in one line.
 func oneLine(data []byte) string {
 	const longest = 120
 	var out bytes.Buffer
@@ -209,7 +199,7 @@ func oneLine(data []byte) string {
 		out.Reset()
 		out.Write(data)
 	}
-	text := []rune(readable(strings.ToValidUTF8(out.String(), "\uFFFD")))
+	text := []rune(readable.Replace(strings.ToValidUTF8(out.String(), "\uFFFD")))
 	if len(text) > longest {
 		return string(text[:longest]) + "…"
 	}

@@ -21,3 +21,11 @@ func TestJSONIsShownAsItReads(t *testing.T) {
 		assert.Equal(t, shown, console.Pretty([]byte(stored)))
 	}
 }
+
+func TestACountThatIsTooSmallSaysOrMore(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "1 event was", console.OrMore(1, false, "event was", "events were"))
+	assert.Equal(t, "1,200 events were", console.OrMore(1200, false, "event was", "events were"))
+	assert.Equal(t, "20 or more events were", console.OrMore(20, true, "event was", "events were"))
+	assert.Equal(t, "1 or more events were", console.OrMore(1, true, "event was", "events were"))
+}

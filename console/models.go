@@ -13,7 +13,7 @@ import (
 type modelsView struct {
 	Table  string     `json:"table"`
 	Models []modelRow `json:"models"`
-	// NoTable: there is no such table.
+	// NoTable reports that Table does not exist.
 	NoTable bool `json:"no_table"`
 }
 
@@ -24,7 +24,7 @@ type modelRow struct {
 	Serving  uint64   `json:"serving"`
 	Previous uint64   `json:"previous"` // 0: none
 	Live     []uint64 `json:"live"`
-	Form     string   `json:"form"` // of the serving generation
+	Form     string   `json:"form"` // of the serving generation, see readmodel.Config.Form
 }
 
 func modelRowOf(g readmodel.Generations) modelRow {
@@ -69,7 +69,7 @@ type generationView struct {
 }
 
 type progressView struct {
-	Left    uint64  `json:"left"` // events that it has not handled
+	Left    uint64  `json:"left"` // events that are not handled yet
 	AtLeast bool    `json:"at_least"`
 	Seconds float64 `json:"seconds"` // age of the oldest of them; 0 if it is not known
 	Parked  uint64  `json:"parked"`

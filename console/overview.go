@@ -15,13 +15,15 @@ import (
 
 // overviewView is the first page.
 type overviewView struct {
-	// Attention is what an operator should look at, the worst first.
+	// Attention lists the concerns, the most severe first.
 	Attention []concern  `json:"attention"`
 	Topics    []topicRow `json:"topics"`
 	Groups    []groupRow `json:"groups"`
-	// LeftOut are the parts that were not read, as the page had taken too many units.
+	// LeftOut names the parts that were not read, because the page had reached its limit of read
+	// units.
 	LeftOut []string `json:"left_out"`
-	// Find is set if all aggregates were read for their types, and Found if that came to its end.
+	// Find reports that the visitor asked for the types of all aggregates, and Found that all were
+	// read.
 	Find  bool `json:"-"`
 	Found bool `json:"-"`
 
@@ -42,10 +44,10 @@ type concern struct {
 	Link    string `json:"-"`
 }
 
-// severity orders concerns: what stands still comes first.
+// severity is the order of the kinds of concerns, the most severe first.
 var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "behind": 6, "skipped": 7, "paused": 8}
 
-// Bad reports that something stands still.
+// Bad reports that events or timeouts are not handled until an operator acts.
 func (c concern) Bad() bool { return severity[c.Kind] <= severity["overdue"] }
 
 func (r *reading) overview(ctx context.Context) (any, error) {
@@ -88,7 +90,7 @@ func (r *reading) overview(ctx context.Context) (any, error) {
 	return v, err
 }
 
-// addFound adds the topics that only a read of all aggregates finds.
+// addFound adds the topics that are found only by reading all aggregates.
 func (r *reading) addFound(ctx context.Context, v *overviewView) error {
 	found, complete, err := r.findTopics(ctx)
 	if err != nil {
@@ -106,15 +108,15 @@ func (r *reading) addFound(ctx context.Context, v *overviewView) error {
 // mostOverdue is how many overdue timeouts of a type are counted.
 const mostOverdue = 20
 
-// overdueAfter is by how much a timeout is late before it counts: managers poll once a second.
+// overdueAfter is how late a timeout is before it counts as overdue. Managers poll once a second.
 const overdueAfter = 10 * time.Second
 
 const (
-	// retries is how far ahead of now a timeout is looked for that keeps failing: managers try it
-	// again after process.Config.RetryAfter, 30 seconds by default.
+	// retries is how far ahead of now rows are read. Managers move a timeout that fails ahead by
+	// process.Config.RetryAfter, 30 seconds by default. If RetryAfter is longer than retries, such
+	// timeouts are not found.
 	retries = time.Minute
-	// mostAhead is how many rows are read that are due within that time, as most of them are not
-	// late.
+	// mostAhead is how many rows that are ahead of now are read. Most of them are not late.
 	mostAhead = 100
 )
 
@@ -125,7 +127,7 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 			v.LeftOut = append(v.LeftOut, "timeouts of "+name)
 			continue
 		}
-		late, err := r.late(ctx, name, mostOverdue)
+		late, _, err := r.late(ctx, name, mostOverdue)
 		if errors.Is(err, journal.ErrTableMissing) {
 			return nil
 		}
@@ -135,10 +137,7 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 		if len(late) == 0 {
 			continue
 		}
-		text := plural(len(late), "timeout or command is overdue", "timeouts or commands are overdue")
-		if len(late) == mostOverdue {
-			text = fmt.Sprintf("%d or more timeouts or commands are overdue", mostOverdue)
-		}
+		text := orMore(len(late), len(late) == mostOverdue, "timeout or command is overdue", "timeouts or commands are overdue")
 		v.Attention = append(v.Attention, concern{
 			Kind: "overdue", Process: name, Link: link("processes", "type", name),
 			Text: fmt.Sprintf("%s: %s", name, text),
@@ -147,13 +146,13 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 	return nil
 }
 
-// late returns up to so many timeouts and commands of a type that should have been handled.
-func (r *reading) late(ctx context.Context, processType string, most int) ([]process.Pending, error) {
-	var late []process.Pending
+// late returns up to most timeouts and commands of a type that are overdue, and whether there may be
+// more.
+func (r *reading) late(ctx context.Context, processType string, most int) (late []process.Pending, more bool, err error) {
 	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if r.now.Sub(p.At) > overdueAfter {
 			late = append(late, p)
@@ -162,14 +161,14 @@ func (r *reading) late(ctx context.Context, processType string, most int) ([]pro
 			ahead++
 		}
 		if len(late) == most || ahead == mostAhead || r.spent() {
-			break
+			return late, true, nil
 		}
 	}
-	return late, nil
+	return late, false, nil
 }
 
-// processTypes are the types of process managers: those of the application, or where it is not
-// known all names of groups, as a process manager's group has the name of its type.
+// processTypes returns the types of process managers. Without an App it returns the names of all
+// groups: the group of a process manager has the name of its type.
 func (r *reading) processTypes(all []groups.Group) []string {
 	var names []string
 	if r.config.App != nil {
@@ -187,7 +186,7 @@ func (r *reading) processTypes(all []groups.Group) []string {
 	return slices.Compact(names)
 }
 
-// Label is the kind of a concern for people.
+// Label returns the kind of a concern as the page shows it.
 func (c concern) Label() string {
 	switch c.Kind {
 	case "member_lost":

@@ -1,6 +1,6 @@
 package console
 
-// pages are the pages by the last part of their path, and the documents under api.
+// pages holds the pages by the last part of their paths. They are also the documents under api.
 var pages = map[string]page{}
 
 func init() {

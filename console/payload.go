@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// payloadView is a payload in the form that fits it: one of JSON, Text, Base64 and Withheld is set,
-// none if there are no bytes.
+// payloadView is a payload, a state or a command in one form: JSON, Text, Base64 or Withheld. None
+// is set if it is empty.
 type payloadView struct {
 	JSON   json.RawMessage `json:"json,omitempty"`
 	Text   string          `json:"text,omitempty"`
@@ -24,11 +24,11 @@ type payloadView struct {
 	// Withheld says why nothing is shown.
 	Withheld string `json:"withheld,omitempty"`
 	Bytes    int    `json:"bytes"` // as it is stored
-	// Cut: the rest is on the page of the single event.
+	// Cut reports that Text has only the beginning. The page of the single event has all.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Data is what is shown, as text.
+// Data returns what is shown, as text.
 func (p payloadView) Data() []byte {
 	if p.JSON != nil {
 		return p.JSON
@@ -36,7 +36,7 @@ func (p payloadView) Data() []byte {
 	return []byte(p.Text + p.Base64)
 }
 
-// Label is the kind of the payload for people, where it is no JSON.
+// Label returns the form of the payload as the page shows it, empty for JSON.
 func (p payloadView) Label() string {
 	switch {
 	case p.Base64 != "":
@@ -112,37 +112,37 @@ type eventView struct {
 	Commit   string            `json:"commit"`
 	Encoding string            `json:"encoding"`
 	Metadata map[string]string `json:"metadata"`
-	// MetadataWithheld says why there is none.
+	// MetadataWithheld says why Metadata is not shown.
 	MetadataWithheld string      `json:"metadata_withheld,omitempty"`
 	Correlation      string      `json:"correlation_id"`
 	Causation        string      `json:"causation_id"`
 	Payload          payloadView `json:"payload"`
 
-	// On the page of an aggregate: the state after the event, and what has changed in it.
+	// State is the state after the event, and Changes are its differences to the state before. Only
+	// the page of an aggregate has them.
 	State   *payloadView `json:"state,omitempty"`
 	Changes []change     `json:"changes,omitempty"`
 	// MoreChanges is how many changes are not listed.
 	MoreChanges int `json:"more_changes,omitempty"`
-	// CausedBy is the number of the event on this page that has caused it, and Causes are the
-	// numbers of those that it has caused.
+	// CausedBy is the number of the event that has caused this one, and Causes are the numbers of
+	// the events that this one has caused, as far as they are on the page.
 	CausedBy uint64   `json:"caused_by,omitempty"`
 	Causes   []uint64 `json:"causes,omitempty"`
 }
 
-// event makes the view of a record as it is stored.
+// event returns the view of a record that is as it is stored.
 func (c *Console) event(ctx context.Context, r *journal.Record) eventView {
 	return c.eventFull(ctx, r, false)
 }
 
+// eventFull is event, with the whole payload if full is set.
 func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) eventView {
 	v := eventView{
 		eventRef: eventRefOf(r), EventID: text(r.EventID), Commit: text(r.CommitID), Encoding: r.Encoding,
-		Correlation: text(r.Metadata.CorrelationID()), Causation: text(r.Metadata.CausationID()),
 	}
 	v.Metadata, v.MetadataWithheld = c.metadata(r.Aggregate, r.Number, r.EventType, r.Metadata)
-	if v.MetadataWithheld != "" {
-		v.Correlation, v.Causation = "", ""
-	}
+	shown := aggregate.Metadata(v.Metadata)
+	v.Correlation, v.Causation = shown.CorrelationID(), shown.CausationID()
 	plain, err := c.config.Journal.Decode(ctx, r)
 	if err != nil {
 		v.Payload = payloadView{Bytes: len(r.Payload), Withheld: undecodable(r, err)}
@@ -153,7 +153,7 @@ func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) e
 	return v
 }
 
-// undecodable says why a payload cannot be shown.
+// undecodable returns the reason why a payload cannot be shown.
 func undecodable(r *journal.Record, err error) string {
 	switch {
 	case errors.Is(err, journal.ErrKeyDestroyed):
@@ -189,12 +189,12 @@ func (c *Console) metadata(id aggregate.ID, number uint64, eventType string, m a
 		return shown, hidden
 	}
 	if err := json.Unmarshal(data, &shown); err != nil {
-		return map[string]string{}, "Config.Redact has made no JSON object of strings of it"
+		return map[string]string{}, "Config.Redact has returned no JSON object of strings"
 	}
 	return shown, ""
 }
 
-// text is what a page can show of a string that may be any bytes.
+// text returns a string that a page can show, of one that may have any bytes.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -202,7 +202,7 @@ func text(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// state makes the view of a state. Data is nil if there is no JSON of it.
+// state returns the view of a state, and its JSON as far as it may be shown; nil if there is none.
 func (c *Console) state(id aggregate.ID, number uint64, state any, full bool) (view payloadView, data []byte) {
 	data, err := json.Marshal(state)
 	if err != nil {

@@ -14,33 +14,33 @@ import (
 type processesView struct {
 	Types []string `json:"types"`
 	Type  string   `json:"type"` // the one that is shown; empty for none
-	// Show is what is listed: "due" is read from an index; "pending" and "open" read the whole
-	// table.
+	// Show is the list: "due", which is read from an index, or "pending" or "open", which read the
+	// whole table.
 	Show    string        `json:"show"`
 	Pending []pendingView `json:"pending"`
 	Open    []openView    `json:"open"`
-	// More: the page has taken as many read units as it may, or has as many rows.
+	// More reports that there are more rows: the page has reached a limit.
 	More    bool `json:"more"`
 	NoTable bool `json:"no_table"`
 }
 
 func (processesView) title() string { return "Process managers" }
 
-// pendingView is a timeout that is set, or commands that are not sent.
+// pendingView is a timeout that is set, or commands that are not sent yet.
 type pendingView struct {
 	Process  aggregateRef  `json:"process"`
 	Row      string        `json:"row"`
 	Timeout  string        `json:"timeout,omitempty"`
 	Input    string        `json:"input,omitempty"`
 	Commands []commandView `json:"commands,omitempty"`
-	At       time.Time     `json:"at"`   // when it is due, or was stored
-	Next     time.Time     `json:"next"` // when a manager takes it up
+	At       time.Time     `json:"at"`   // when the timeout is due, or the commands were stored
+	Next     time.Time     `json:"next"` // when a manager tries it
 	Late     float64       `json:"late_seconds"`
 	Attempts int           `json:"attempts"`
 	Failure  string        `json:"failure"`
 }
 
-// Overdue reports that it should have been handled.
+// Overdue reports that it should have been handled before.
 func (p pendingView) Overdue() bool { return p.Late > overdueAfter.Seconds() }
 
 type commandView struct {
@@ -51,7 +51,7 @@ type commandView struct {
 	Payload          payloadView       `json:"payload"`
 }
 
-// openView is a process that has begun and is not over.
+// openView is a process that is not over.
 type openView struct {
 	Process aggregateRef `json:"process"`
 	Begun   time.Time    `json:"begun"`
@@ -80,7 +80,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := processesView{Types: r.processTypes(all), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
+	v := processesView{Types: append([]string{}, r.processTypes(all)...), Type: r.query.Get("type"), Show: r.query.Get("show"), Pending: []pendingView{}, Open: []openView{}}
 	switch v.Show {
 	case "":
 		v.Show = "due"
@@ -100,7 +100,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	return v, err
 }
 
-// addDue adds what should have been handled, of one type or of all that are known.
+// addDue adds what is overdue, of one type or of all known types.
 func (r *reading) addDue(ctx context.Context, v *processesView) error {
 	types := v.Types
 	if v.Type != "" {
@@ -111,10 +111,11 @@ func (r *reading) addDue(ctx context.Context, v *processesView) error {
 			v.More = true
 			return nil
 		}
-		late, err := r.late(ctx, name, mostProcesses-len(v.Pending))
+		late, more, err := r.late(ctx, name, mostProcesses-len(v.Pending))
 		if err != nil {
 			return err
 		}
+		v.More = v.More || more
 		for _, p := range late {
 			v.Pending = append(v.Pending, r.pending(p))
 		}
@@ -123,11 +124,15 @@ func (r *reading) addDue(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addPending(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Pending(ctx, process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.Pending(r.limited(ctx), process.Query{Type: v.Type}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			v.More = true
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if r.spent() || len(v.Pending) == mostProcesses {
+		if len(v.Pending) == mostProcesses {
 			v.More = true
 			return nil
 		}
@@ -137,11 +142,15 @@ func (r *reading) addPending(ctx context.Context, v *processesView) error {
 }
 
 func (r *reading) addOpen(ctx context.Context, v *processesView) error {
-	for p, err := range r.config.Backlog.Open(ctx, process.Query{Type: v.Type}) {
+	for p, err := range r.config.Backlog.Open(r.limited(ctx), process.Query{Type: v.Type}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			v.More = true
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		if r.spent() || len(v.Open) == mostProcesses {
+		if len(v.Open) == mostProcesses {
 			v.More = true
 			return nil
 		}
@@ -150,12 +159,13 @@ func (r *reading) addOpen(ctx context.Context, v *processesView) error {
 	return nil
 }
 
-// processView is the page of one process: what it has left to do. Its events are on the page of its
-// aggregate.
+// processView is the page of one process, with its state and what it has left to do. The page of
+// the aggregate has its events.
 type processView struct {
 	Process aggregateRef  `json:"process"`
-	Open    *openView     `json:"open"` // nil: it is over, or its definition says nothing about that
+	Open    *openView     `json:"open"` // nil: it is over, or its definition has no OverWhen
 	Pending []pendingView `json:"pending"`
+	More    bool          `json:"more"`  // as on the page of all processes
 	State   *payloadView  `json:"state"` // nil if there is none, or it cannot be loaded
 	Version uint64        `json:"version"`
 	NoState string        `json:"no_state,omitempty"`
@@ -173,6 +183,10 @@ func (r *reading) process(ctx context.Context) (any, error) {
 	for p, err := range r.config.Backlog.Pending(ctx, query) {
 		if err != nil {
 			return nil, err
+		}
+		if len(v.Pending) == mostProcesses || len(v.Pending) > 0 && r.spent() {
+			v.More = true
+			break
 		}
 		v.Pending = append(v.Pending, r.pending(p))
 	}

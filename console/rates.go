@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// rates remembers how far groups were behind, to find out how fast they are: what was written since
-// less what the lag has grown by.
+// rates remembers lags of groups to compute how many events they handle: those that were written
+// minus the growth of the lag.
 type rates struct {
 	mu   sync.Mutex
 	last map[rateKey]lagAt
@@ -23,11 +23,11 @@ type lagAt struct {
 	known  bool // false if there are more events than were counted
 }
 
-// sampleAge is how long a lag is compared with a later one.
+// sampleAge is how old a lag may be to be compared with a later one.
 const sampleAge = 10 * time.Minute
 
-// handled returns how many events a group handles in a second, nil if that is not known: of a group
-// with a lag it takes two reads.
+// handled returns how many events a group handles in each second, nil if it is not known. If the
+// group has a lag, it is known from the second read on.
 func (r *rates) handled(key rateKey, now lagAt, written *float64) *float64 {
 	r.mu.Lock()
 	before, found := r.last[key]

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// sealer makes tokens that only this console can have made, each for one purpose: where the next
-// page begins, what an action has done, which visitor a form belongs to.
+// sealer signs tokens, each for one purpose: where the next page begins, what an action has done,
+// which visitor a form belongs to.
 type sealer struct{ key []byte }
 
 func newSealer(secret []byte) sealer {
@@ -22,7 +22,7 @@ func newSealer(secret []byte) sealer {
 	return sealer{secret}
 }
 
-// seal returns a token of a value, which anybody can read and nobody can change.
+// seal returns a signed token of a value. The value is not encrypted.
 func (s sealer) seal(purpose string, value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s sealer) seal(purpose string, value any) string {
 	return encode(data) + "." + encode(s.sign(purpose, data))
 }
 
-// open reads a token that seal has made for the same purpose.
+// open verifies a token that seal has made for the same purpose, and decodes its value.
 func (s sealer) open(purpose, token string, value any) error {
 	text, signature, _ := strings.Cut(token, ".")
 	data, err := base64.RawURLEncoding.DecodeString(text)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// shared keeps what was read last, so that the cost does not grow with the number of visitors.
+// shared keeps the last reads of pages, so that the cost does not grow with the number of visitors.
 type shared struct {
 	mu    sync.Mutex
 	reads map[string]*sharedRead
@@ -48,7 +48,7 @@ func (s *shared) load(ctx context.Context, r *sharedRead, load func(context.Cont
 	close(r.done)
 }
 
-// prune forgets what is too old to be shown. The caller holds the lock.
+// prune removes reads that are too old to be shown. The caller holds the lock.
 func (s *shared) prune(age time.Duration) {
 	if s.reads == nil {
 		s.reads = map[string]*sharedRead{}
@@ -60,7 +60,7 @@ func (s *shared) prune(age time.Duration) {
 	}
 }
 
-// forget has the next visitor read again, as after an action.
+// forget removes all reads, so that the next visitor reads again, such as after an action.
 func (s *shared) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

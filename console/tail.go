@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,13 +19,13 @@ import (
 	"github.com/millrace-dev/millrace/journal/tail"
 )
 
-// tailView is the page of a live tail. The events come by the stream.
+// tailView is the page of a live tail. Its events come from the stream.
 type tailView struct {
 	Topic     string   `json:"topic"`
 	EventType string   `json:"event_type"`
 	ID        string   `json:"id"`
 	Topics    []string `json:"topics"`
-	// Stream is the link of the events, empty while no topic is chosen.
+	// Stream is the link to the events, empty if no topic is chosen.
 	Stream string `json:"-"`
 }
 
@@ -54,21 +55,23 @@ func (r *reading) tail(ctx context.Context) (any, error) {
 const (
 	// mostViewers is how many live tails are open at a time.
 	mostViewers = 100
-	// tailKept is how many events of a topic are kept for those who begin to look.
+	// tailKept is how many events of a topic are kept for viewers who join later.
 	tailKept = 100
-	// tailWaiting is how many batches wait for a viewer that reads slowly.
+	// tailWaiting is how many batches wait for a slow viewer.
 	tailWaiting = 64
 	// tailStatus is how often a viewer is told what the tail costs, which also keeps proxies from
 	// closing the connection.
 	tailStatus = 5 * time.Second
-	// tailPatience is how long a viewer has to take what is sent. It replaces the WriteTimeout of
+	// tailPatience is the timeout of writes to a viewer. It replaces the WriteTimeout of
 	// the server, which is not meant for streams.
 	tailPatience = time.Minute
-	// tailOverlap is how far before its beginning a tail reads, as the index is a moment late.
+	// tailOverlap is how long before its beginning a tail starts to read, because the index is
+	// eventually consistent.
 	tailOverlap = 5 * time.Second
 )
 
-// tails are the live tails of topics. All viewers of a topic share one, which ends with the last.
+// tails are the live tails of topics. All viewers of a topic share one tail. It ends when the last
+// viewer leaves.
 type tails struct {
 	config  Config
 	mu      sync.Mutex
@@ -88,10 +91,10 @@ type topicTail struct {
 	began   time.Time
 }
 
-// viewer is somebody who looks at a live tail.
+// viewer is an open stream of a live tail.
 type viewer struct {
 	batches chan []*journal.Record
-	missed  atomic.Int64 // events that came while too many batches waited
+	missed  atomic.Int64 // events that were left out while too many batches waited
 	ended   chan error   // why the tail has ended
 }
 
@@ -169,7 +172,7 @@ func (t *tails) publish(f *topicTail, batch []*journal.Record) {
 	}
 }
 
-// end tells the viewers of a tail that cannot go on.
+// end sends the viewers of a tail the error with which it ended.
 func (t *tails) end(topic string, f *topicTail, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +197,7 @@ func (t *tails) leave(topic string, f *topicTail, v *viewer) {
 	}
 }
 
-// tailFilter is what a viewer wants to see.
+// tailFilter selects the events that a viewer sees.
 type tailFilter struct{ eventType, id string }
 
 func (f tailFilter) wants(r *journal.Record) bool {
@@ -206,7 +209,7 @@ type tailStatusView struct {
 	ReadUnits float64 `json:"read_units"` // of the tail so far
 	Seconds   float64 `json:"seconds"`    // since it began
 	Viewers   int     `json:"viewers"`
-	Missed    int64   `json:"missed"` // events that this viewer was too slow for
+	Missed    int64   `json:"missed"` // events that were left out because this viewer is too slow
 }
 
 // serveTail sends the events of a topic as they come, as server-sent events: as HTML to the page,
@@ -229,6 +232,11 @@ func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for nginx
+	if err := s.flush.Flush(); errors.Is(err, http.ErrNotSupported) {
+		c.logError(r, fmt.Errorf("live tails need a http.ResponseWriter with Flush, or Unwrap, which a middleware hides: %w", err))
+		c.writeJSON(w, http.StatusInternalServerError, apiError{"The server cannot send live tails. The log of the console says why."})
+		return
+	}
 	if fresh {
 		ctx, units := journal.CountUnits(r.Context())
 		recent, err = (&reading{Console: c, units: units, now: c.now()}).newest(ctx, topic)

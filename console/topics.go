@@ -15,26 +15,28 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// newestOfShard is how many entries of each shard are read to find out how many events come.
+// newestOfShard is how many of the newest entries of each shard are read, for the rate of written
+// events.
 const newestOfShard = 20
 
-// rateWindow is the time over which events are counted, where that many entries reach so far back.
+// rateWindow is the time over which events are counted, if the entries of each shard reach back so
+// far.
 const rateWindow = time.Minute
 
 // topicRow is a topic, which is an aggregate type.
 type topicRow struct {
 	Topic string `json:"topic"`
-	// EventsPerSecond are those of the last minute, or of the time in which the newest ones came;
-	// nil if they were not read.
+	// EventsPerSecond is the rate of written events in the last minute, or in the shorter time that
+	// the newest events cover; nil if they were not read.
 	EventsPerSecond *float64  `json:"events_per_second"`
 	Last            *eventRef `json:"last"` // nil if there is none, or if it was not read
 	Groups          []string  `json:"groups"`
-	Read            bool      `json:"read"` // false if the page had taken too many units before
+	Read            bool      `json:"read"` // false if the page had reached its limit of read units before
 	States          bool      `json:"states"`
 	shards          map[int]float64
 }
 
-// topicNames returns the topics that can be known without a scan.
+// topicNames returns the topics that are known without a scan.
 func (r *reading) topicNames(all []groups.Group) []string {
 	names := map[string]bool{}
 	for name := range r.repositories() {
@@ -49,22 +51,22 @@ func (r *reading) topicNames(all []groups.Group) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// findTopics reads all aggregates for their types, as far as the page may.
+// findTopics returns the types of all aggregates, or of those up to the limit of read units.
 func (r *reading) findTopics(ctx context.Context) (names []string, complete bool, err error) {
 	found := map[string]bool{}
-	for head, err := range r.config.Journal.Heads(ctx, journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+	for head, err := range r.config.Journal.Heads(r.limited(ctx), journal.HeadsQuery{Corrupt: func(*journal.CorruptItemError) {}}) {
+		if errors.Is(err, journal.ErrUnitLimit) {
+			return slices.Sorted(maps.Keys(found)), false, nil
+		}
 		if err != nil {
 			return nil, false, err
 		}
 		found[head.Aggregate.Type] = true
-		if r.spent() {
-			return slices.Sorted(maps.Keys(found)), false, nil
-		}
 	}
 	return slices.Sorted(maps.Keys(found)), true, nil
 }
 
-// topicRow reads the end of a topic.
+// topicRow reads the newest events of a topic, and returns them too.
 func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group) (topicRow, []*journal.Record, error) {
 	row := topicRow{Topic: name, Groups: []string{}, States: r.repositories()[name] != nil}
 	for _, g := range all {
@@ -75,7 +77,10 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	if r.spent() {
 		return row, nil, nil
 	}
-	records, err := r.newest(ctx, name)
+	records, err := r.newest(r.limited(ctx), name)
+	if errors.Is(err, journal.ErrUnitLimit) {
+		return row, nil, nil
+	}
 	if err != nil {
 		return row, nil, err
 	}
@@ -88,11 +93,10 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side. So many are still read to their
-// end when a page has taken its units.
+// readsAtOnce is how many topics or groups are read side by side.
 const readsAtOnce = 4
 
-// topicRows reads the ends of topics.
+// topicRows reads the newest events of topics.
 func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {
 	rows := make([]topicRow, len(names))
 	reads, ctx := errgroup.WithContext(ctx)
@@ -123,8 +127,8 @@ func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, 
 	return records, nil
 }
 
-// written returns how many events are written in a second, in all and in each shard. It counts from
-// the time from which on it has the events of all shards.
+// written returns how many events are written in each second, in all and in each shard. It counts
+// the events since the earliest time from which on the records of all shards are complete.
 func (r *reading) written(records []*journal.Record) (*float64, map[int]float64) {
 	byShard := map[int][]*journal.Record{}
 	for _, record := range records {
@@ -133,7 +137,7 @@ func (r *reading) written(records []*journal.Record) (*float64, map[int]float64)
 	}
 	from := r.now.Add(-rateWindow)
 	for _, newest := range byShard {
-		if oldest := newest[len(newest)-1].WrittenAt; len(newest) >= newestOfShard && oldest.After(from) {
+		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(from) {
 			from = oldest
 		}
 	}
@@ -148,6 +152,24 @@ func (r *reading) written(records []*journal.Record) (*float64, map[int]float64)
 		}
 	}
 	return &total, shards
+}
+
+// entries returns how many entries of the tail some events are: in the layout Packed the events of a
+// commit are one.
+func (r *reading) entries(records []*journal.Record) int {
+	if r.config.Journal.Config().Layout != journal.Packed {
+		return len(records)
+	}
+	type commit struct {
+		of aggregate.ID
+		at time.Time
+		id string
+	}
+	commits := map[commit]bool{}
+	for _, record := range records {
+		commits[commit{record.Aggregate, record.WrittenAt, record.CommitID}] = true
+	}
+	return len(commits)
 }
 
 func (r *reading) shard(id aggregate.ID) int {

@@ -17,8 +17,8 @@ type HeadsQuery struct {
 	// After is the aggregate of the head after which to continue. Zero for the beginning. It is of
 	// AggregateType, if there is one.
 	After aggregate.ID
-	// Limit ends the sequence after so many heads. Those that are passed to Corrupt do not count.
-	// To continue, set After to the last one. Default: 0, which is no limit.
+	// Limit is the number of heads after which the sequence ends. Heads that are passed to Corrupt
+	// do not count. To continue, set After to the last one. Default: 0, which is no limit.
 	Limit int
 	// Corrupt, if set, is called for heads that cannot be read, and for those that are Misplaced:
 	// that are not where readers look for the head of their aggregate. Without it the former end

@@ -21,10 +21,10 @@ import (
 const newestAtOnce = 16
 
 // Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt:
-// those in up to limit entries of each shard. In the layout [Classic] an entry of the tail index is
-// an event. In [Packed] it is a commit, and after [Journal.GrowTail] a shard has several partitions,
-// each with limit entries. So the first limit entries of the sequence are the newest of the type;
-// among the later ones, events of shards that have more are missing.
+// those in the newest entries of each shard, up to limit entries. In the layout [Classic] an entry
+// of the tail index is an event. In [Packed] it is a commit, and after [Journal.GrowTail] a shard
+// has several partitions, each with limit entries. The first limit entries of the sequence are the
+// newest of the type. After them, events of shards with more entries may be missing.
 //
 // It reads the tail index from its end, up to 16 partitions at a time, before it yields the first
 // event, and keeps what it has read in memory. It costs half a read unit for each 4 KB of entries,
@@ -32,13 +32,14 @@ const newestAtOnce = 16
 // are larger than about 1 KB, cost half a read unit for each 4 KB more. They are read as the
 // sequence reaches them, 50 at a time.
 //
-// The index is eventually consistent, so the events of the last second may be missing. Events that a
-// clock which is ahead has dated in the future come first, as they are.
+// The index is eventually consistent, so the events of the last second may be missing. Events with
+// a time in the future, written by a clock that is ahead, come first.
 //
 // An event that cannot be read is yielded as by [Journal.Tail]: a nil Record with a
 // [*CorruptItemError], an [*EncodingError] or an [*EventTypeError]. Corrupt items come before the
 // events that were read with them. Any other error ends the sequence: [*ConfigError] for a limit
-// under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, the context's.
+// under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, the
+// context's.
 func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()

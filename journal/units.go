@@ -41,6 +41,15 @@ func (u *Units) Write() float64 {
 	return write
 }
 
+// ErrUnitLimit is the error of requests beyond [Units.LimitRead].
+var ErrUnitLimit = units.ErrLimit
+
+// LimitRead makes requests fail with [ErrUnitLimit] once Read has reached a number of units. It
+// bounds reads that may go on for long, such as those of a table with a filter. Requests that are
+// under way are not ended, so Read may get above the limit by what they consume. Default: 0, which
+// is no limit.
+func (u *Units) LimitRead(most float64) { u.counter.Limit(most) }
+
 // Requests returns the number of requests so far, including those that failed.
 func (u *Units) Requests() int {
 	_, _, requests := u.counter.Totals()

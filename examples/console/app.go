@@ -22,14 +22,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// settings are what tests and main set differently.
+// settings differ between tests and main.
 type settings struct {
 	layout  journal.Layout
 	refresh time.Duration           // of the pages
 	logger  watermill.LoggerAdapter // of the console
 }
 
-// shop is an application in which much is wrong.
+// shop is an application with many faults.
 type shop struct {
 	*millrace.App
 	client    *dynamodb.Client
@@ -47,7 +47,7 @@ type shop struct {
 
 const prefix = "shop-" // of the names of tables
 
-// open wires the shop, and its server with the console.
+// open returns a shop that does not run yet, with a server that has the console.
 func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*shop, error) {
 	s := &shop{client: client, clock: newClock(), faults: &faults{}}
 	encodings, err := s.encodings(ctx)
@@ -76,14 +76,14 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 	return s, s.serve(listener, c)
 }
 
-// serve adds the server. This is how an application has the console.
+// serve adds a server with the console, as an application does.
 func (s *shop) serve(listener net.Listener, c settings) error {
 	var err error
 	if s.console, err = console.Handler(console.Config{
 		App:          s,
 		AllowActions: true,
-		// Whoever reaches the loopback interface may do anything here. An application asks its own
-		// authentication who the visitor is, and whether they may do it.
+		// Everybody on this machine may do everything here. A real application asks its
+		// authentication for the name of the visitor, and whether the visitor may do this.
 		Authorize: func(*http.Request, console.Action) (actor string, err error) { return "the demo's visitor", nil },
 		Refresh:   c.refresh,
 		Logger:    c.logger,
@@ -109,7 +109,7 @@ func (s *shop) encodings(ctx context.Context) ([]journal.Encoding, error) {
 	return []journal.Encoding{gzip, only{"customer", "aes-gcm", s.secret}}, nil
 }
 
-// newSecret returns an encryption with a table of keys.
+// newSecret returns an encryption that has its keys in a table.
 func newSecret(ctx context.Context, client *dynamodb.Client, table string) (*encrypt.Encryption, error) {
 	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes)) // a real one is a secret
 	if err != nil {
@@ -141,11 +141,12 @@ func (o only) Encode(ctx context.Context, at journal.Place, payload []byte) ([]b
 	return o.Encryption.Encode(ctx, at, payload)
 }
 
-// clock dates events. It begins two hours ago and moves by a moment with each call, so that what the
-// shop begins with has a past, until it is set to the time of the machine.
+// clock returns the times of events. It starts two hours in the past and moves on by 0.1 seconds
+// with each call, so that the first events have a past. After arrive it returns the time of the
+// machine.
 type clock struct {
 	mu   sync.Mutex
-	past time.Time // zero: it is the time of the machine
+	past time.Time // zero after arrive
 }
 
 func newClock() *clock { return &clock{past: time.Now().Add(-2 * time.Hour)} }
@@ -160,14 +161,14 @@ func (c *clock) Now() time.Time {
 	return c.past
 }
 
-// arrive ends the past.
+// arrive sets the clock to the time of the machine.
 func (c *clock) arrive() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.past = time.Time{}
 }
 
-// run starts the shop and waits until everything is wrong that shall be. Stop ends it.
+// run starts the shop and waits until all its faults show. The function stop ends it.
 func (s *shop) run(ctx context.Context) (stop func() error, err error) {
 	if err := s.addHistory(ctx); err != nil {
 		return nil, fmt.Errorf("write the history of the shop: %w", err)

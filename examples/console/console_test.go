@@ -96,7 +96,9 @@ func TestTheProgramServesTheConsole(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-layout", "packed"}, &out, &log) }()
+	go func() {
+		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-layout", "packed", "-hostile"}, &out, &log)
+	}()
 	var url string
 	require.Eventually(t, func() bool {
 		_, url, _ = strings.Cut(strings.TrimSpace(out.String()), "on ")

@@ -1,10 +1,10 @@
-// Command console serves the console of an application in which much is wrong: consumer groups that
-// are blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
-// overdue, and texts that try to break the page.
+// Command console serves the console of an application with many faults: consumer groups that are
+// blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
+// overdue, and with -hostile texts that try to break the page.
 //
 //	go run ./examples/console
 //
-// The database is in this process. Everything is allowed, and begins again with the next start.
+// The database is in this process, so each start begins with new data. All actions are allowed.
 package main
 
 import (
@@ -41,6 +41,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
 	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
+	flags.BoolVar(&hostile, "hostile", false, "have names, payloads and reasons try to break the page")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ var checkout = process.Define(aggregate.Define[Checkout]("checkout", PaymentAske
 			return process.Record(PaymentReceived{}).CancelTimeout(paymentTimeout), nil
 		}),
 	process.OnTimeout(paymentTimeout, func(Checkout, process.Input) (process.Step[Checkout], error) {
-		return process.Step[Checkout]{}, errors.New("nobody has decided what happens to unpaid orders " + image)
+		return process.Step[Checkout]{}, errors.New(strings.TrimSpace("nobody has decided what happens to unpaid orders " + tag()))
 	}),
 ).OverWhen(func(c Checkout) bool { return c.Paid })
 
@@ -170,4 +170,21 @@ const (
 	ending = `</script></pre></textarea>`
 )
 
-func odd() string { return strings.Join([]string{script, image, link, curly, ending}, " ") }
+// hostile has texts try to break the page. It is set before the shop opens.
+var hostile = true
+
+// odd is all of them in one text.
+func odd() string {
+	if !hostile {
+		return "parcel 7"
+	}
+	return strings.Join([]string{script, image, link, curly, ending}, " ")
+}
+
+// tag is one of them, or nothing.
+func tag() string {
+	if !hostile {
+		return ""
+	}
+	return image
+}

@@ -124,6 +124,9 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 
 // addOddEvents adds texts that are code where a page does not escape them.
 func (s *shop) addOddEvents(ctx context.Context) error {
+	if !hostile {
+		return nil
+	}
 	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{
 		aggregate.CorrelationIDKey: "visit " + image, script: image, link: link, curly: ending, "bytes": "\xff" + script,
 	})
@@ -184,7 +187,7 @@ func (s *shop) addRegularOrders(ctx context.Context) error {
 	return nil
 }
 
-// addTroubles does what needs a running shop, and waits until all of it shows.
+// addTroubles adds the faults that need a running shop, and waits until all faults show.
 func (s *shop) addTroubles(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -209,7 +212,7 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>", LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second, // to leave also on a busy machine
 	}
 	if crash {
-		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that it is missed soon
+		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that its lease ends soon
 	}
 	sub, err := subscriber.NewSubscriber(config, nil)
 	if err != nil {
@@ -252,7 +255,7 @@ func until(ctx context.Context, holds func() error) error {
 	}
 }
 
-// wait returns when everything is as it shall be.
+// wait waits until all faults show.
 func (s *shop) wait(ctx context.Context) error {
 	for _, holds := range []func(context.Context) error{s.groupsAreReady, s.processesAreReady, s.modelsAreReady} {
 		if err := until(ctx, func() error { return holds(ctx) }); err != nil {
@@ -345,7 +348,7 @@ func (s *shop) modelsAreReady(ctx context.Context) error {
 	return err
 }
 
-// write writes an event now and then, until ctx ends.
+// write writes an event every 0.3 seconds until ctx ends.
 func (s *shop) write(ctx context.Context) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		if err := s.order(ctx, fmt.Sprintf("live-%d", i/20), LineAdded{Line{"stamp", 1, i % 10}}); err != nil && ctx.Err() == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// nextPage reads a page. A long list takes many, so one that fails is tried again, for half a
-// minute.
+// nextPage reads a page. A long list has many pages, so a page that fails is tried again, for half
+// a minute.
 func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*dynamodb.QueryOutput, error) {
 	return retryPage(ctx, func() (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) })
 }
@@ -32,16 +32,16 @@ func retryPage(ctx context.Context, read func() (*dynamodb.QueryOutput, error)) 
 }
 
 const (
-	// firstPage is how many rows the first page of a reader has that may stop soon. Each page has
-	// twice as many as the one before, so that it reads at most about twice what it needs.
+	// firstPage is the number of rows of the first page for a reader that may stop soon. Each page
+	// is twice as large as the one before, so the reader gets at most about twice what it needs.
 	firstPage = 25
 	lastPage  = 1600
 )
 
-// growingPages yields the rows of a shard whose sort keys begin with a prefix, behind the key
-// after, or all if that is empty. The pages are small at first, and read as the caller asks for
-// them, strongly consistent: one read unit for each 4 KB, at least one for each page. Nothing need
-// be stored under after.
+// growingPages yields the rows of a shard whose sort keys begin with a prefix and follow the key
+// after, or all if that is empty. No row need have the key after. The pages are small at first, and
+// are read as the caller asks for them, strongly consistent: one read unit for each 4 KB, at least
+// one for each page.
 func (s *Store) growingPages(ctx context.Context, k Shard, prefix, after string) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		var start item

@@ -32,7 +32,7 @@ type Progress struct {
 	Swept time.Time
 	// Behind are the aggregates that the cursor has passed unfinished.
 	Behind []Behind
-	// More: there are others, which ProgressUpTo has not read.
+	// More reports that there are others, which ProgressUpTo has not read.
 	More bool
 }
 
@@ -84,8 +84,8 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 	return s.progress(ctx, k, 0)
 }
 
-// ProgressUpTo is Progress with at most so many entries of the list, those with the last ids. Then
-// Progress.More says that there are others.
+// ProgressUpTo returns what Progress does, with at most a number of entries of the list: those with
+// the last ids. Progress.More reports whether there are others.
 func (s *Store) ProgressUpTo(ctx context.Context, k Shard, entries int) (Progress, error) {
 	return s.progress(ctx, k, entries)
 }
@@ -164,7 +164,7 @@ func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, er
 }
 
 // BehindAfter yields the entries of the list as BehindPages does, for a reader that may stop soon:
-// see growingPages. It begins behind an aggregate, or with the first entry if the id is zero.
+// see growingPages. It begins after an aggregate, or with the first entry if the id is zero.
 func (s *Store) BehindAfter(ctx context.Context, k Shard, after aggregate.ID) iter.Seq2[[]Behind, error] {
 	return func(yield func([]Behind, error) bool) {
 		from := ""

@@ -234,7 +234,7 @@ func (s *Store) Skipped(ctx context.Context, k Shard) iter.Seq2[Skipped, error] 
 }
 
 // SkippedAfter returns the records of a shard as Skipped does, for a reader that may stop soon: see
-// growingPages. It begins behind an event, or with the first record if the id is zero.
+// growingPages. It begins after an event, or with the first record if the id is zero.
 func (s *Store) SkippedAfter(ctx context.Context, k Shard, after aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
 	return func(yield func(Skipped, error) bool) {
 		from := ""

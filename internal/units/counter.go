@@ -2,6 +2,7 @@ package units
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -10,6 +11,7 @@ type Counter struct {
 	outer *Counter // of the context from which its own was derived, nil for none
 
 	mu          sync.Mutex
+	limit       float64 // of read units; 0 for none
 	read, write float64
 	requests    int
 }
@@ -21,6 +23,29 @@ type key struct{}
 func Count(ctx context.Context) (context.Context, *Counter) {
 	c := &Counter{outer: counterOf(ctx)}
 	return context.WithValue(ctx, key{}, c), c
+}
+
+// ErrLimit is the error of requests beyond [Counter.Limit].
+var ErrLimit = errors.New("the limit of read units is reached")
+
+// Limit has requests fail with [ErrLimit] once so many read units are consumed. 0 is no limit.
+func (c *Counter) Limit(read float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = read
+}
+
+// isSpent reports that the limit of the counter, or of an outer one, is reached.
+func (c *Counter) isSpent() bool {
+	for ; c != nil; c = c.outer {
+		c.mu.Lock()
+		spent := c.limit > 0 && c.read >= c.limit
+		c.mu.Unlock()
+		if spent {
+			return true
+		}
+	}
+	return false
 }
 
 func counterOf(ctx context.Context) *Counter {

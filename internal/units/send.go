@@ -8,13 +8,16 @@ import (
 
 // Send makes a request, and counts it if its context has a counter. For that it asks DynamoDB for
 // the consumed capacity, on a copy of the input. A request that fails counts without capacity,
-// because its reply has none.
+// because its reply has none. Beyond the limit of the context it fails with [ErrLimit].
 func Send[In, Out any](
 	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
 ) (*Out, error) {
 	counter := counterOf(ctx)
 	if counter == nil {
 		return request(ctx, in, options...)
+	}
+	if counter.isSpent() {
+		return nil, ErrLimit
 	}
 	out, err := request(ctx, asking(in), options...)
 	if err != nil {

@@ -23,9 +23,9 @@ type Behind struct {
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
 	// Failure is the last failed attempt at the event Next, as of when the aggregate's entry on the
-	// list was written: later attempts do not show. It is nil for an aggregate that is parked or not
-	// on the list. It is also nil if no attempt had failed by then, as where the handler takes long,
-	// if the failed event was handled since, and if an earlier version wrote the entry.
+	// list was written: later attempts do not show. It is nil for an aggregate that is parked or
+	// not on the list. It is also nil if no attempt had failed by then, as where the handler takes
+	// long, if the failed event was handled since, and if an earlier version wrote the entry.
 	Failure *Failure
 }
 
@@ -52,9 +52,9 @@ type Parked struct {
 // listed after some time, subscriber.Config.BehindAfter, once there are later events;
 // [LagOptions].Behind shows it at once.
 //
-// It begins behind the aggregate after, which need not be listed, and with the zero ID at the
-// beginning. So the ID of the last aggregate of one page is where the next page begins. There is no
-// limit to how many aggregates are listed.
+// It begins with the first aggregate that follows after in this order, and with the zero ID at the
+// beginning. The aggregate after need not be listed. To read the next page of a list, pass the last
+// aggregate of the page before. The list has no limit.
 //
 // It reads as it is consumed, in pages of 25 aggregates that grow to 100. It costs one read unit
 // for the group, one for some 40 aggregates, at least for each page and each shard that it visits,
@@ -69,10 +69,10 @@ func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregat
 }
 
 // Parked yields the aggregates that a group has given up until someone decides, in the order of
-// [Groups.Behind], and begins behind an aggregate as that does. [Groups.SelectParked] selects some
+// [Groups.Behind], and begins after an aggregate as that does. [Groups.SelectParked] selects some
 // of them, and reads the types of their events.
 //
-// It costs what Behind does; of aggregates that are not parked only the read of the list.
+// It costs what Behind does. Aggregates that are not parked cost only the read of the list.
 //
 // Errors: those of Behind.
 func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
@@ -91,7 +91,7 @@ type list struct {
 	what   string       // for errors
 }
 
-// describer returns what is yielded of some entries of one shard.
+// describer returns the values to yield for some entries of one shard.
 type describer func(context.Context, checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
 
 // describedAtOnce is how many entries are described at once, at most.
@@ -114,7 +114,7 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 	}
 }
 
-// pages passes the entries to visit, until that returns false or an error.
+// pages passes the entries to visit until it returns false or an error.
 func (l list) pages(ctx context.Context, visit func(checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
 	roster, err := l.groups.roster(ctx, l.key)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Roster, checkpoin
 	return nil
 }
 
-// firstShard returns the shard in which a list begins that continues behind an aggregate.
+// firstShard returns the shard of the first entry of a list that begins after an aggregate.
 func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 	if after == (aggregate.ID{}) {
 		return 0, nil
@@ -151,12 +151,12 @@ func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 		return 0, err
 	}
 	if after.Type != k.Topic {
-		return 0, &aggregate.InvalidIDError{ID: after, Reason: fmt.Sprintf("the list is of topic %q: continue behind an aggregate of that type", k.Topic)}
+		return 0, &aggregate.InvalidIDError{ID: after, Reason: fmt.Sprintf("the list is of topic %q: continue after an aggregate of that type", k.Topic)}
 	}
 	return g.journal.Shard(after), nil
 }
 
-// behind returns where the aggregates of some entries of a shard stand.
+// behind returns the aggregates of some entries of a shard with their positions.
 func (g *Groups) behind(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrElsewhere)

@@ -22,8 +22,8 @@ type Selection struct {
 	// EventType selects the aggregates whose failed event has this type. To find it, the event of
 	// each parked aggregate is read, one read unit for each 4 KB.
 	EventType string
-	// After selects the aggregates behind this one in the order of [Groups.Behind], by shard and
-	// id. Default: all of them.
+	// After selects the aggregates after this one in the order of [Groups.Behind], by shard and id.
+	// Default: all of them.
 	After aggregate.ID
 	// Edited, if any, is called for each aggregate that was edited, with the number of the event
 	// that failed, one call at a time.

@@ -24,11 +24,12 @@ const (
 // the cursor on, up to which the group is done, and compares them with the positions of their
 // aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
-// Where that is not all, the lag says AtLeast: the events are more, while the oldest one is what
-// was found. Of aggregates that are parked or blocked it counts up to 400 in each shard. Oldest is
-// when that event was written, unless its aggregate is on the list. A group that is up to date has 0. Not seen are events that the tail shows before the cursor, for their
-// occurred_at is wrong or they were imported, until a sweep has found them; and what was acked
-// within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
+// If there are more, AtLeast is set: there are more events than Events, and Oldest is that of the
+// events that were found. It counts up to 400 parked and blocked aggregates in each shard. Oldest is
+// the time at which the event was written, unless its aggregate is on the list. A group that is up
+// to date has 0. Events that the tail shows before the cursor, as their occurred_at is wrong or they
+// were imported, do not count until reconciliation has found them. Events that were acked within the
+// last subscriber.Config.CommitInterval may still count. [Groups.Lag] is exact.
 //
 // In the packed layout, it looks at a hundred commits, whatever they have of events. Of a group
 // with a start, it looks for where the group begins with each aggregate among them that has no

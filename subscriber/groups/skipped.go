@@ -21,9 +21,10 @@ import (
 // What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
 // removed, or by moving a position forward has no record.
 //
-// It begins behind the event with a number of the aggregate after, which need not have a record,
-// and with the zero ID at the beginning. So the last record of one page is where the next page
-// begins. With an ID and number 0, it begins with the records of that aggregate.
+// It begins with the first record that follows the event with this number of the aggregate after,
+// and with the zero ID at the beginning. That event need not have a record. To read the next page
+// of a list, pass the last record of the page before. With an ID and number 0, it begins with the
+// records of that aggregate.
 //
 // It reads as it is consumed, in pages of 25 records that grow to 1,600. It costs one read unit for
 // the group and one for each 4 KB, which is some 20 records, at least for each page and each shard

@@ -220,7 +220,7 @@ func (w *consoleWorld) act(t *testing.T) {
 	for id, action := range map[string]string{"p": "retry-pending", "q": "drop-pending"} {
 		for p, err := range process.NewBacklog(w.db.Client(), process.DefaultTable).Pending(t.Context(), process.Query{Type: "totals", ID: id}) {
 			require.NoError(t, err)
-			w.do(t, page, token[1], "action="+action+"&type=totals&id="+id+"&row="+url.QueryEscape(p.Row))
+			w.do(t, page, token[1], "action="+action+"&type=totals&id="+id+"&row="+url.QueryEscape(p.Row)+"&at="+p.At.UTC().Format(time.RFC3339Nano))
 		}
 	}
 	of := "&group=totals&topic=tally&type=tally"

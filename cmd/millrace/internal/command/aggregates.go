@@ -42,8 +42,8 @@ func (a *app) aggregates() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregates TYPE [flags]",
 		Short: "List the aggregates of a type",
-		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, reads little more
-than it lists, and --after goes on behind an aggregate.
+		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, which then reads
+little more than it shows. --after continues the list after an aggregate.
 
 In the classic layout it reads the type's part of the snapshot table: one read unit for each 4 KB, states included. In the packed layout
 it reads an index and the last commit of each aggregate: one read unit or more for each aggregate.`,
@@ -63,7 +63,7 @@ it reads an index and the last commit of each aggregate: one read unit or more f
 			return a.runAggregates(cmd.Context(), q)
 		})),
 	}
-	cmd.Flags().StringVar(&after, "after", "", "`id` of the aggregate behind which to begin")
+	cmd.Flags().StringVar(&after, "after", "", "`id` of the aggregate after which to begin")
 	cmd.Flags().IntVar(&limit, "limit", 0, "`number` of aggregates to list; default is all")
 	return cmd
 }

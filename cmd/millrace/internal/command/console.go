@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// consoleLine is where the console is.
+// consoleLine reports the address of the console.
 type consoleLine struct {
 	Kind string `json:"kind"` // "console"
 	URL  string `json:"url"`
@@ -37,14 +37,15 @@ func (a *app) console() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console [flags]",
 		Short: "Serve a web page of the journal, its groups, read models and process managers on this machine",
-		Long: `Serve a web page for operators on the loopback interface, until interrupted, and print its address. The address has a key, which
-is new each time, so other users of the machine cannot open the page.
+		Long: `Serve a web page for operators on the loopback interface until interrupted, and print its address. The address has a key, which is
+new at each start, so other users of the machine cannot open the page.
 
 The page shows topics, aggregates with their events, a live tail, consumer groups and what blocks them, read models and process
-managers. It only reads, unless --allow-actions is given. States are shown by consoles that applications serve themselves, as these
-have the definitions; here the latest snapshot is shown where it is JSON or text.
+managers. It only reads, unless --allow-actions is given. It shows no states, as it has no definitions of aggregates, but the latest
+snapshot if that is JSON or text. A console that an application serves itself shows states.
 
-Each page shows how many read units it took. It stops at --page-units, and no page scans a table unless it is asked to.`,
+Each page shows how many read units it took, and leaves out the rest after --page-units. No page scans a table unless you ask for
+it.`,
 		Example: "  millrace console\n  millrace console --prefix shop- --topic order --allow-actions\n  millrace console --endpoint http://127.0.0.1:8000 --listen 127.0.0.1:8787",
 		Args:    wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
@@ -62,12 +63,12 @@ Each page shows how many read units it took. It stops at --page-units, and no pa
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback `address` to listen on; port 0 is a free one")
 	flags.BoolVar(&o.allowActions, "allow-actions", false, "offer actions, such as to pause a group")
 	flags.BoolVar(&o.payload, "payload", true, "show payloads, metadata and snapshots")
-	flags.StringSliceVar(&o.topics, "topic", nil, "`topic` to list though no consumer group has it; may be repeated")
+	flags.StringSliceVar(&o.topics, "topic", nil, "`topic` to list even if no consumer group reads it; may be repeated")
 	flags.Float64Var(&o.units, "page-units", 500, "`number` of read units after which a page leaves out the rest")
 	return cmd
 }
 
-// stopTimeout is how long requests have to end.
+// stopTimeout is how long the shutdown waits for requests.
 const stopTimeout = 5 * time.Second
 
 func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
@@ -100,7 +101,7 @@ func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-ctx.Done(): // that is how one ends it
+	case <-ctx.Done(): // an interrupt is the usual end
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -110,8 +111,8 @@ func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
 	return nil
 }
 
-// keyed admits those who have the key. The address that was printed sets a cookie with it: browsers
-// send cookies to all ports of a host, so its name has the port.
+// keyed serves requests that have the key. The printed address sets a cookie with the key. Browsers
+// send cookies to all ports of a host, so the name of the cookie has the port.
 func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 	name := "millrace_key"
 	if tcp, ok := at.(*net.TCPAddr); ok {

@@ -1,0 +1,35 @@
+package console_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestIdsThatWereRedactedAreNotShownInAnotherPlace(t *testing.T) {
+	t.Parallel()
+	j := newJournal(t, journal.Config{})
+	metadata := aggregate.Metadata{aggregate.CorrelationIDKey: "ada@example.com", aggregate.CausationIDKey: "ada@example.com", "kept": "yes"}
+	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "cart", Value: "1"}, Events: []eventlog.Event{{ID: "1", Type: "cart.opened", Payload: []byte("1"), Metadata: metadata}},
+	})
+	require.NoError(t, err)
+	c := newConsole(t, console.Config{Journal: j, Redact: func(p console.Payload) []byte {
+		if p.Kind == console.MetadataPayload {
+			return []byte(`{"kept":"yes"}`)
+		}
+		return p.Data
+	}})
+	for _, path := range []string{"aggregate?type=cart&id=1", "topic?name=cart"} {
+		for _, page := range []string{htmlOf(t, c, path), htmlOf(t, c, "api/"+path)} {
+			assert.NotContains(t, page, "ada@example.com")
+			assert.Contains(t, page, "kept")
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package journal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestRequestsBeyondALimitOfUnitsFail(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	newest := func(limit float64) (read float64, err error) {
+		outer, sum := journal.CountUnits(t.Context())
+		sum.LimitRead(limit)
+		ctx, units := journal.CountUnits(outer) // which the outer limit bounds too
+		for range 5 {
+			for _, err = range j.Newest(ctx, "cart", 1) {
+				return units.Read(), err
+			}
+		}
+		return units.Read(), nil
+	}
+	read, err := newest(1)
+	require.ErrorIs(t, err, journal.ErrUnitLimit)
+	assert.InDelta(t, 1.0, read, 0)
+	read, err = newest(0)
+	require.NoError(t, err)
+	assert.InDelta(t, 2.5, read, 0)
+}
