@@ -15,8 +15,10 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -118,4 +120,39 @@ func TestAVisitorWritesNoLinesOfTheLog(t *testing.T) {
 	assert.NotContains(t, log.String(), "\n[watermill] level")
 	assert.NotContains(t, log.String(), "\x1b")
 	assert.NotContains(t, log.String(), "\xff")
+}
+
+func TestSkippingAllLeavesWhatThePageHasNotShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, nil)
+	v := newVisitor(t)
+	page := s.url + "group?name=mails&topic=cart"
+	token := v.token(t, page)
+	before := regexp.MustCompile(`name="before" value="([^"]+)"`).FindStringSubmatch(v.get(t, page).body)
+	require.NotNil(t, before)
+	r := repositoryOf(t, s.Journal, repository.Config{})
+	save(t.Context(), t, r, "late", opened{"ada"})
+	parkedAt := func(at time.Time) {
+		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Epoch: 100, Number: 1}, checkpoint.Behind{
+			Aggregate: aggregate.ID{Type: "cart", Value: "late"}, Head: 1, Parked: &checkpoint.Failure{Number: 1, At: at, Reason: "broken"},
+		}))
+	}
+	skipAll := func() answer {
+		return v.do(t, request(t, http.MethodPost, s.url+"action", url.Values{
+			"action": {"skip-all"}, "group": {"mails"}, "topic": {"cart"}, "confirm": {"mails"}, "token": {token}, "back": {"./groups"}, "before": {before[1]},
+		}))
+	}
+	parked := func() (n int) {
+		for _, err := range groups.New(s.Journal).Parked(t.Context(), "mails", "cart", aggregate.ID{}) {
+			require.NoError(t, err)
+			n++
+		}
+		return n
+	}
+	parkedAt(time.Now().Add(time.Minute))
+	assert.Equal(t, http.StatusSeeOther, skipAll().status)
+	assert.Equal(t, 1, parked(), "it was parked after the page was read")
+	parkedAt(time.Now().Add(-time.Minute))
+	assert.Equal(t, http.StatusSeeOther, skipAll().status)
+	assert.Zero(t, parked())
 }
