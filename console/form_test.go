@@ -133,7 +133,7 @@ func TestSkippingAllLeavesWhatThePageHasNotShown(t *testing.T) {
 	r := repositoryOf(t, s.Journal, repository.Config{})
 	save(t.Context(), t, r, "late", opened{"ada"})
 	parkedAt := func(at time.Time) {
-		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Epoch: 100, Number: 1}, checkpoint.Behind{
+		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Number: 1}, checkpoint.Behind{
 			Aggregate: aggregate.ID{Type: "cart", Value: "late"}, Head: 1, Parked: &checkpoint.Failure{Number: 1, At: at, Reason: "broken"},
 		}))
 	}
