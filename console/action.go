@@ -258,10 +258,10 @@ func (c *Console) allow(r *http.Request, a Action) (actor string, err error) {
 	if !c.config.AllowActions {
 		return "", &refusedError{"This console only reads: Config.AllowActions is not set."}
 	}
-	if err := c.guard.form(r); err != nil {
-		return "", err
-	}
 	actor, err = c.config.Authorize(r, a)
+	if forged := c.guard.form(r); forged != nil {
+		return actor, forged
+	}
 	if err != nil {
 		return actor, &refusedError{"You may not do that: " + err.Error()}
 	}

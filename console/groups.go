@@ -102,9 +102,9 @@ func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []to
 	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
 	for i, g := range all {
-		var written *float64
+		var written *writing
 		if at := slices.IndexFunc(topics, func(t topicRow) bool { return t.Topic == g.Topic }); at >= 0 {
-			written = topics[at].EventsPerSecond
+			written = topics[at].written
 		}
 		reads.Go(func() (err error) {
 			reading, cancel := context.WithTimeout(r.limited(ctx), rowPatience)
@@ -137,7 +137,7 @@ func failures(errs []error) (failed []string, err error) {
 
 // groupRow reads the lag of a group and counts its skipped events, as far as the read units of ctx
 // allow.
-func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64) (groupRow, error) {
+func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing) (groupRow, error) {
 	state, lost := stateOf(g)
 	row := groupRow{
 		Group: g.Name, Topic: g.Topic, State: state, Lost: lost, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
@@ -159,7 +159,7 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 		row.Blocked, row.Parked = lag.Blocked, lag.Parked
 		row.BehindMore = slices.ContainsFunc(lag.Shards, func(s groups.ShardLag) bool { return s.AtLeast && s.Blocked+s.Parked >= listedOfShard })
 		now := lagAt{r.now, lag.Events, !lag.AtLeast}
-		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, -1}, now, written)
+		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, allShards}, now, written)
 	}
 	if err == nil {
 		err = r.countSkipped(ctx, &row)

@@ -33,7 +33,7 @@ type pendingView struct {
 	Timeout  string        `json:"timeout,omitempty"`
 	Input    string        `json:"input,omitempty"`
 	Commands []commandView `json:"commands,omitempty"`
-	At       time.Time     `json:"at"`   // when the timeout is due, or the commands were stored
+	At       time.Time     `json:"at"`      // when the timeout is due, or the commands were stored
 	Next     time.Time     `json:"next_at"` // when a manager tries it
 	Late     float64       `json:"late_seconds"`
 	Attempts int           `json:"attempts"`

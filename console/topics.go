@@ -35,7 +35,7 @@ type topicRow struct {
 	Read            bool      `json:"read"`     // false if it was left out, or could not be read
 	LeftOut         bool      `json:"left_out"` // the page had reached its limit of read units before
 	States          bool      `json:"states"`
-	shards          map[int]float64
+	written         *writing  // nil if it was not read
 }
 
 // topicNames returns the topics that are known without a scan.
@@ -84,7 +84,9 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 		return row, nil, err
 	}
 	row.Read = true
-	row.EventsPerSecond, row.shards = r.written(records)
+	row.written = r.written(records)
+	rate := row.written.rate(allShards)
+	row.EventsPerSecond = &rate
 	if len(records) > 0 {
 		last := eventRefOf(records[0])
 		row.Last = &last
@@ -135,31 +137,24 @@ func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, 
 	return records, nil
 }
 
-// written returns how many events are written in each second, in all and in each shard. It counts
-// the events since the earliest time from which on the records of all shards are complete.
-func (r *reading) written(records []*journal.Record) (*float64, map[int]float64) {
+// written returns when the newest events were written. It has all events since the earliest time from
+// which on the records of all shards are complete.
+func (r *reading) written(records []*journal.Record) *writing {
 	byShard := map[int][]*journal.Record{}
 	for _, record := range records {
 		n := r.shard(record.Aggregate)
 		byShard[n] = append(byShard[n], record)
 	}
-	from := r.now.Add(-rateWindow)
-	for _, newest := range byShard {
-		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(from) {
-			from = oldest
-		}
-	}
-	seconds := max(r.now.Sub(from), time.Second).Seconds()
-	total, shards := 0.0, map[int]float64{}
+	w := &writing{from: r.now.Add(-rateWindow), to: r.now, times: map[int][]time.Time{}}
 	for n, newest := range byShard {
+		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(w.from) {
+			w.from = oldest
+		}
 		for _, record := range newest {
-			if !record.WrittenAt.Before(from) {
-				shards[n] += 1 / seconds
-				total += 1 / seconds
-			}
+			w.times[n] = append(w.times[n], record.WrittenAt)
 		}
 	}
-	return &total, shards
+	return w
 }
 
 // entries returns how many entries of the tail some events are: in the layout Packed the events of
