@@ -165,7 +165,7 @@ func back(name string, query url.Values) string {
 // explain sets the error of a page and its status.
 func (c *Console) explain(r *http.Request, f *frame, err error) {
 	f.Status, f.Error = statusOf(err), err.Error()
-	f.Title = "Error"
+	f.Title, f.Refresh = "Error", 0
 	if f.Status >= http.StatusInternalServerError && r.Context().Err() == nil {
 		c.logError(r, err)
 	}

@@ -351,13 +351,16 @@ func TestTokensOfPagesAreForOnePage(t *testing.T) {
 
 func TestUnknownPagesAreNotFound(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil, nil)
+	s := newSite(t, func(c *console.Config) { c.Refresh = time.Hour }, nil)
 	v := newVisitor(t)
 	for _, page := range []string{"nothing", "groups/nothing", "api/nothing", "api/action", "static/nothing", "static/..%2fhtml.go", "index.html"} {
 		reply := v.get(t, s.url+page)
 		assert.Equal(t, http.StatusNotFound, reply.status, page)
 	}
-	reply := v.get(t, s.url+"model?name=%3Cscript%3E")
+	reply := v.get(t, s.url+"group?name=nobody&topic=cart")
+	assert.Equal(t, http.StatusNotFound, reply.status)
+	assert.NotContains(t, reply.body, "data-refresh", "there is nothing to refresh")
+	reply = v.get(t, s.url+"model?name=%3Cscript%3E")
 	assert.Equal(t, http.StatusBadRequest, reply.status)
 	assert.NotContains(t, reply.body, "<script>")
 }

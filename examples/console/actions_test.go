@@ -58,7 +58,7 @@ func (w *world) applied(t *testing.T, group, id string) uint64 {
 // pending returns what a checkout has left to do.
 func (w *world) pending(t *testing.T, id string) (all []process.Pending) {
 	t.Helper()
-	for p, err := range w.Backlog().Pending(t.Context(), process.Query{Type: checkout.Type(), ID: id}) {
+	for p, err := range w.Backlog().Pending(t.Context(), process.Query{Type: checkoutType, ID: id}) {
 		require.NoError(t, err)
 		all = append(all, p)
 	}

@@ -25,6 +25,7 @@ import (
 // settings differ between tests and main.
 type settings struct {
 	layout  journal.Layout
+	hostile bool                    // texts try to break the page
 	refresh time.Duration           // of the pages
 	logger  watermill.LoggerAdapter // of the console
 }
@@ -33,6 +34,7 @@ type settings struct {
 type shop struct {
 	*millrace.App
 	client    *dynamodb.Client
+	odd, tag  string // a text in ids, notes and reasons, and one at the end of reasons; hostile or not
 	clock     *clock
 	faults    *faults
 	secret    *encrypt.Encryption
@@ -49,7 +51,10 @@ const prefix = "shop-" // of the names of tables
 
 // open returns a shop that does not run yet, with a server that has the console.
 func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*shop, error) {
-	s := &shop{client: client, clock: newClock(), faults: &faults{}}
+	s := &shop{client: client, odd: "parcel 7", clock: newClock(), faults: &faults{}}
+	if c.hostile {
+		s.odd, s.tag = odd(), " "+image
+	}
 	encodings, err := s.encodings(ctx)
 	if err != nil {
 		return nil, err

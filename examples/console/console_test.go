@@ -33,7 +33,7 @@ var (
 
 func TestMain(m *testing.M) {
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		worlds[layout] = sync.OnceValues(func() (*world, error) { return newWorld(layout) })
+		worlds[layout] = sync.OnceValues(func() (*world, error) { return newWorld(layout, true) })
 	}
 	code := m.Run()
 	chromium.Close()
@@ -51,14 +51,14 @@ type world struct {
 
 var mu sync.Mutex // of closing
 
-func newWorld(layout journal.Layout) (*world, error) {
+func newWorld(layout journal.Layout, hostile bool) (*world, error) {
 	ctx := context.Background()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	db := dynamotest.Open()
-	s, err := open(ctx, db.Client(), listener, settings{layout: layout, refresh: time.Second, logger: watermill.NopLogger{}})
+	s, err := open(ctx, db.Client(), listener, settings{layout: layout, hostile: hostile, refresh: time.Second, logger: watermill.NopLogger{}})
 	if err != nil {
 		return nil, err
 	}

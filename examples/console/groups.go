@@ -84,8 +84,8 @@ func (s *shop) addRepositories(context.Context) (err error) {
 
 // addCheckout adds the process manager, and the handler of its commands.
 func (s *shop) addCheckout(ctx context.Context) (err error) {
-	s.checkout, err = millrace.Process(ctx, s.App, checkout, []string{"order", "payment"}, process.Config{
-		Publisher: unreliable{s.Publisher(), s.faults}, RetryAfter: 50 * time.Second,
+	s.checkout, err = millrace.Process(ctx, s.App, defineCheckout("nobody has decided what happens to unpaid orders"+s.tag), []string{"order", "payment"}, process.Config{
+		Publisher: unreliable{s.Publisher(), s.faults, s.tag}, RetryAfter: 50 * time.Second,
 	})
 	if err != nil {
 		return err
@@ -104,12 +104,13 @@ func (s *shop) addCheckout(ctx context.Context) (err error) {
 type unreliable struct {
 	message.Publisher
 	faults *faults
+	tag    string
 }
 
 func (u unreliable) Publish(topic string, messages ...*message.Message) error {
 	for _, m := range messages {
 		if id := m.Metadata.Get(publisher.AggregateIDKey); u.faults.hit(unsent, id) {
-			return fmt.Errorf("the line to the bank is cut %s: %s", tag(), id)
+			return fmt.Errorf("the line to the bank is cut%s: %s", u.tag, id)
 		}
 	}
 	return u.Publisher.Publish(topic, messages...)
@@ -194,15 +195,15 @@ func (s *shop) addGroups(ctx context.Context) error {
 		"labels":   {subscriber.Block(), works},
 		"search":   {subscriber.Block(), works}, // addTroubles pauses it
 		"billing":  {subscriber.Block(), s.faults.failing(blocked, "no invoice for the note")},
-		"shipping": {subscriber.Park(1), s.faults.failing(parked, "no carrier takes "+odd())},
-		"mails":    {subscriber.Skip(1), s.faults.failing(skipped, "the mail server refuses "+odd())},
-		"ledger":   {subscriber.Stop(1), s.faults.failing(stopping, "the books do not balance "+odd())},
+		"shipping": {subscriber.Park(1), s.faults.failing(parked, "no carrier takes "+s.odd)},
+		"mails":    {subscriber.Skip(1), s.faults.failing(skipped, "the mail server refuses "+s.odd)},
+		"ledger":   {subscriber.Stop(1), s.faults.failing(stopping, "the books do not balance "+s.odd)},
 	} {
 		if err := s.Handle(group(name, g.failures), g.handle); err != nil {
 			return err
 		}
 	}
-	if !hostile {
+	if s.tag == "" {
 		return nil
 	}
 	return s.Handle(millrace.Group{Name: image, Topics: []string{oddTopic}}, works)

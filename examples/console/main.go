@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
 	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
-	flags.BoolVar(&hostile, "hostile", false, "have names, payloads and reasons try to break the page")
+	hostile := flags.Bool("hostile", false, "have names, payloads and reasons try to break the page")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	db := dynamotest.Open()
 	defer db.Close()
-	s, err := open(ctx, db.Client(), listener, settings{layout: journal.Layout(*layout), logger: watermill.NewStdLoggerWithOut(log, false, false)})
+	s, err := open(ctx, db.Client(), listener, settings{layout: journal.Layout(*layout), hostile: *hostile, logger: watermill.NewStdLoggerWithOut(log, false, false)})
 	if err == nil {
 		err = s.Add(millrace.Part{Name: "writer", Run: s.write})
 	}

@@ -18,8 +18,7 @@ func TestPicture(t *testing.T) {
 	if *picture == "" {
 		t.Skip("takes pictures for the docs, with -picture FOLDER")
 	}
-	hostile = false
-	w, err := worlds[journal.Packed]()
+	w, err := newWorld(journal.Packed, false)
 	require.NoError(t, err)
 	for name, of := range map[string]struct {
 		link, sees string

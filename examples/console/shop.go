@@ -141,25 +141,31 @@ func (PaymentAsked) Apply(c *Checkout)    { c.Asked = true }
 func (PaymentReceived) Apply(c *Checkout) { c.Paid = true }
 func (RequestPayment) EventType() string  { return "request-payment" }
 
-const paymentTimeout = "payment"
+const (
+	checkoutType   = "checkout"
+	paymentTimeout = "payment"
+)
 
-var checkout = process.Define(aggregate.Define[Checkout]("checkout", PaymentAsked{}, PaymentReceived{}),
-	process.On(func(e Placed, in process.Input) string {
-		if e.PayBy.IsZero() {
-			return ""
-		}
-		return in.Source.Value
-	}, func(_ Checkout, e Placed, in process.Input) (process.Step[Checkout], error) {
-		return process.Record(PaymentAsked{}).Send(RequestPayment{in.Process, e.Customer}).SetTimeoutAt(paymentTimeout, e.PayBy), nil
-	}).Starts(),
-	process.On(func(_ Captured, in process.Input) string { return in.Source.Value },
-		func(Checkout, Captured, process.Input) (process.Step[Checkout], error) {
-			return process.Record(PaymentReceived{}).CancelTimeout(paymentTimeout), nil
+// defineCheckout returns the definition of the process. Its timeout fails for a reason.
+func defineCheckout(reason string) process.Definition[Checkout] {
+	return process.Define(aggregate.Define[Checkout](checkoutType, PaymentAsked{}, PaymentReceived{}),
+		process.On(func(e Placed, in process.Input) string {
+			if e.PayBy.IsZero() {
+				return ""
+			}
+			return in.Source.Value
+		}, func(_ Checkout, e Placed, in process.Input) (process.Step[Checkout], error) {
+			return process.Record(PaymentAsked{}).Send(RequestPayment{in.Process, e.Customer}).SetTimeoutAt(paymentTimeout, e.PayBy), nil
+		}).Starts(),
+		process.On(func(_ Captured, in process.Input) string { return in.Source.Value },
+			func(Checkout, Captured, process.Input) (process.Step[Checkout], error) {
+				return process.Record(PaymentReceived{}).CancelTimeout(paymentTimeout), nil
+			}),
+		process.OnTimeout(paymentTimeout, func(Checkout, process.Input) (process.Step[Checkout], error) {
+			return process.Step[Checkout]{}, errors.New(reason)
 		}),
-	process.OnTimeout(paymentTimeout, func(Checkout, process.Input) (process.Step[Checkout], error) {
-		return process.Step[Checkout]{}, errors.New(strings.TrimSpace("nobody has decided what happens to unpaid orders " + tag()))
-	}),
-).OverWhen(func(c Checkout) bool { return c.Paid })
+	).OverWhen(func(c Checkout) bool { return c.Paid })
+}
 
 // Texts that a page must show as texts.
 const (
@@ -170,21 +176,5 @@ const (
 	ending = `</script></pre></textarea>`
 )
 
-// hostile has texts try to break the page. It is set before the shop opens.
-var hostile = true
-
 // odd is all of them in one text.
-func odd() string {
-	if !hostile {
-		return "parcel 7"
-	}
-	return strings.Join([]string{script, image, link, curly, ending}, " ")
-}
-
-// tag is one of them, or nothing.
-func tag() string {
-	if !hostile {
-		return ""
-	}
-	return image
-}
+func odd() string { return strings.Join([]string{script, image, link, curly, ending}, " ") }

@@ -33,16 +33,16 @@ const (
 )
 
 // troubled are the orders that meet faults, by their kinds.
-func troubled(kind string) []string {
+func (s *shop) troubled(kind string) []string {
 	switch kind {
 	case blocked:
 		return numbered(kind, 2)
 	case parked, skipped:
-		return append(numbered(kind, 6), kind+" "+odd())
+		return append(numbered(kind, 6), kind+" "+s.odd)
 	case unsent:
 		return numbered(kind, 2)
 	case overdue:
-		return append(numbered(kind, 3), kind+" "+odd())
+		return append(numbered(kind, 3), kind+" "+s.odd)
 	}
 	return numbered(kind, 1)
 }
@@ -64,8 +64,8 @@ func (s *shop) addHistory(ctx context.Context) error {
 
 func (s *shop) addTroubledOrders(ctx context.Context) error {
 	for _, kind := range []string{blocked, parked, skipped, stopping} {
-		for _, id := range troubled(kind) {
-			if err := s.order(ctx, id, Placed{Customer: "ada"}, LineAdded{Line{"pencil", 2, 100}}, Noted{"Leave it at the door. " + odd()}); err != nil {
+		for _, id := range s.troubled(kind) {
+			if err := s.order(ctx, id, Placed{Customer: "ada"}, LineAdded{Line{"pencil", 2, 100}}, Noted{"Leave it at the door. " + s.odd}); err != nil {
 				return err
 			}
 		}
@@ -87,7 +87,7 @@ func (s *shop) order(ctx context.Context, id string, list ...aggregate.Event[Ord
 func (s *shop) addUnpaidOrders(ctx context.Context) error {
 	now := time.Now()
 	for kind, payBy := range map[string]time.Time{paid: now.Add(24 * time.Hour), unsent: now.Add(24 * time.Hour), overdue: now.Add(-time.Hour)} {
-		for _, id := range troubled(kind) {
+		for _, id := range s.troubled(kind) {
 			if err := s.order(ctx, id, Placed{Customer: "ben", PayBy: payBy}, LineAdded{Line{"ink", 1, 100}}); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 
 // addOddEvents adds texts that are code where a page does not escape them.
 func (s *shop) addOddEvents(ctx context.Context) error {
-	if !hostile {
+	if s.tag == "" {
 		return nil
 	}
 	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{
@@ -266,7 +266,7 @@ func (s *shop) wait(ctx context.Context) error {
 }
 
 func (s *shop) groupsAreReady(ctx context.Context) error {
-	for name, ids := range map[string][]string{"billing": troubled(blocked), "shipping": troubled(parked), "checkout": troubled(unsent)} {
+	for name, ids := range map[string][]string{"billing": s.troubled(blocked), "shipping": s.troubled(parked), "checkout": s.troubled(unsent)} {
 		n := 0
 		for _, err := range s.Groups().Behind(ctx, name, "order", aggregate.ID{}) {
 			if err != nil {
@@ -285,7 +285,7 @@ func (s *shop) groupsAreReady(ctx context.Context) error {
 		}
 		n++
 	}
-	if want := len(troubled(skipped)); n != want {
+	if want := len(s.troubled(skipped)); n != want {
 		return fmt.Errorf("%d events are skipped, of %d", n, want)
 	}
 	all, err := s.Groups().List(ctx)
@@ -324,10 +324,10 @@ func (s *shop) processesAreReady(ctx context.Context) error {
 			stored++
 		}
 	}
-	if failed != len(troubled(overdue)) || stored != len(troubled(unsent)) {
+	if failed != len(s.troubled(overdue)) || stored != len(s.troubled(unsent)) {
 		return fmt.Errorf("%d timeouts have failed, and %d commands are stored", failed, stored)
 	}
-	_, err := s.checkout.WaitOver(ctx, troubled(paid)[0])
+	_, err := s.checkout.WaitOver(ctx, s.troubled(paid)[0])
 	return err
 }
 
