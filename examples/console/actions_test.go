@@ -182,7 +182,7 @@ func TestABlockedEventIsSkipped(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ada := chromium.User(t, "Ada")
 		ada.Open(w.page("behind", "name", "billing", "topic", "order"))
-		ada.Sees("blocked-2 blocked", "The reason is in the log of the member that tries it.")
+		ada.Sees("blocked-2 blocked", "no invoice for the note of blocked-2")
 		ada.PressIn("blocked-2", "Skip…")
 		ada.PressIn("blocked-2", "Skip event 3")
 		ada.Sees("Event 3 was skipped, and recorded.")

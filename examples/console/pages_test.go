@@ -176,7 +176,7 @@ func TestPagesAndActionsWorkWithoutScripts(t *testing.T) {
 		ada.Sees("Needs attention", "ledger on order", " UTC")
 		ada.Open(w.page("tail", "topic", "order"))
 		ada.Sees("A live tail needs JavaScript.")
-		ada.Press("The newest events")
+		ada.Open(w.page("topic", "name", "order"))
 		ada.Sees("Topic order", "Newest events", "order.line-added.v1")
 
 		ada.Open(w.page("group", "name", image, "topic", oddTopic))
