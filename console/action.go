@@ -45,7 +45,8 @@ type Action struct {
 	Row               string // names the timeout or the commands, as process.Pending.Row
 	To                string // "beginning", "now" or a time in RFC 3339
 
-	at string // time of a row as the page has shown it
+	at     string    // time of a row as the page has shown it
+	before time.Time // when the page was read, for actions on all that it shows; zero: not known
 }
 
 // doer does the actions of one name.
@@ -102,7 +103,7 @@ var actions = map[string]doer{
 }
 
 func selection(a Action) groups.Selection {
-	return groups.Selection{Reason: a.Reason, EventType: a.EventType}
+	return groups.Selection{Reason: a.Reason, EventType: a.EventType, Before: a.before}
 }
 
 // counted returns a text that says how many were changed, also if an error ended the action.
@@ -157,8 +158,8 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
 }
 
-// pendingRow reads the row again that the action names, as it may have changed since. A timeout that was
-// set again for another time is not the one that the visitor has seen.
+// pendingRow reads the row again that the action names, as it may have changed since. A timeout
+// that was set again for another time is not the one that the visitor has seen.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
 	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
 		if err != nil || p.Row == a.Row && isoTime(shownTime(p.At)) == a.at {
@@ -257,10 +258,10 @@ func (c *Console) allow(r *http.Request, a Action) (actor string, err error) {
 	if !c.config.AllowActions {
 		return "", &refusedError{"This console only reads: Config.AllowActions is not set."}
 	}
-	if err := c.guard.form(r); err != nil {
-		return "", err
-	}
 	actor, err = c.config.Authorize(r, a)
+	if forged := c.guard.form(r); forged != nil {
+		return actor, forged
+	}
 	if err != nil {
 		return actor, &refusedError{"You may not do that: " + err.Error()}
 	}
@@ -271,6 +272,12 @@ func parseAction(form url.Values) (Action, doer, error) {
 	a := Action{
 		Name: form.Get("action"), Group: form.Get("group"), Topic: form.Get("topic"), Aggregate: aggregate.ID{Type: form.Get("type"), Value: form.Get("id")},
 		Reason: form.Get("reason"), EventType: form.Get("event_type"), Model: form.Get("model"), Row: form.Get("row"), To: form.Get("to"),
+	}
+	if before := form.Get("before"); before != "" {
+		var err error
+		if a.before, err = time.Parse(time.RFC3339Nano, before); err != nil {
+			return a, doer{}, &requestError{"The form does not say when its page was read."}
+		}
 	}
 	if a.at = form.Get("at"); a.To == "at" {
 		a.To = a.at

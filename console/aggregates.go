@@ -45,7 +45,7 @@ type aggregateRow struct {
 func (r *reading) aggregates(ctx context.Context) (any, error) {
 	v := aggregatesView{Type: r.query.Get("type"), Aggregates: []aggregateRow{}, Unreadable: []string{}}
 	if v.Type == "" {
-		all, err := r.config.Groups.List(ctx)
+		all, _, err := r.listGroups(ctx)
 		v.topics = r.topicNames(all)
 		return v, err
 	}

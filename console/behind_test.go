@@ -36,7 +36,7 @@ func TestAnAggregateThatIsDoneAndStillListedIsLeftOut(t *testing.T) {
 		}
 		type row struct {
 			ID   string
-			Next int
+			Next int `json:"waits_at"`
 		}
 
 		view := read[struct{ Aggregates []row }](t, newConsole(t, console.Config{Journal: j}), "behind?name=mails&topic=cart")

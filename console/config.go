@@ -77,15 +77,16 @@ type Config struct {
 	Secret []byte
 
 	// PageUnits is the limit of read units of a page. A page that has reached it leaves out the
-	// rest and says so. Requests that are under way are completed, so a page can take a few pages of
-	// 1 MB more, 256 units each. The page of one group reads all of its shards. Default: 500.
+	// rest and says so. Requests that are under way are completed, so a page can take a few pages
+	// of 1 MB more, 256 units each. The page of one group reads all of its shards. Default: 500.
 	PageUnits float64
 	// Refresh is the interval at which pages refresh themselves. Pages that would take more than 50
 	// read units in each second are refreshed less often. What was read for one visitor is shown to
 	// others for half of the interval. Default: 10 seconds. A negative value switches both off.
 	Refresh time.Duration
 
-	// Logger receives the audit log of actions, and the errors of pages. Default: no log.
+	// Logger receives the audit log of actions, and the errors of pages. It is required with
+	// AllowActions. Default: no log.
 	Logger watermill.LoggerAdapter
 }
 
@@ -144,6 +145,8 @@ func (c *Config) setDefaults() error {
 		return &ConfigError{"Journal", "is nil, and there is no App: set one of them"}
 	case c.AllowActions && c.Authorize == nil:
 		return &ConfigError{"Authorize", "is nil, and AllowActions is set: say who may do what"}
+	case c.AllowActions && c.Logger == nil:
+		return &ConfigError{"Logger", "is nil, and AllowActions is set: name the audit log of the actions"}
 	case len(c.Secret) > 0 && len(c.Secret) < leastSecret:
 		return &ConfigError{"Secret", fmt.Sprintf("has %d bytes: want %d or more, or none", len(c.Secret), leastSecret)}
 	case c.PageUnits < 0:

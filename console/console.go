@@ -24,7 +24,8 @@ type Console struct {
 }
 
 // Handler returns a console. It makes no requests. Mount it under any path that ends with a slash,
-// with or without http.StripPrefix.
+// with or without http.StripPrefix. The last folder of a path that is not stripped cannot be named
+// api or static.
 //
 // Errors: [*ConfigError].
 func Handler(config Config) (*Console, error) {

@@ -23,10 +23,10 @@
 //
 // # Acting
 //
-// Actions need [Config.AllowActions] and [Config.Authorize], which decides about each request. A
-// form is refused if it comes from another origin, or without the token of a page that this visitor
-// has opened. Each action is logged with its outcome and the name that Authorize returns, also if
-// it was refused.
+// Actions need [Config.AllowActions], [Config.Logger], and [Config.Authorize], which decides about
+// each request. A form is refused if it comes from another origin, or without the token of a page
+// that this visitor has opened. Each action is logged with its outcome and the name that Authorize
+// returns, also if it was refused.
 //
 // # Personal data
 //

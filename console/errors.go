@@ -45,7 +45,7 @@ func statusOf(err error) int {
 	case errors.As(err, new(*missingError)), is(journal.ErrNotFound, groups.ErrNoGroup, groups.ErrNoSuchEvent, readmodel.ErrNoModel,
 		readmodel.ErrNoGeneration, journal.ErrTableMissing):
 		return http.StatusNotFound
-	case errors.As(err, new(*journal.DeletedError)):
+	case errors.As(err, new(*journal.DeletedError)), errors.As(err, new(*journal.TruncatedError)):
 		return http.StatusGone
 	case is(groups.ErrNotParked, groups.ErrNotSkipped, groups.ErrElsewhere, process.ErrNotPending, readmodel.ErrServing, readmodel.ErrNoPrevious,
 		readmodel.ErrChanged, journal.ErrConflict), errors.As(err, new(*groups.NotNextError)), errors.As(err, new(*groups.ActiveError)),

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 
+	"github.com/ThreeDotsLabs/watermill"
+
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
@@ -39,6 +41,7 @@ func ExampleHandler() {
 	c, err := console.Handler(console.Config{
 		App:          app,
 		AllowActions: true,
+		Logger:       watermill.NewSlogLogger(nil), // the audit log
 		Authorize: func(r *http.Request, _ console.Action) (string, error) {
 			user := r.Header.Get("X-Forwarded-User")
 			if user == "" {

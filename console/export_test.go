@@ -27,7 +27,12 @@ func Changes(before, after string) (list []string, more int) {
 // Rates computes the rate of one group.
 type Rates struct{ rates rates }
 
-// Handled returns the rate after a read of the lag.
-func (r *Rates) Handled(at time.Time, events uint64, known bool, written *float64) *float64 {
-	return r.rates.handled(rateKey{"mails", "cart", -1}, lagAt{at, events, known}, written)
+// Handled returns the rate after a read of the lag. Events were written at some times, of which all
+// since the first of them are known; nil: none is.
+func (r *Rates) Handled(at time.Time, events uint64, known bool, written []time.Time) *float64 {
+	var w *writing
+	if written != nil {
+		w = &writing{from: written[0], to: at, times: map[int][]time.Time{0: written[1:]}}
+	}
+	return r.rates.handled(rateKey{"mails", "cart", allShards}, lagAt{at, events, known}, w)
 }

@@ -15,8 +15,10 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -62,7 +64,7 @@ func TestATimeoutThatWasSetAgainIsNotDroppedByAnOldPage(t *testing.T) {
 	j := newJournal(t, journal.Config{})
 	require.NoError(t, process.CreateTable(t.Context(), j.Client(), ""))
 	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
-	c := acting(t, j, nil)
+	c := acting(t, j, watermill.NopLogger{})
 	setTimeout(t, j, "checkout", "1", "payment", "a", at, at)
 	old, cookie := formsOf(t, c, "process?type=checkout&id=1", "drop-pending")
 	require.Len(t, old, 1)
@@ -90,7 +92,7 @@ func TestAnAggregateIsNotResetWithoutANumber(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	hold(t, j, 1)
-	c := acting(t, j, nil)
+	c := acting(t, j, watermill.NopLogger{})
 	forms, cookie := formsOf(t, c, "behind?name=mails&topic=cart", "reset-aggregate")
 	require.Len(t, forms, 1)
 	assert.Equal(t, http.StatusBadRequest, submit(c, forms[0], cookie).Code)
@@ -118,4 +120,33 @@ func TestAVisitorWritesNoLinesOfTheLog(t *testing.T) {
 	assert.NotContains(t, log.String(), "\n[watermill] level")
 	assert.NotContains(t, log.String(), "\x1b")
 	assert.NotContains(t, log.String(), "\xff")
+}
+
+func TestSkippingAllLeavesWhatThePageHasNotShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, nil)
+	v := newVisitor(t)
+	r := repositoryOf(t, s.Journal, repository.Config{})
+	park := func(id string, at time.Time) {
+		save(t.Context(), t, r, id, opened{"ada"})
+		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Number: 1}, checkpoint.Behind{
+			Aggregate: aggregate.ID{Type: "cart", Value: id}, Head: 1, Parked: &checkpoint.Failure{Number: 1, At: at, Reason: "broken"},
+		}))
+	}
+	park("early", time.Now().Add(-time.Minute))
+	page := s.url + "group?name=mails&topic=cart"
+	token := v.token(t, page)
+	before := regexp.MustCompile(`name="before" value="([^"]+)"`).FindStringSubmatch(v.get(t, page).body)
+	require.NotNil(t, before)
+	park("late", time.Now().Add(time.Minute))
+	reply := v.do(t, request(t, http.MethodPost, s.url+"action", url.Values{
+		"action": {"skip-all"}, "group": {"mails"}, "topic": {"cart"}, "confirm": {"mails"}, "token": {token}, "back": {"./groups"}, "before": {before[1]},
+	}))
+	require.Equal(t, http.StatusSeeOther, reply.status, reply.body)
+	var parked []string
+	for b, err := range groups.New(s.Journal).Parked(t.Context(), "mails", "cart", aggregate.ID{}) {
+		require.NoError(t, err)
+		parked = append(parked, b.Aggregate.Value)
+	}
+	assert.Equal(t, []string{"late"}, parked)
 }

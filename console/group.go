@@ -2,10 +2,13 @@ package console
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -14,8 +17,8 @@ type groupView struct {
 	groupRow
 	Resets  uint64       `json:"resets"` // how often the group was reset
 	Start   *time.Time   `json:"start"`  // nil: the beginning
-	Workers []memberView `json:"workers"`
-	Parts   []shardView  `json:"parts"`
+	Workers []memberView `json:"members"`
+	Parts   []shardView  `json:"shards"`
 }
 
 func (v groupView) title() string { return "Group " + v.Group + " on " + v.Topic }
@@ -65,7 +68,7 @@ func (r *reading) group(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, err := r.groupRow(ctx, g, written.EventsPerSecond)
+	row, err := r.groupRow(ctx, g, written.written)
 	if err != nil {
 		return nil, err
 	}
@@ -92,14 +95,14 @@ func (r *reading) group(ctx context.Context) (any, error) {
 
 func (r *reading) addShardLag(part *shardView, row groupRow, written topicRow) {
 	if written.Read {
-		rate := written.shards[part.Shard]
+		rate := written.written.rate(part.Shard)
 		part.Written = &rate
 	}
 	for _, l := range row.shardLags {
 		if l.Shard == part.Shard {
 			view := lagOf(l.Lag, r.now)
 			part.Lag = &view
-			part.Handled = r.rates.handled(rateKey{row.Group, row.Topic, part.Shard}, lagAt{r.now, l.Events, !l.AtLeast}, part.Written)
+			part.Handled = r.rates.handled(rateKey{row.Group, row.Topic, part.Shard}, lagAt{r.now, l.Events, !l.AtLeast}, written.written)
 		}
 	}
 }
@@ -114,6 +117,10 @@ type behindView struct {
 	Aggregates []behindRow `json:"aggregates"`
 	Next       string      `json:"next,omitempty"` // token of the next page
 	First      bool        `json:"-"`
+	// All reports that all aggregates of the topic were compared with the positions of the group, also
+	// those that are not listed as blocked yet, and More that not all of them were.
+	All  bool `json:"all"`
+	More bool `json:"more"`
 }
 
 func (v behindView) title() string { return "Blocked and parked: " + v.Group + " on " + v.Topic }
@@ -121,8 +128,8 @@ func (v behindView) title() string { return "Blocked and parked: " + v.Group + "
 // behindRow is an aggregate with events that a group has not handled.
 type behindRow struct {
 	aggregateRef
-	Next   uint64     `json:"next"` // number of the first event not handled; 0: not known
-	Head   uint64     `json:"head"` // number of the last event that was known when it was listed
+	Next   uint64     `json:"waits_at"` // number of the first event not handled; 0: not known
+	Head   uint64     `json:"head"`     // number of the last event that was known when it was listed
 	Parked bool       `json:"parked"`
 	Since  *time.Time `json:"since"` // time of the failed attempt of Reason
 	Reason string     `json:"reason"`
@@ -158,7 +165,10 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := behindView{Group: name, Topic: topic, Aggregates: []behindRow{}}
+	v := behindView{Group: name, Topic: topic, Aggregates: []behindRow{}, First: true, All: r.query.Get("all") != ""}
+	if v.All {
+		return v, r.compareAll(ctx, &v)
+	}
 	purpose := "behind " + name + " " + topic
 	after, first, err := r.placeOf(purpose)
 	if err != nil {
@@ -180,6 +190,30 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 		}
 	}
 	return v, nil
+}
+
+// compareAll adds the aggregates with events that the group has not handled, up to a page of them.
+func (r *reading) compareAll(ctx context.Context, v *behindView) error {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	var mu sync.Mutex
+	var found []groups.Behind
+	_, err := r.config.Groups.Lag(r.limited(ctx), v.Group, v.Topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(found) < listPage {
+			found = append(found, b)
+			return
+		}
+		enough()
+	}})
+	if v.More = errors.Is(err, journal.ErrUnitLimit) || len(found) == listPage && errors.Is(err, context.Canceled); !v.More && err != nil {
+		return err
+	}
+	for _, b := range found {
+		v.Aggregates = append(v.Aggregates, r.behindRow(context.WithoutCancel(ctx), b))
+	}
+	return nil
 }
 
 // isDone reports that a group has handled all events of an aggregate that is still on its list.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +20,9 @@ type groupRow struct {
 	Group   string `json:"group"`
 	Topic   string `json:"topic"`
 	State   string `json:"state"` // "active", "paused", "stopped", "no members", "members lost"
-	Members int    `json:"members"`
+	Members int    `json:"member_count"`
 	Lost    int    `json:"members_lost"`
-	Shards  int    `json:"shards"`
+	Shards  int    `json:"shard_count"`
 	Owned   int    `json:"shards_owned"`
 
 	Stopped *failureView `json:"stopped"`
@@ -37,7 +38,8 @@ type groupRow struct {
 	EventsPerSecond *float64 `json:"events_per_second"`
 	// Elsewhere reports that the positions are in a store that the console cannot read.
 	Elsewhere bool `json:"positions_elsewhere"`
-	Read      bool `json:"read"` // false if the page had reached its limit of read units before
+	Read      bool `json:"read"`     // false if it was left out, or could not be read
+	LeftOut   bool `json:"left_out"` // the page had reached its limit of read units before
 
 	shardLags []groups.ShardLag
 }
@@ -84,29 +86,58 @@ func stateOf(g groups.Group) (state string, lost int) {
 	return state, lost
 }
 
-// groupRows reads the lags of groups. It needs the rates of written events of their topics.
-func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) ([]groupRow, error) {
-	rows := make([]groupRow, len(all))
-	reads, ctx := errgroup.WithContext(ctx)
+// listGroups lists the groups, and says what it could not read of them. It fails if it can read none.
+func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []string, err error) {
+	all, err = r.config.Groups.List(ctx)
+	if err == nil || ctx.Err() != nil || len(all) == 0 && !errors.Is(err, groups.ErrCorrupt) {
+		return all, []string{}, err
+	}
+	return all, []string{err.Error()}, nil
+}
+
+// groupRows reads how far groups are. Of topics it takes the rates at which events are written. A
+// group that cannot be read does not hide the others: failed says why.
+func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) (rows []groupRow, failed []string, err error) {
+	rows, errs := make([]groupRow, len(all)), make([]error, len(all))
+	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
 	for i, g := range all {
-		var written *float64
+		var written *writing
 		if at := slices.IndexFunc(topics, func(t topicRow) bool { return t.Topic == g.Topic }); at >= 0 {
-			written = topics[at].EventsPerSecond
+			written = topics[at].written
 		}
 		reads.Go(func() (err error) {
-			if rows[i], err = r.groupRow(r.limited(ctx), g, written); err != nil {
-				return fmt.Errorf("group %s on %s: %w", g.Name, g.Topic, err)
+			reading, cancel := context.WithTimeout(r.limited(ctx), rowPatience)
+			defer cancel()
+			if rows[i], err = r.groupRow(reading, g, written); err != nil {
+				rows[i].Read = false
+				errs[i] = fmt.Errorf("group %s on %s: %w", g.Name, g.Topic, err)
 			}
-			return nil
+			return ctx.Err()
 		})
 	}
-	return rows, reads.Wait()
+	err = reads.Wait()
+	failed, allErr := failures(errs)
+	return rows, failed, cmp.Or(err, allErr)
+}
+
+// failures returns the texts of the errors, and an error if no read has succeeded.
+func failures(errs []error) (failed []string, err error) {
+	failed = []string{}
+	for _, e := range errs {
+		if e != nil {
+			failed, err = append(failed, e.Error()), e
+		}
+	}
+	if len(failed) < len(errs) {
+		err = nil
+	}
+	return failed, err
 }
 
 // groupRow reads the lag of a group and counts its skipped events, as far as the read units of ctx
 // allow.
-func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64) (groupRow, error) {
+func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing) (groupRow, error) {
 	state, lost := stateOf(g)
 	row := groupRow{
 		Group: g.Name, Topic: g.Topic, State: state, Lost: lost, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
@@ -117,6 +148,7 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 	lag, err := r.config.Groups.Estimate(ctx, g.Name, g.Topic)
 	switch {
 	case errors.Is(err, journal.ErrUnitLimit):
+		row.LeftOut = true
 		return row, nil
 	case errors.Is(err, groups.ErrElsewhere):
 		row.Elsewhere = true
@@ -127,12 +159,13 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *float64
 		row.Blocked, row.Parked = lag.Blocked, lag.Parked
 		row.BehindMore = slices.ContainsFunc(lag.Shards, func(s groups.ShardLag) bool { return s.AtLeast && s.Blocked+s.Parked >= listedOfShard })
 		now := lagAt{r.now, lag.Events, !lag.AtLeast}
-		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, -1}, now, written)
+		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, allShards}, now, written)
 	}
 	if err == nil {
 		err = r.countSkipped(ctx, &row)
 	}
 	if errors.Is(err, journal.ErrUnitLimit) {
+		row.LeftOut = true
 		return row, nil
 	}
 	row.Read = err == nil
@@ -220,12 +253,14 @@ type groupsView struct {
 	Groups []groupRow `json:"groups"`
 	// LeftOut reports that the lag of some groups was not read.
 	LeftOut bool `json:"left_out"`
+	// Failed says what could not be read.
+	Failed []string `json:"failed"`
 }
 
 func (groupsView) title() string { return "Consumer groups" }
 
 func (r *reading) groups(ctx context.Context) (any, error) {
-	all, err := r.config.Groups.List(ctx)
+	all, failed, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -234,17 +269,17 @@ func (r *reading) groups(ctx context.Context) (any, error) {
 		names = append(names, g.Topic)
 	}
 	slices.Sort(names)
-	topics, err := r.topicRows(ctx, slices.Compact(names), all)
+	topics, failedTopics, err := r.topicRows(ctx, slices.Compact(names), all)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.groupRows(ctx, all, topics)
+	rows, failedRows, err := r.groupRows(ctx, all, topics)
 	if err != nil {
 		return nil, err
 	}
-	v := groupsView{Groups: append([]groupRow{}, rows...)}
+	v := groupsView{Groups: append([]groupRow{}, rows...), Failed: slices.Concat(failed, failedTopics, failedRows)}
 	for _, row := range rows {
-		v.LeftOut = v.LeftOut || !row.Read
+		v.LeftOut = v.LeftOut || row.LeftOut
 	}
 	return v, nil
 }

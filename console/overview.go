@@ -22,6 +22,8 @@ type overviewView struct {
 	// LeftOut names the parts that were not read, because the page had reached its limit of read
 	// units.
 	LeftOut []string `json:"left_out"`
+	// Failed says what could not be read.
+	Failed []string `json:"failed"`
 	// Find reports that the visitor asked for the types of all aggregates, and Found that all were
 	// read.
 	Find  bool `json:"-"`
@@ -55,27 +57,28 @@ func (r *reading) overview(ctx context.Context) (any, error) {
 		Attention: []concern{}, Topics: []topicRow{}, Groups: []groupRow{}, LeftOut: []string{},
 		Layout: r.config.Journal.Config().Layout, Shards: r.config.Journal.Shards(), Find: r.query.Get("find") != "",
 	}
-	all, err := r.config.Groups.List(ctx)
+	all, failed, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	topics, err := r.topicRows(ctx, r.topicNames(all), all)
+	topics, failedTopics, err := r.topicRows(ctx, r.topicNames(all), all)
 	if err != nil {
 		return nil, err
 	}
 	v.Topics = append(v.Topics, topics...)
 	for _, t := range topics {
-		if !t.Read {
+		if t.LeftOut {
 			v.LeftOut = append(v.LeftOut, "topic "+t.Topic)
 		}
 	}
-	rows, err := r.groupRows(ctx, all, topics)
+	rows, failedRows, err := r.groupRows(ctx, all, topics)
 	if err != nil {
 		return nil, err
 	}
+	v.Failed = slices.Concat(failed, failedTopics, failedRows)
 	v.Groups = append(v.Groups, rows...)
 	for _, row := range rows {
-		if !row.Read {
+		if row.LeftOut {
 			v.LeftOut = append(v.LeftOut, "lag of group "+row.Group+" on "+row.Topic)
 		}
 		v.Attention = append(v.Attention, row.concerns()...)
@@ -132,7 +135,11 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("timeouts of %s: %w", name, err)
+			v.Failed = append(v.Failed, fmt.Errorf("timeouts of %s: %w", name, err).Error())
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue
 		}
 		if len(late) == 0 {
 			continue
@@ -146,8 +153,8 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 	return nil
 }
 
-// late returns up to most timeouts and commands of a type that are overdue, and whether there may be
-// more.
+// late returns up to most timeouts and commands of a type that are overdue, and whether there may
+// be more.
 func (r *reading) late(ctx context.Context, processType string, most int) (late []process.Pending, more bool, err error) {
 	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {

@@ -57,9 +57,8 @@ type result struct {
 // spent reports that the page has reached its limit of read units.
 func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
 
-// limited returns a context with which no request begins after the page has taken as many read units
-// as it may: it fails with journal.ErrUnitLimit. It is for reads that may go on for long without
-// yielding anything.
+// limited returns a context whose requests fail with journal.ErrUnitLimit once the page has reached
+// its limit of read units. It is for reads that may take long without yielding anything.
 func (r *reading) limited(ctx context.Context) context.Context {
 	ctx, units := journal.CountUnits(ctx)
 	units.LimitRead(max(r.config.PageUnits-r.units.Read(), math.SmallestNonzeroFloat64))

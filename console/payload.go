@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -216,5 +215,5 @@ func (c *Console) state(id aggregate.ID, number uint64, state any, full bool) (v
 	if len(data) > mostShown && !full {
 		view.Cut, view.JSON, view.Text = true, nil, strings.ToValidUTF8(string(data[:mostShown]), "")
 	}
-	return view, bytes.Clone(data)
+	return view, data
 }

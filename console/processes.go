@@ -33,8 +33,8 @@ type pendingView struct {
 	Timeout  string        `json:"timeout,omitempty"`
 	Input    string        `json:"input,omitempty"`
 	Commands []commandView `json:"commands,omitempty"`
-	At       time.Time     `json:"at"`   // when the timeout is due, or the commands were stored
-	Next     time.Time     `json:"next"` // when a manager tries it
+	At       time.Time     `json:"at"`      // when the timeout is due, or the commands were stored
+	Next     time.Time     `json:"next_at"` // when a manager tries it
 	Late     float64       `json:"late_seconds"`
 	Attempts int           `json:"attempts"`
 	Failure  string        `json:"failure"`
@@ -76,7 +76,7 @@ func (r *reading) pending(p process.Pending) pendingView {
 const mostProcesses = 200
 
 func (r *reading) processes(ctx context.Context) (any, error) {
-	all, err := r.config.Groups.List(ctx)
+	all, _, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,35 @@ import (
 	"time"
 )
 
+// writing is what is known of the newest events of a topic: when they were written, by shard.
+type writing struct {
+	from, to time.Time // it has all events of this time
+	times    map[int][]time.Time
+}
+
+// allShards stands for the sum of all shards.
+const allShards = -1
+
+// since returns how many events of a shard were written at a time or later.
+func (w *writing) since(shard int, t time.Time) (n int) {
+	for number, times := range w.times {
+		if shard != allShards && shard != number {
+			continue
+		}
+		for _, at := range times {
+			if !at.Before(t) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// rate returns how many events of a shard were written in each second.
+func (w *writing) rate(shard int) float64 {
+	return float64(w.since(shard, w.from)) / max(w.to.Sub(w.from), time.Second).Seconds()
+}
+
 // rates remembers lags of groups to compute how many events they handle: those that were written
 // minus the growth of the lag.
 type rates struct {
@@ -14,7 +43,7 @@ type rates struct {
 
 type rateKey struct {
 	group, topic string
-	shard        int // -1: all
+	shard        int // or allShards
 }
 
 type lagAt struct {
@@ -28,9 +57,32 @@ const sampleAge = 10 * time.Minute
 
 // handled returns how many events a group handles in each second, nil if it is not known. If the
 // group has a lag, it is known from the second read on.
-func (r *rates) handled(key rateKey, now lagAt, written *float64) *float64 {
+func (r *rates) handled(key rateKey, now lagAt, w *writing) *float64 {
+	before, found := r.remember(key, now)
+	if w == nil || !now.known {
+		return nil
+	}
+	perSecond := w.rate(key.shard)
+	if now.events == 0 && (!found || before.events == 0) {
+		return &perSecond // it keeps up
+	}
+	elapsed := now.at.Sub(before.at)
+	if !found || !before.known || elapsed < time.Second || elapsed > sampleAge {
+		return nil
+	}
+	written := perSecond * elapsed.Seconds()
+	if !before.at.Before(w.from) {
+		written = float64(w.since(key.shard, before.at))
+	}
+	perSecond = max(0, (written+float64(before.events)-float64(now.events))/elapsed.Seconds())
+	return &perSecond
+}
+
+// remember keeps a lag to compare later ones with, and returns the one before.
+func (r *rates) remember(key rateKey, now lagAt) (before lagAt, found bool) {
 	r.mu.Lock()
-	before, found := r.last[key]
+	defer r.mu.Unlock()
+	before, found = r.last[key]
 	if r.last == nil {
 		r.last = map[rateKey]lagAt{}
 	}
@@ -42,17 +94,5 @@ func (r *rates) handled(key rateKey, now lagAt, written *float64) *float64 {
 			delete(r.last, old)
 		}
 	}
-	r.mu.Unlock()
-	if written == nil || !now.known {
-		return nil
-	}
-	if now.events == 0 && (!found || before.events == 0) {
-		return written
-	}
-	elapsed := now.at.Sub(before.at)
-	if !found || !before.known || elapsed < time.Second || elapsed > sampleAge {
-		return nil
-	}
-	perSecond := max(0, *written+(float64(before.events)-float64(now.events))/elapsed.Seconds())
-	return &perSecond
+	return before, found
 }

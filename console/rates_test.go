@@ -13,22 +13,27 @@ import (
 func TestARateIsWhatWasWrittenMinusTheGrowthOfTheLag(t *testing.T) {
 	t.Parallel()
 	var rates console.Rates
-	at := time.Unix(1_700_000_000, 0)
-	written := 5.0
-	assert.Nil(t, rates.Handled(at, 100, true, &written), "one read is not enough")
+	began := time.Unix(1_700_000_000, 0)
+	at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+	// 50 events in each 10 seconds until 30, and none later.
+	written := []time.Time{at(-30)}
+	for i := range 300 {
+		written = append(written, at(-30).Add(time.Duration(i)*200*time.Millisecond))
+	}
+	is := func(want float64, got *float64) {
+		t.Helper()
+		require.NotNil(t, got)
+		assert.InDelta(t, want, *got, 1e-9)
+	}
+	assert.Nil(t, rates.Handled(at(0), 100, true, written[:151]), "one read is not enough")
+	is(3, rates.Handled(at(10), 120, true, written[:201]))
+	is(17, rates.Handled(at(20), 0, true, written[:251]))
+	is(5, rates.Handled(at(30), 0, true, written))
+	is(0, rates.Handled(at(40), 50, true, written))
+	is(0, rates.Handled(at(50), 50, true, written)) // nothing was written, and nothing was handled
 
-	grown := rates.Handled(at.Add(10*time.Second), 120, true, &written)
-	require.NotNil(t, grown)
-	assert.InDelta(t, 3, *grown, 1e-9)
-	shrunk := rates.Handled(at.Add(20*time.Second), 0, true, &written)
-	require.NotNil(t, shrunk)
-	assert.InDelta(t, 17, *shrunk, 1e-9)
-	idle := rates.Handled(at.Add(30*time.Second), 0, true, &written)
-	require.NotNil(t, idle)
-	assert.InDelta(t, 5, *idle, 1e-9)
-
-	assert.Nil(t, rates.Handled(at.Add(40*time.Second), 100, false, &written), "there are more events than were counted")
-	assert.Nil(t, rates.Handled(at.Add(50*time.Second), 100, true, &written), "the lag before was not known")
-	assert.Nil(t, rates.Handled(at.Add(time.Hour), 100, true, &written), "the lag before is too old")
-	assert.Nil(t, rates.Handled(at.Add(time.Hour+10*time.Second), 100, true, nil), "the rate of written events is not known")
+	assert.Nil(t, rates.Handled(at(60), 100, false, written), "there are more events than were counted")
+	assert.Nil(t, rates.Handled(at(70), 100, true, written), "the lag before was not known")
+	assert.Nil(t, rates.Handled(at(3600), 100, true, written), "the lag before is too old")
+	assert.Nil(t, rates.Handled(at(3610), 100, true, nil), "it is not known what was written")
 }

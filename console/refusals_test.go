@@ -182,7 +182,7 @@ func TestActionsAreRefusedToOtherSitesAndVisitors(t *testing.T) {
 			assert.Equal(t, "pause", lines[0]["action"])
 			assert.Equal(t, "refused", lines[0]["outcome"])
 			assert.Equal(t, "mails", lines[0]["group"])
-			assert.Empty(t, lines[0]["actor"])
+			assert.Equal(t, "ada", lines[0]["actor"], "who sent it, perhaps without knowing")
 			assert.Contains(t, lines[0], "error")
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/millrace-dev/millrace/console"
@@ -16,7 +17,7 @@ import (
 func TestTheErrorPageOfAnActionLeadsBackToThePage(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, console.Config{
-		Journal: newJournal(t, journal.Config{}), AllowActions: true,
+		Journal: newJournal(t, journal.Config{}), AllowActions: true, Logger: watermill.NopLogger{},
 		Authorize: func(*http.Request, console.Action) (string, error) { return "ada", nil },
 	})
 	form := url.Values{"action": {"pause"}, "group": {"mails"}, "topic": {"cart"}, "back": {"./group?name=mails&topic=cart"}}

@@ -18,8 +18,8 @@ type sharedRead struct {
 	ended  time.Time // zero while it runs
 }
 
-// read returns what was read under a key within the time age, or loads it. Visitors who come while it
-// is being loaded wait for it. A read that failed serves only those who wait for it.
+// read returns what was read under a key within the time age, or loads it. Visitors who come while
+// it is being loaded wait for it. A read that failed serves only those who wait for it.
 func (s *shared) read(ctx context.Context, key string, age time.Duration, load func(context.Context) result) result {
 	s.mu.Lock()
 	found := s.reads[key]

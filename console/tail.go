@@ -38,7 +38,7 @@ func (v tailView) title() string {
 
 func (r *reading) tail(ctx context.Context) (any, error) {
 	v := tailView{Topic: r.query.Get("topic"), EventType: r.query.Get("event_type"), ID: r.query.Get("id")}
-	all, err := r.config.Groups.List(ctx)
+	all, _, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,11 @@ type topicRow struct {
 	// the newest events cover; nil if they were not read.
 	EventsPerSecond *float64  `json:"events_per_second"`
 	Last            *eventRef `json:"last"` // nil if there is none, or if it was not read
-	Groups          []string  `json:"groups"`
-	Read            bool      `json:"read"` // false if the page had reached its limit of read units before
+	Groups          []string  `json:"group_names"`
+	Read            bool      `json:"read"`     // false if it was left out, or could not be read
+	LeftOut         bool      `json:"left_out"` // the page had reached its limit of read units before
 	States          bool      `json:"states"`
-	shards          map[int]float64
+	written         *writing  // nil if it was not read
 }
 
 // topicNames returns the topics that are known without a scan.
@@ -74,18 +76,17 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 			row.Groups = append(row.Groups, g.Name)
 		}
 	}
-	if r.spent() {
-		return row, nil, nil
-	}
 	records, err := r.newest(r.limited(ctx), name)
-	if errors.Is(err, journal.ErrUnitLimit) {
+	if row.LeftOut = errors.Is(err, journal.ErrUnitLimit); row.LeftOut {
 		return row, nil, nil
 	}
 	if err != nil {
 		return row, nil, err
 	}
 	row.Read = true
-	row.EventsPerSecond, row.shards = r.written(records)
+	row.written = r.written(records)
+	rate := row.written.rate(allShards)
+	row.EventsPerSecond = &rate
 	if len(records) > 0 {
 		last := eventRefOf(records[0])
 		row.Last = &last
@@ -96,20 +97,29 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 // readsAtOnce is how many topics or groups are read side by side.
 const readsAtOnce = 4
 
-// topicRows reads the newest events of topics.
-func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) ([]topicRow, error) {
-	rows := make([]topicRow, len(names))
-	reads, ctx := errgroup.WithContext(ctx)
+// rowPatience limits the read of a topic or a group. Throttled reads are otherwise repeated for half a
+// minute.
+const rowPatience = 5 * time.Second
+
+// topicRows reads the newest events of topics. One that cannot be read does not hide the others:
+// failed says why.
+func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) (rows []topicRow, failed []string, err error) {
+	rows, errs := make([]topicRow, len(names)), make([]error, len(names))
+	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
 	for i, name := range names {
 		reads.Go(func() (err error) {
-			if rows[i], _, err = r.topicRow(ctx, name, all); err != nil {
-				return fmt.Errorf("topic %s: %w", name, err)
+			reading, cancel := context.WithTimeout(ctx, rowPatience)
+			defer cancel()
+			if rows[i], _, err = r.topicRow(reading, name, all); err != nil {
+				errs[i] = fmt.Errorf("topic %s: %w", name, err)
 			}
-			return nil
+			return ctx.Err()
 		})
 	}
-	return rows, reads.Wait()
+	err = reads.Wait()
+	failed, allErr := failures(errs)
+	return rows, failed, cmp.Or(err, allErr)
 }
 
 // newest returns the newest events of a topic, newest first, with payloads as they are stored.
@@ -127,35 +137,28 @@ func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, 
 	return records, nil
 }
 
-// written returns how many events are written in each second, in all and in each shard. It counts
-// the events since the earliest time from which on the records of all shards are complete.
-func (r *reading) written(records []*journal.Record) (*float64, map[int]float64) {
+// written returns when the newest events were written. It has all events since the earliest time from
+// which on the records of all shards are complete.
+func (r *reading) written(records []*journal.Record) *writing {
 	byShard := map[int][]*journal.Record{}
 	for _, record := range records {
 		n := r.shard(record.Aggregate)
 		byShard[n] = append(byShard[n], record)
 	}
-	from := r.now.Add(-rateWindow)
-	for _, newest := range byShard {
-		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(from) {
-			from = oldest
-		}
-	}
-	seconds := max(r.now.Sub(from), time.Second).Seconds()
-	total, shards := 0.0, map[int]float64{}
+	w := &writing{from: r.now.Add(-rateWindow), to: r.now, times: map[int][]time.Time{}}
 	for n, newest := range byShard {
+		if oldest := newest[len(newest)-1].WrittenAt; r.entries(newest) >= newestOfShard && oldest.After(w.from) {
+			w.from = oldest
+		}
 		for _, record := range newest {
-			if !record.WrittenAt.Before(from) {
-				shards[n] += 1 / seconds
-				total += 1 / seconds
-			}
+			w.times[n] = append(w.times[n], record.WrittenAt)
 		}
 	}
-	return &total, shards
+	return w
 }
 
-// entries returns how many entries of the tail some events are: in the layout Packed the events of a
-// commit are one.
+// entries returns how many entries of the tail some events are: in the layout Packed the events of
+// a commit are one.
 func (r *reading) entries(records []*journal.Record) int {
 	if r.config.Journal.Config().Layout != journal.Packed {
 		return len(records)
@@ -179,8 +182,9 @@ func (r *reading) shard(id aggregate.ID) int {
 // topicView is the page of a topic.
 type topicView struct {
 	topicRow
-	Rows   []groupRow  `json:"consumer_groups"`
+	Rows   []groupRow  `json:"groups"`
 	Newest []eventView `json:"newest"`
+	Failed []string    `json:"failed"` // says what could not be read
 }
 
 func (v topicView) title() string { return "Topic " + v.Topic }
@@ -197,7 +201,7 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 	if _, err := aggregate.NewID(name, "x"); err != nil {
 		return nil, err
 	}
-	all, err := r.config.Groups.List(ctx)
+	all, failed, err := r.listGroups(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -212,10 +216,11 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 			of = append(of, g)
 		}
 	}
-	rows, err := r.groupRows(ctx, of, []topicRow{row})
+	rows, failedRows, err := r.groupRows(ctx, of, []topicRow{row})
 	if err != nil {
 		return nil, err
 	}
+	v.Failed = slices.Concat(failed, failedRows)
 	v.Rows = append(v.Rows, rows...)
 	for _, record := range records[:min(len(records), newestShown)] {
 		v.Newest = append(v.Newest, r.event(ctx, record))

@@ -33,7 +33,7 @@ func eventRefOf(r *journal.Record) eventRef {
 	return eventRef{refOf(r.Aggregate), r.Number, r.EventType, shownTime(r.OccurredAt)}
 }
 
-// latest and earliest are the bounds of what JSON can say of times. A wrong clock can be beyond them.
+// latest and earliest bound the times that JSON can represent. A wrong clock can be beyond them.
 var (
 	latest   = time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC)
 	earliest = time.Date(1, time.January, 1, 0, 0, 0, 1e6, time.UTC) // not the zero time

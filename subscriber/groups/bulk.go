@@ -22,6 +22,10 @@ type Selection struct {
 	// EventType selects the aggregates whose failed event has this type. To find it, the event of
 	// each parked aggregate is read, one read unit for each 4 KB.
 	EventType string
+	// Before selects the aggregates that were parked before this time, or the events that were skipped
+	// before it: those that an operator can have seen in a list of that time. Times are those of the
+	// members' clocks. Default: any time.
+	Before time.Time
 	// After selects the aggregates after this one in the order of [Groups.Behind], by shard and id.
 	// Default: all of them.
 	After aggregate.ID
@@ -225,12 +229,15 @@ func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
 func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 	for _, listed := range page {
 		_, done := b.done[listed.Aggregate]
-		if p := listed.Parked; p != nil && !done && b.isAfter(listed.Aggregate) && strings.Contains(p.Reason, b.selection.Reason) {
+		if p := listed.Parked; p != nil && !done && b.isAfter(listed.Aggregate) && strings.Contains(p.Reason, b.selection.Reason) && b.selection.isBefore(p.At) {
 			candidates = append(candidates, failedEvent{Behind: listed})
 		}
 	}
 	return candidates
 }
+
+// isBefore reports whether Before selects a time.
+func (s Selection) isBefore(t time.Time) bool { return s.Before.IsZero() || t.Before(s.Before) }
 
 // isAfter reports whether an aggregate is behind Selection.After in the order of the list.
 func (b *bulk) isAfter(id aggregate.ID) bool {

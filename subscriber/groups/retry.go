@@ -107,7 +107,7 @@ func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) err
 
 // selects reports whether a record is among those that are asked for.
 func (s Selection) selects(e checkpoint.Skipped) bool {
-	return strings.Contains(e.Reason, s.Reason) && (s.EventType == "" || s.EventType == e.EventType)
+	return strings.Contains(e.Reason, s.Reason) && s.isBefore(e.At) && (s.EventType == "" || s.EventType == e.EventType)
 }
 
 // makeAllDue makes the selected records of a shard due, several in parallel.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -124,7 +125,7 @@ func newConsoleWorld(t *testing.T, layout journal.Layout) *consoleWorld {
 	w.begin(t)
 	w.remind(t)
 	w.c, err = console.Handler(console.Config{
-		Journal: w.j, Repositories: []repository.AnyRepository{r}, Refresh: -1, AllowActions: true,
+		Journal: w.j, Repositories: []repository.AnyRepository{r}, Refresh: -1, AllowActions: true, Logger: watermill.NopLogger{},
 		Authorize: func(*http.Request, console.Action) (string, error) { return "test", nil },
 	})
 	require.NoError(t, err)

@@ -7,18 +7,21 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/console"
 )
 
 // BehindProxy is a console behind a proxy that authenticates.
-func BehindProxy(app *millrace.App) (*console.Console, error) {
+func BehindProxy(app *millrace.App, audit watermill.LoggerAdapter) (*console.Console, error) {
 	return console.Handler(console.Config{
-		App: app, Hosts: []string{"ops.example.com"}, AllowActions: true,
+		App: app, Hosts: []string{"ops.example.com"}, AllowActions: true, Logger: audit,
 		Authorize: func(r *http.Request, _ console.Action) (string, error) {
 			user := r.Header.Get("X-Auth-Request-Email")
 			roles := strings.Split(r.Header.Get("X-Auth-Request-Groups"), ",")
@@ -80,17 +83,36 @@ func WithPassword(name, password string, next http.Handler) http.Handler {
 	})
 }
 
-// Redact leaves out the field email of all JSON objects, and all metadata except the correlation id.
+// Redact leaves out the fields named email, at any depth, and all metadata except the correlation id.
 func Redact(p console.Payload) []byte {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(p.Data, &fields) != nil {
-		return nil // hides what is no JSON object
+	var value any
+	if json.Unmarshal(p.Data, &value) != nil {
+		return nil // hides what is no JSON
 	}
-	for name := range fields {
-		if name == "email" || p.Kind == console.MetadataPayload && name != "correlation_id" {
-			delete(fields, name)
+	if metadata, ok := value.(map[string]any); ok && p.Kind == console.MetadataPayload {
+		maps.DeleteFunc(metadata, func(name string, _ any) bool { return name != "correlation_id" })
+	}
+	data, err := json.Marshal(withoutEmail(value))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func withoutEmail(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, inner := range value {
+			if strings.EqualFold(name, "email") {
+				delete(value, name)
+			} else {
+				value[name] = withoutEmail(inner)
+			}
+		}
+	case []any:
+		for i, inner := range value {
+			value[i] = withoutEmail(inner)
 		}
 	}
-	data, _ := json.Marshal(fields)
-	return data
+	return value
 }

@@ -50,5 +50,8 @@ func TestRedactHidesAddresses(t *testing.T) {
 	t.Parallel()
 	assert.JSONEq(t, `{"total":5}`, string(Redact(console.Payload{Kind: console.EventPayload, Data: []byte(`{"email":"a@example.com","total":5}`)})))
 	assert.JSONEq(t, `{"correlation_id":"1"}`, string(Redact(console.Payload{Kind: console.MetadataPayload, Data: []byte(`{"correlation_id":"1","ip":"192.0.2.1"}`)})))
+	assert.JSONEq(t, `{"Lines":[{},{"Customer":{"Name":"ada"}}]}`,
+		string(Redact(console.Payload{Kind: console.StatePayload, Data: []byte(`{"Email":"a","Lines":[{"email":"b"},{"Customer":{"EMAIL":"c","Name":"ada"}}]}`)})))
+	assert.JSONEq(t, `{}`, string(Redact(console.Payload{Kind: console.MetadataPayload, Data: []byte(`{"ip":"192.0.2.1"}`)})))
 	assert.Nil(t, Redact(console.Payload{Kind: console.EventPayload, Data: []byte("text")}))
 }

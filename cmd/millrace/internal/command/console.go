@@ -121,7 +121,10 @@ func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 	is := func(given string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(key)) == 1 }
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(name)
+		bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
+		case isBearer && is(bearer): // of a script
+			next.ServeHTTP(w, r)
 		case r.URL.Path == "/" && is(r.URL.Query().Get("key")):
 			http.SetCookie(w, &http.Cookie{Name: name, Value: key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 			w.Header().Set("Referrer-Policy", "no-referrer")
