@@ -141,7 +141,8 @@ func TestAggregatesAreListedInPages(t *testing.T) {
 		ada.Press("order")
 		listed := map[string]bool{}
 		for page := 1; ; page++ {
-			ada.Sees("Aggregates of type order", "in the order of the shards")
+			ada.Sees("Aggregates of type order")
+			ada.Waits(`document.readyState !== "loading"`)
 			for _, id := range browsertest.Evaluate[[]string](ada, `[...document.querySelectorAll("main tbody th")].map((e) => e.innerText)`) {
 				assert.False(t, listed[id], id)
 				listed[id] = true
