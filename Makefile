@@ -63,8 +63,12 @@ SIM := ./test/cmd/sim
 REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
 	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
 
-# All but the suite and what needs DynamoDB Local.
-ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) ./test/interop/...),$(shell go list $(PACKAGES)))
+# Its tests are the pages of the console in a browser, which the race detector would slow down most.
+# make test-all runs them; those of ./console have the detector.
+BROWSED := ./examples/console
+
+# All but the suite, what needs DynamoDB Local, and that.
+ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(BROWSED) ./test/interop/...),$(shell go list $(PACKAGES)))
 
 .PHONY: chromium
 chromium:

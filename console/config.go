@@ -53,7 +53,7 @@ type Config struct {
 	Topics []string
 
 	// AllowActions allows actions on groups, read models and process managers: see Action. It
-	// requires Authorize. Default: the console only reads.
+	// requires Authorize and Logger. Default: the console only reads.
 	AllowActions bool
 	// Authorize decides whether the sender of a request may do an action, and returns the name of
 	// the sender for the audit log. An error refuses the action and is shown to the visitor. It is

@@ -209,7 +209,7 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		return err
 	}
 	config := subscriber.Config{
-		Journal: j, ConsumerGroup: group, MemberName: "<img src=x onerror=owned=1>", LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second, // to leave also on a busy machine
+		Journal: j, ConsumerGroup: group, MemberName: "host-7 " + tag(), LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second, // to leave also on a busy machine
 	}
 	if crash {
 		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that its lease ends soon
