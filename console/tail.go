@@ -179,6 +179,9 @@ func (t *tails) end(topic string, f *topicTail, err error) {
 	if t.byTopic[topic] == f {
 		delete(t.byTopic, topic)
 	}
+	if t.closed {
+		err = &unavailableError{"The server is shutting down."} // and not that its context has ended
+	}
 	for _, v := range f.viewers {
 		v.ended <- err
 	}
