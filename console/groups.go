@@ -230,7 +230,7 @@ func (row groupRow) concerns() []concern {
 	case row.Members == 0:
 		add("no_members", "group", "no member handles its events")
 	}
-	if row.Blocked > 0 {
+	if row.Blocked > 0 && row.Stopped == nil && row.State != "paused" { // otherwise nothing is tried
 		add("blocked", "behind", "%s blocked by an event that is tried again and again", orMore(row.Blocked, row.BehindMore, "aggregate is", "aggregates are"))
 	}
 	if row.Parked > 0 {
