@@ -16,7 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/repository"
 )
 
 // many is how many aggregates there are, and how many events one of them has. `make test-all` has
@@ -100,13 +99,13 @@ func TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits(t *testing.T) {
 func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
 	t.Parallel()
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
-		large := strings.Repeat("x", 300<<10)
-		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Never})
-		save(t.Context(), t, r, "1", opened{"ada"})
-		for i := range 20 {
-			save(t.Context(), t, r, "1", noted{fmt.Sprint(i), large})
+		payload := []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
+		id := aggregate.ID{Type: "cart", Value: "1"}
+		for n := range uint64(21) {
+			_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: n, Events: []eventlog.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
+			require.NoError(t, err)
 		}
-		c := newConsole(t, console.Config{Journal: j, Repositories: []repository.AnyRepository{r}, PageUnits: 100})
+		c := newConsole(t, console.Config{Journal: j, PageUnits: 100})
 		first := get(t, c, "aggregate?type=cart&id=1")
 		assert.Less(t, first.ReadUnits, 100.0+2*256+80, "it ends with the page of 1 MB that is being read")
 		v := read[timeline](t, c, "aggregate?type=cart&id=1")

@@ -9,7 +9,7 @@ import (
 
 func TestAnEstimateOfManyParkedAggregatesIsBounded(t *testing.T) {
 	t.Parallel()
-	db, s := manyParked(t, 4000)
+	db, s := manyParked(t, 2000)
 	recording := db.Record()
 	defer recording.Stop()
 
