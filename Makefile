@@ -94,7 +94,7 @@ test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's who
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
 	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -run '^Example' -vet=off ./... # outside the workspace
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off -run Many ./console -console.many=100000
-	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=30000
+	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=15000
 	$(MAKE) interop
 
 .PHONY: test-short

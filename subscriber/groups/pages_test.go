@@ -68,7 +68,7 @@ func first[T any](t *testing.T, n int, sequence iter.Seq2[T, error]) (some []T) 
 
 func TestAPageOfALongListCostsWhatItShows(t *testing.T) {
 	t.Parallel()
-	const aggregates, shards = 10_000, 4
+	const aggregates, shards = 3000, 4
 	db, s := onDynamotest(t)
 	s.listMany(t, aggregates)
 	s.skipMany(t, aggregates, 1)
