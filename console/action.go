@@ -25,16 +25,18 @@ type Action struct {
 	// Name is one of these:
 	//
 	//   - "pause", "resume", "reset": a consumer group. Uses Group, Topic; a reset also To.
-	//   - "retry", "skip", "reset-aggregate": an aggregate in a group. Uses Group, Aggregate, whose type
-	//     is the topic, and Number: the event to skip, or the last event that counts as handled.
+	//   - "retry", "skip", "reset-aggregate": an aggregate in a group. Uses Group, Aggregate, whose
+	//     type is the topic, and Number: the event to skip, or the last event that counts as handled.
 	//   - "retry-all", "skip-all": the parked aggregates of a group. Uses Group, Topic, Reason,
 	//     EventType.
 	//   - "retry-skipped", "forget-skipped": an event that a group has skipped. Uses Group, Aggregate,
 	//     Number.
-	//   - "retry-all-skipped": the events that a group has skipped. Uses Group, Topic, Reason, EventType.
-	//   - "switch", "rollback": a generation of a read model. Uses Model, and Number for the generation.
-	//   - "retry-pending", "drop-pending": a timeout or stored commands of a process. Uses Aggregate for
-	//     the process, and Row.
+	//   - "retry-all-skipped": the events that a group has skipped. Uses Group, Topic, Reason,
+	//     EventType.
+	//   - "switch", "rollback": a generation of a read model. Uses Model, and Number for the
+	//     generation.
+	//   - "retry-pending", "drop-pending": a timeout or stored commands of a process. Uses Aggregate
+	//     for the process, and Row.
 	Name string
 
 	Group, Topic      string

@@ -139,4 +139,9 @@ func TestAListOfWhatIsOverdueSaysThatItIsNotComplete(t *testing.T) {
 	c := newConsole(t, console.Config{Journal: j})
 	assert.True(t, read[struct{ More bool }](t, c, "processes?type=checkout").More)
 	assert.NotContains(t, htmlOf(t, c, "processes?type=checkout"), "Nothing is overdue")
+
+	subscribed(t, j, "checkout") // by the name of its group the overview knows the type
+	assert.Contains(t, read[struct {
+		LeftOut []string `json:"left_out"`
+	}](t, c, "").LeftOut, "some timeouts of checkout (many are due)")
 }

@@ -86,7 +86,8 @@ func stateOf(g groups.Group) (state string, lost int) {
 	return state, lost
 }
 
-// listGroups lists the groups, and says what it could not read of them. It fails if it can read none.
+// listGroups lists the groups, and says what it could not read of them. It fails if it can read
+// none.
 func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []string, err error) {
 	all, err = r.config.Groups.List(ctx)
 	if err == nil || ctx.Err() != nil || len(all) == 0 && !errors.Is(err, groups.ErrCorrupt) {

@@ -130,7 +130,7 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 			v.LeftOut = append(v.LeftOut, "timeouts of "+name)
 			continue
 		}
-		late, _, err := r.late(ctx, name, mostOverdue)
+		late, more, err := r.late(ctx, name, mostOverdue)
 		if errors.Is(err, journal.ErrTableMissing) {
 			return nil
 		}
@@ -142,6 +142,9 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 			continue
 		}
 		if len(late) == 0 {
+			if more {
+				v.LeftOut = append(v.LeftOut, "some timeouts of "+name+" (many are due)")
+			}
 			continue
 		}
 		text := orMore(len(late), len(late) == mostOverdue, "timeout or command is overdue", "timeouts or commands are overdue")

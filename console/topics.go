@@ -97,8 +97,8 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 // readsAtOnce is how many topics or groups are read side by side.
 const readsAtOnce = 4
 
-// rowPatience limits the read of a topic or a group. Throttled reads are otherwise repeated for half a
-// minute.
+// rowPatience limits the read of a topic or a group. Throttled reads are otherwise repeated for
+// half a minute.
 const rowPatience = 5 * time.Second
 
 // topicRows reads the newest events of topics. One that cannot be read does not hide the others:
@@ -137,8 +137,8 @@ func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, 
 	return records, nil
 }
 
-// written returns when the newest events were written. It has all events since the earliest time from
-// which on the records of all shards are complete.
+// written returns when the newest events were written. It has all events since the earliest time
+// from which on the records of all shards are complete.
 func (r *reading) written(records []*journal.Record) *writing {
 	byShard := map[int][]*journal.Record{}
 	for _, record := range records {

@@ -43,8 +43,8 @@
 //
 // # Reading
 //
-// [Journal.Head] and [Journal.Events] read one aggregate. [Journal.Heads] lists the aggregates, page
-// by page with [HeadsQuery].Limit. [Journal.Tail] reads the events of a type since a time, and
+// [Journal.Head] and [Journal.Events] read one aggregate. [Journal.Heads] lists the aggregates,
+// page by page with [HeadsQuery].Limit. [Journal.Tail] reads the events of a type since a time, and
 // [Journal.Newest] its newest events, newest first. [Journal.Raw] reads without decoding payloads.
 // Package tail follows a type as events are written. Package archive exports, imports, compares and
 // verifies journals. [CountUnits] counts the capacity units that reads and writes consume.

@@ -98,7 +98,8 @@ func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 	})
 }
 
-// over returns a world whose process o1 is over, and a manager that loads processes through a proxy.
+// over returns a world whose process o1 is over, and a manager that loads processes through a
+// proxy.
 func over(t *testing.T) (*world, *process.Manager[Saga], *dynamotest.Proxy) {
 	t.Helper()
 	w := setup(t)

@@ -93,8 +93,8 @@ func (Captured) Apply(p *Payment)    { p.Captured = true }
 
 var payments = aggregate.Define[Payment]("payment", Requested{}, Captured{})
 
-// A customer is a person, whose data is encrypted. So are the cards of customers, with keys that only
-// the billing service has.
+// A customer is a person, whose data is encrypted. So are the cards of customers, with keys that
+// only the billing service has.
 type (
 	Customer struct {
 		Name string `json:"name"`

@@ -18,17 +18,17 @@
 //
 // # Cost
 //
-// Reading costs half a read unit for each 4 KB of events in the tail index, and at least half a unit
-// for each shard. Following costs with the defaults 0.6 read units in each second for each shard,
-// whether or not events come: half a unit for the live read in each [Config].Interval, and half a
-// unit for the trailing read in each half of the TrailingDelay. New events cost one read unit for
-// each 4 KB, as they are read twice. In the layout journal.Packed each partition of the tail costs
-// as much as a shard, and commits that the index does not have, as they are larger than about 1 KB,
-// are read from the table at the same price.
+// Reading costs half a read unit for each 4 KB of events in the tail index, and at least half a
+// unit for each shard. Following costs with the defaults 0.6 read units in each second for each
+// shard, whether or not events come: half a unit for the live read in each [Config].Interval, and
+// half a unit for the trailing read in each half of the TrailingDelay. New events cost one read
+// unit for each 4 KB, as they are read twice. In the layout journal.Packed each partition of the
+// tail costs as much as a shard, and commits that the index does not have, as they are larger than
+// about 1 KB, are read from the table at the same price.
 //
 // # Memory
 //
-// Run keeps up to 1 MB of events of each shard, and with Follow the ids and numbers of the events of
-// a few TrailingDelays. A topic that is read from its beginning, or after a long outage, takes no
-// more.
+// Run keeps up to 1 MB of events of each shard, and with Follow the ids and numbers of the events
+// of a few TrailingDelays. A topic that is read from its beginning, or after a long outage, takes
+// no more.
 package tail

@@ -25,11 +25,11 @@ const (
 // aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
 // If there are more, AtLeast is set: there are more events than Events, and Oldest is that of the
-// events that were found. It counts up to 400 parked and blocked aggregates in each shard. Oldest is
-// the time at which the event was written, unless its aggregate is on the list. A group that is up
-// to date has 0. Events that the tail shows before the cursor, as their occurred_at is wrong or they
-// were imported, do not count until reconciliation has found them. Events that were acked within the
-// last subscriber.Config.CommitInterval may still count. [Groups.Lag] is exact.
+// events that were found. It counts up to 400 parked and blocked aggregates in each shard. Oldest
+// is the time at which the event was written, unless its aggregate is on the list. A group that is
+// up to date has 0. Events that the tail shows before the cursor, as their occurred_at is wrong or
+// they were imported, do not count until reconciliation has found them. Events that were acked
+// within the last subscriber.Config.CommitInterval may still count. [Groups.Lag] is exact.
 //
 // In the packed layout, it looks at a hundred commits, whatever they have of events. Of a group
 // with a start, it looks for where the group begins with each aggregate among them that has no

@@ -88,7 +88,8 @@ func consolePermissions(t *testing.T, layout journal.Layout, acts bool) map[use]
 	return all
 }
 
-// consoleWorld is a journal with a group that has parked some aggregates, a read model and a process.
+// consoleWorld is a journal with a group that has parked some aggregates, a read model and a
+// process.
 type consoleWorld struct {
 	db *dynamotest.DB
 	j  *journal.Journal

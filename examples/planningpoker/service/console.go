@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/console"
 )
 
-// withConsole mounts the console under /console/ if only this machine can reach the server: it shows
-// all rooms to everybody.
+// withConsole mounts the console under /console/ if only this machine can reach the server: it
+// shows all rooms to everybody.
 func (s *Service) withConsole(at net.Addr, api http.Handler) (handler http.Handler, end func(), err error) {
 	if tcp, ok := at.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() || s.config.Host != "" {
 		return api, func() {}, nil

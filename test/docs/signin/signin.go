@@ -83,7 +83,7 @@ func WithPassword(name, password string, next http.Handler) http.Handler {
 	})
 }
 
-// Redact leaves out the fields named email, at any depth, and all metadata except the correlation id.
+// Redact leaves out fields named email, at any depth, and metadata except the correlation id.
 func Redact(p console.Payload) []byte {
 	var value any
 	if json.Unmarshal(p.Data, &value) != nil {
