@@ -44,7 +44,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			}
 			next, number = next.Join(joining)
 			_, own := m.config.Positions.(*tablePositions)
-			next.Elsewhere = !own
+			next.ExternalPositions = !own
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
 			// shards from others.

@@ -26,8 +26,8 @@ type Roster struct {
 	Paused bool
 	// Stopped is why, where a member has paused the group; nil where an operator has.
 	Stopped *Stopped
-	// Elsewhere: positions are in a store of the members' own, as the last one to join has said.
-	Elsewhere bool
+	// ExternalPositions: positions are in a store of the members' own, as the last one to join has said.
+	ExternalPositions bool
 	// Resumed is how often a pause was ended.
 	Resumed uint64
 	// Joined is the number of the last member that joined. No number is given twice in one roster.

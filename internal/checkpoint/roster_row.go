@@ -52,7 +52,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 	var err error
 	r.Start, err = timeOf(row[attrStart])
 	errs = append(errs, err)
-	r.Paused, r.Elsewhere = isTrue(row[attrPaused]), isTrue(row[attrElsewhere])
+	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions])
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)

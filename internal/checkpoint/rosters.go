@@ -23,26 +23,26 @@ const (
 	rosterRow         = "roster"
 	registryPartition = "groups"
 
-	attrID        = "id"
-	attrChange    = "change"
-	attrResets    = "generation"
-	attrBase      = "base"
-	attrStart     = "start_at"
-	attrPaused    = "paused"
-	attrStopped   = "stopped"
-	attrResumed   = "resumed"
-	attrElsewhere = "positions_elsewhere"
-	attrJoined    = "joined"
-	attrUnsettled = "unsettled"
-	attrMembers   = "members"
-	attrOwners    = "owners"
-	attrEpochs    = "epochs"
-	attrBeat      = "beat"
-	attrOperator  = "operator"
-	attrName      = "name"
-	attrLease     = "lease"
-	attrToken     = "token"
-	attrNext      = "next_generation" // of a group that was removed
+	attrID                = "id"
+	attrChange            = "change"
+	attrResets            = "generation"
+	attrBase              = "base"
+	attrStart             = "start_at"
+	attrPaused            = "paused"
+	attrStopped           = "stopped"
+	attrResumed           = "resumed"
+	attrExternalPositions = "external_positions"
+	attrJoined            = "joined"
+	attrUnsettled         = "unsettled"
+	attrMembers           = "members"
+	attrOwners            = "owners"
+	attrEpochs            = "epochs"
+	attrBeat              = "beat"
+	attrOperator          = "operator"
+	attrName              = "name"
+	attrLease             = "lease"
+	attrToken             = "token"
+	attrNext              = "next_generation" // of a group that was removed
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }
@@ -195,7 +195,7 @@ func (r Roster) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrElsewhere: nil, attrUnsettled: nil,
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnsettled: nil,
 	}
 	if len(r.Unsettled) > 0 {
 		attributes[attrUnsettled] = termsValue(r.Unsettled)
@@ -209,8 +209,8 @@ func (r Roster) attributes() item {
 	if r.Stopped != nil {
 		attributes[attrStopped] = stoppedValue(*r.Stopped)
 	}
-	if r.Elsewhere {
-		attributes[attrElsewhere] = &types.AttributeValueMemberBOOL{Value: true}
+	if r.ExternalPositions {
+		attributes[attrExternalPositions] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if r.Resumed > 0 {
 		attributes[attrResumed] = number(r.Resumed)

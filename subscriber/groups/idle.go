@@ -91,7 +91,7 @@ func busyOf(r checkpoint.Roster) *ActiveError {
 // fence claims the positions that transactions of former members may move. It returns false if
 // there is nothing to fence.
 func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.Roster) (fenced bool, err error) {
-	if roster.Elsewhere {
+	if roster.ExternalPositions {
 		return false, nil
 	}
 	for number := range roster.Owners {
