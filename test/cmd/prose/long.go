@@ -39,10 +39,13 @@ func longSentences(name string, source []byte) (found []finding) {
 		if breaks || line.line != last+1 {
 			flush()
 		}
+		last = line.line
+		if plain == "" {
+			continue
+		}
 		if text.Len() == 0 {
 			first = line.line
 		}
-		last = line.line
 		if comment.MatchString(line.text) || strings.HasSuffix(name, ".md") {
 			text.WriteString(strings.TrimLeft(plain, "|-# ") + " ")
 		}
