@@ -62,7 +62,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 	if err := verify(ctx, e); err != nil {
 		return err
 	}
-	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 		e.shard, e.start, e.epoch, e.external = shard, r.Start, r.Epochs[number], r.ExternalPositions
 		if err := verify(ctx, e); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (f *file) splitGo(name string, source []byte) error {
 	return nil
 }
 
-// splitPage leaves out code. Rows of tables may have any width.
+// splitPage leaves out code. Rows of tables and pictures may have any width.
 func (f *file) splitPage(source string) {
 	code := false
 	for n, line := range strings.Split(source, "\n") {
@@ -150,14 +150,14 @@ func (f *file) splitPage(source string) {
 			f.allowed[allowedPage.FindStringSubmatch(line)[1]] = true
 		default:
 			f.text = append(f.text, passage{n + 1, inlineCode.ReplaceAllString(line, "`code`")})
-			if !strings.HasPrefix(line, "|") {
+			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "![") {
 				f.wide = append(f.wide, passage{n + 1, line})
 			}
 		}
 	}
 }
 
-// phrase returns the words of an identifier: carryOut is "carry out".
+// phrase returns the words of an identifier: maxColumns is "max columns".
 func phrase(name string) string {
 	var words strings.Builder
 	for n, r := range name {

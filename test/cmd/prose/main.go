@@ -3,18 +3,20 @@
 //
 //	go run ./test/cmd/prose [-long] [path ...]
 //
-// Without a path it checks the whole repository. The list of words is in words.go.
+// Without a path it checks the whole repository. The list of words is in words.txt.
 //
 // A file that needs a refused word says why. The exception covers the whole file. In a Go file:
 //
-//	//prose:allow offer: the word of the AWS documentation for a capacity offer
+//	//prose:allow beat: a word of the music that the example plays
 //
 // In a Markdown page:
 //
-//	<!-- prose:allow offer: the word of the AWS documentation for a capacity offer -->
+//	<!-- prose:allow beat: a word of the music that the example plays -->
 //
 // The exit code is 1 if there are findings.
 package main
+
+//prose:allow beat: the documentation above shows an exception
 
 import (
 	"flag"
