@@ -25,13 +25,13 @@ func (v groupView) title() string { return "Group " + v.Group + " on " + v.Topic
 
 // memberView is a member of a group: a subscription in some process.
 type memberView struct {
-	Number   uint64     `json:"number"`
-	Name     string     `json:"name"` // host name and process id, unless the application says otherwise
-	Operator bool       `json:"operator"`
-	Lost     bool       `json:"lost"`
-	LastBeat *time.Time `json:"last_heartbeat"`
-	Lease    float64    `json:"lease_seconds"`
-	Shards   []int      `json:"shards"`
+	Number        uint64     `json:"number"`
+	Name          string     `json:"name"` // host name and process id, unless the application says otherwise
+	Operator      bool       `json:"operator"`
+	Lost          bool       `json:"lost"`
+	LastHeartbeat *time.Time `json:"last_heartbeat"`
+	Lease         float64    `json:"lease_seconds"`
+	Shards        []int      `json:"shards"`
 }
 
 // shardView is a shard of a group.
@@ -77,7 +77,7 @@ func (r *reading) group(ctx context.Context) (any, error) {
 	for _, m := range g.Members {
 		members[m.Number] = m
 		v.Workers = append(v.Workers, memberView{
-			Number: m.Number, Name: text(m.Name), Operator: m.Operator, Lost: m.Dead, LastBeat: optionalTime(m.LastBeat), Lease: m.Lease.Seconds(), Shards: []int{},
+			Number: m.Number, Name: text(m.Name), Operator: m.Operator, Lost: m.Dead, LastHeartbeat: optionalTime(m.LastHeartbeat), Lease: m.Lease.Seconds(), Shards: []int{},
 		})
 	}
 	for _, s := range g.Shards {

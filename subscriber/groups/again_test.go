@@ -42,8 +42,8 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	client := dynamodb.New(raw.Options(), func(o *dynamodb.Options) { o.HTTPClient = w })
 	r = &rival{store: open(t, raw, journal.Config{})}
 	r.rows = checkpoint.New(r.Journal)
-	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := r.rows.ChangeMembership(t.Context(), rivalsWork, checkpoint.Membership{}, roster)
+	membership, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := r.rows.ChangeMembership(t.Context(), rivalsWork, checkpoint.Membership{}, membership)
 	require.NoError(t, err)
 	r.member = member
 	r.write(t, "x", 0, 3)
@@ -55,11 +55,11 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did bool) {
 	r.once.Do(func() {
 		did = true
-		roster, err := r.rows.ModifyMembership(context.Background(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
+		membership, err := r.rows.ModifyMembership(context.Background(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
 			return now.Take(r.member, []int{0}), nil
 		})
 		assert.NoError(t, err)
-		epoch := roster.Epochs[0]
+		epoch := membership.Epochs[0]
 		position, _, err := r.rows.Claim(context.Background(), rivals, account("x"), epoch)
 		assert.NoError(t, err)
 		assert.Equal(t, at, position)
@@ -80,7 +80,7 @@ func (r *rival) position(t *testing.T) uint64 {
 	return position
 }
 
-// left reports that no operator is in the roster.
+// left reports that no operator is in the membership.
 func (r *rival) left(t *testing.T) bool {
 	g, err := r.Get(context.Background(), group, topic)
 	assert.NoError(t, err)

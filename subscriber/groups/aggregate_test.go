@@ -222,8 +222,8 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.write(t, "x", 0, 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
-	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, roster)
+	membership, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, membership)
 	require.NoError(t, err)
 	taken := proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		_, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) {

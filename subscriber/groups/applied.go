@@ -36,18 +36,18 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
-	roster, err := g.roster(ctx, k) // each time, as the group may have been reset
+	membership, err := g.membership(ctx, k) // each time, as the group may have been reset
 	if err != nil {
 		return 0, err
 	}
-	positions, err := g.positions(ctx, shardOf(k, roster, g.journal.Shard(id)), roster, []aggregate.ID{id}, true)
+	positions, err := g.positions(ctx, shardOf(k, membership, g.journal.Shard(id)), membership, []aggregate.ID{id}, true)
 	if err != nil {
 		return 0, err
 	}
 	if position, found := positions[id]; found {
 		return position, nil
 	}
-	return g.baseline(ctx, id, roster.Start)
+	return g.baseline(ctx, id, membership.Start)
 }
 
 // WaitApplied waits until a group has applied an event of an aggregate, so that a caller reads its

@@ -116,7 +116,7 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 
 // pages passes the entries to visit until it returns false or an error.
 func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
-	roster, err := l.groups.roster(ctx, l.key)
+	membership, err := l.groups.membership(ctx, l.key)
 	if err != nil {
 		return err
 	}
@@ -126,13 +126,13 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, check
 	}
 	after := l.after
 	for number := first; number < l.groups.journal.Shards(); number++ {
-		shard := shardOf(l.key, roster, number)
+		shard := shardOf(l.key, membership, number)
 		for page, err := range l.groups.store.BehindAfter(ctx, shard, after) {
 			if err != nil {
 				return err
 			}
 			for some := range slices.Chunk(page, describedAtOnce) {
-				if more, err := visit(roster, shard, some); !more || err != nil {
+				if more, err := visit(membership, shard, some); !more || err != nil {
 					return err
 				}
 			}

@@ -110,7 +110,7 @@ func (b *bulk) run(ctx context.Context) error {
 		return err
 	}
 	err = patiently(ctx, func() error {
-		_, err := b.roster(ctx)
+		_, err := b.membership(ctx)
 		return err
 	})
 	if err != nil {
@@ -124,12 +124,12 @@ func (b *bulk) run(ctx context.Context) error {
 	return nil
 }
 
-func (b *bulk) roster(ctx context.Context) (checkpoint.Membership, error) {
-	roster, err := b.groups.roster(ctx, b.key)
+func (b *bulk) membership(ctx context.Context) (checkpoint.Membership, error) {
+	membership, err := b.groups.membership(ctx, b.key)
 	if err == nil && b.skips {
-		err = edit{external: roster.ExternalPositions}.own()
+		err = edit{external: membership.ExternalPositions}.own()
 	}
-	return roster, err
+	return membership, err
 }
 
 // editShard edits a shard, again where it was taken away before the end, and where requests fail
@@ -163,12 +163,12 @@ func (b *bulk) editShard(ctx context.Context, number int) error {
 // tryShard takes a shard, if it has aggregates to edit or if it was lost in the middle of the edits
 // before: its owner may not have seen them.
 func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
-	roster, err := b.roster(ctx)
+	membership, err := b.membership(ctx)
 	if err != nil {
 		return err
 	}
 	if !lost {
-		if some, err := b.any(ctx, shardOf(b.key, roster, number)); !some || err != nil {
+		if some, err := b.any(ctx, shardOf(b.key, membership, number)); !some || err != nil {
 			return err
 		}
 	}

@@ -50,12 +50,12 @@ func failedEdit(what, group string, id aggregate.ID, err error) error {
 }
 
 func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID, verify, do func(context.Context, edit) error) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, external: roster.ExternalPositions}
+	e := edit{groups: g, id: id, shard: shardOf(k, membership, number), start: membership.Start, external: membership.ExternalPositions}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}

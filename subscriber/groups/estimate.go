@@ -44,15 +44,15 @@ const (
 // Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.readable(roster)
+		err = g.readable(membership)
 	}
 	shards := make([]ShardLag, g.journal.Shards())
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
-			shards[number].Lag, err = g.estimate(ctx, shardOf(k, roster, number), roster)
+			shards[number].Lag, err = g.estimate(ctx, shardOf(k, membership, number), membership)
 			return err
 		})
 	}
@@ -66,8 +66,8 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Membership) (Lag, error) {
-	start := roster.Start
+func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membership checkpoint.Membership) (Lag, error) {
+	start := membership.Start
 	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {
 		return Lag{}, err
@@ -85,7 +85,7 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 		return Lag{}, err
 	}
 	listed := progress.Behind[:min(len(progress.Behind), estimateLimit)]
-	positions, err := g.positions(ctx, shard, roster, aggregatesOf(listed, tail.Records), false)
+	positions, err := g.positions(ctx, shard, membership, aggregatesOf(listed, tail.Records), false)
 	if err != nil {
 		return Lag{}, err
 	}

@@ -61,16 +61,16 @@ type Stopped struct {
 // way. A member that crashed stays in the list until another member has missed its heartbeats for
 // subscriber.Config.LeaseDuration. Without other members it stays until one joins. Dead marks it.
 type Member struct {
-	Number   uint64 // none is given twice
-	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
-	Beat     uint64 // rises while the member lives
-	Operator bool
-	// LastBeat is the time of its last heartbeat by its own clock (journal.Config.Now), up to an
+	Number    uint64 // none is given twice
+	Name      string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
+	Heartbeat uint64 // rises while the member lives
+	Operator  bool
+	// LastHeartbeat is the time of its last heartbeat by its own clock (journal.Config.Now), up to an
 	// eighth of Lease too early. Lease is how long it keeps its shards after it
 	// (subscriber.Config.LeaseDuration).
-	LastBeat time.Time
-	Lease    time.Duration
-	// Dead: when the group was read, LastBeat was longer ago than Lease, by the clock of the reader
+	LastHeartbeat time.Time
+	Lease         time.Duration
+	// Dead: when the group was read, LastHeartbeat was longer ago than Lease, by the clock of the reader
 	// (journal.Config.Now). Members do not rely on clocks of others: they take over the shards of a
 	// member whose heartbeats they miss.
 	Dead bool
@@ -79,7 +79,7 @@ type Member struct {
 func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
 	last := m.LastHeartbeat()
 	return Member{
-		Number: number, Name: m.Name, Beat: m.Heartbeat, Operator: m.Operator, LastBeat: last, Lease: m.Lease,
+		Number: number, Name: m.Name, Heartbeat: m.Heartbeat, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
 		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
 	}
 }
@@ -111,12 +111,12 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var errs []error
 	for _, k := range keys {
 		now := g.journal.Config().Now()
-		roster, err := g.store.ReadMembership(ctx, k)
+		membership, err := g.store.ReadMembership(ctx, k)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
-		case roster.Exists(): // it may have been removed meanwhile
-			all = append(all, groupOf(k, roster, now))
+		case membership.Exists(): // it may have been removed meanwhile
+			all = append(all, groupOf(k, membership, now))
 		}
 		if ctx.Err() != nil {
 			break
@@ -131,19 +131,19 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	now := g.journal.Config().Now()
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return Group{}, failed("read", k, err)
 	}
-	return groupOf(k, roster, now), nil
+	return groupOf(k, membership, now), nil
 }
 
-func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
-	roster, err := g.store.ReadMembership(ctx, k)
-	if err == nil && !roster.Exists() {
+func (g *Groups) membership(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
+	membership, err := g.store.ReadMembership(ctx, k)
+	if err == nil && !membership.Exists() {
 		err = ErrNoGroup
 	}
-	return roster, err
+	return membership, err
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {

@@ -47,15 +47,15 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	)
 	var active *ActiveError
 	for {
-		roster, err := g.roster(ctx, k)
+		membership, err := g.membership(ctx, k)
 		if err != nil && ctx.Err() != nil && active != nil {
 			err = fmt.Errorf("%w: %w", ctx.Err(), active)
 		}
 		if err != nil {
 			return failed("wait for", k, err)
 		}
-		if active = busyOf(roster); active == nil {
-			fenced, err := g.fence(ctx, k, roster)
+		if active = busyOf(membership); active == nil {
+			fenced, err := g.fence(ctx, k, membership)
 			if err != nil {
 				return failed("shut out former members of", k, err)
 			}
@@ -90,12 +90,12 @@ func busyOf(r checkpoint.Membership) *ActiveError {
 
 // fence claims the positions that transactions of former members may move. It returns false if
 // there is nothing to fence.
-func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.Membership) (fenced bool, err error) {
-	if roster.ExternalPositions {
+func (g *Groups) fence(ctx context.Context, k checkpoint.Key, membership checkpoint.Membership) (fenced bool, err error) {
+	if membership.ExternalPositions {
 		return false, nil
 	}
-	for number := range roster.Owners {
-		if roster.UnfencedSince(number) == 0 {
+	for number := range membership.Owners {
+		if membership.UnfencedSince(number) == 0 {
 			continue
 		}
 		fenced = true

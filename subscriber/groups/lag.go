@@ -122,14 +122,14 @@ func (o *LagOptions) setDefaults() {
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.readable(roster)
+		err = g.readable(membership)
 	}
 	var sum GroupLag
 	compared := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		comparison := comparison{groups: g, shard: shardOf(k, roster, number), roster: roster, options: options}
+		comparison := comparison{groups: g, shard: shardOf(k, membership, number), membership: membership, options: options}
 		comparison.compared = func(aggregates int) {
 			compared += aggregates
 			options.Progress(compared, number)
@@ -147,11 +147,11 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 
 // comparison compares heads and positions of one shard.
 type comparison struct {
-	groups   *Groups
-	shard    checkpoint.Shard
-	roster   checkpoint.Membership
-	options  LagOptions
-	compared func(aggregates int)
+	groups     *Groups
+	shard      checkpoint.Shard
+	membership checkpoint.Membership
+	options    LagOptions
+	compared   func(aggregates int)
 
 	listed map[aggregate.ID]checkpoint.Behind
 	dated  int // aggregates whose first unhandled event was looked at
@@ -167,26 +167,26 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for standings, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for aggregates, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}
-		if err := c.page(ctx, standings); err != nil {
+		if err := c.page(ctx, aggregates); err != nil {
 			return err
 		}
-		c.compared(len(standings))
+		c.compared(len(aggregates))
 	}
 	return nil
 }
 
-func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateProgress) error {
-	err := inParallel(readers, len(standings), func(i int) (err error) {
-		s := &standings[i]
-		if c.roster.ExternalPositions {
+func (c *comparison) page(ctx context.Context, aggregates []checkpoint.AggregateProgress) error {
+	err := inParallel(readers, len(aggregates), func(i int) (err error) {
+		s := &aggregates[i]
+		if c.membership.ExternalPositions {
 			s.Position, s.Found, err = c.groups.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
-			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)
+			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.membership.Start)
 		}
 		return err
 	})
@@ -194,7 +194,7 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateP
 		return err
 	}
 	var first []place
-	for _, s := range standings {
+	for _, s := range aggregates {
 		done := s.Position
 		if s.Head.TruncatedBefore > 0 {
 			done = max(done, s.Head.TruncatedBefore-1)

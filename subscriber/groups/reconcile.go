@@ -38,7 +38,7 @@ import (
 // After an error some shards may be marked; call it again.
 func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	_, err := g.roster(ctx, k)
+	_, err := g.membership(ctx, k)
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
 		err = again(ctx, func() error {
 			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
@@ -72,11 +72,11 @@ func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, e
 }
 
 func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int) ([]int, error) {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return nil, err
 	}
-	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: roster.Resets}, k.Topic, shards)
+	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: membership.Resets}, k.Topic, shards)
 }
 
 // WaitReconciled waits until members have compared all shards that [Groups.Reconcile] has marked,

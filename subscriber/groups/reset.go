@@ -50,9 +50,9 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.S
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.removeRows(ctx, k, roster.Resets, progress)
+		err = g.removeRows(ctx, k, membership.Resets, progress)
 	}
 	if err != nil {
 		return failed("clean up after", k, err)

@@ -37,12 +37,12 @@ func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID
 }
 
 func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
 	// Checked before the shard is taken, so that an event that was not skipped causes no takeover.
-	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, roster, 0).Group, id, number)
+	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, membership, 0).Group, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
 	}
@@ -80,14 +80,14 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 // the context's.
 func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = edit{external: roster.ExternalPositions}.own()
+		err = edit{external: membership.ExternalPositions}.own()
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
 		var edited int
-		edited, err = g.makeAllDue(ctx, shardOf(k, roster, number), s)
+		edited, err = g.makeAllDue(ctx, shardOf(k, membership, number), s)
 		if count += edited; edited > 0 {
 			err = errors.Join(err, g.handOver(ctx, k, number))
 		}

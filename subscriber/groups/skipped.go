@@ -44,7 +44,7 @@ func (g *Groups) Skipped(ctx context.Context, group, topic string, after aggrega
 
 // skipped passes the records to yield until that returns false.
 func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.ID, number uint64, yield func(SkippedEvent) bool) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.
 		return err
 	}
 	for shard := first; shard < g.journal.Shards(); shard++ {
-		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, roster, shard), after, number) {
+		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, membership, shard), after, number) {
 			if err != nil {
 				return err
 			}
@@ -101,11 +101,11 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
-	current := shardOf(k, roster, 0).Group
+	current := shardOf(k, membership, 0).Group
 	e, found, err := g.store.ReadSkipped(ctx, current, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped

@@ -25,8 +25,8 @@ type trim struct {
 
 // consumer is a consumer group of the topic.
 type consumer struct {
-	key    checkpoint.Key
-	roster checkpoint.Membership
+	key        checkpoint.Key
+	membership checkpoint.Membership
 }
 
 // consumers returns the groups whose positions count, as they are now.
@@ -41,12 +41,12 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 			if k.Topic != t.topic {
 				continue
 			}
-			roster, err := t.groups.store.ReadMembership(ctx, k)
+			membership, err := t.groups.store.ReadMembership(ctx, k)
 			if err != nil {
 				return err
 			}
-			if roster.Exists() {
-				found = append(found, consumer{k, roster})
+			if membership.Exists() {
+				found = append(found, consumer{k, membership})
 			}
 		}
 		return nil
@@ -55,7 +55,7 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 		err = ErrNoGroups
 	}
 	for _, c := range found {
-		if c.roster.ExternalPositions && t.groups.external == nil {
+		if c.membership.ExternalPositions && t.groups.external == nil {
 			err = &ExternalPositionsError{Group: c.key.Group, Topic: t.topic}
 		}
 	}

@@ -75,7 +75,7 @@ func (t *trim) unlessLeftAlone(err error) error {
 // positions before the records of skipped events: an event before a position was handled, or has a
 // record by then.
 func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue) error {
-	k := shardOf(c.key, c.roster, shard)
+	k := shardOf(c.key, c.membership, shard)
 	ids := make([]aggregate.ID, len(queues))
 	byID := make(map[aggregate.ID]*queue, len(queues))
 	for i, q := range queues {
@@ -83,7 +83,7 @@ func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue)
 	}
 	var positions map[aggregate.ID]uint64
 	err := patiently(ctx, func() (err error) {
-		positions, err = t.groups.positions(ctx, k, c.roster, ids, true)
+		positions, err = t.groups.positions(ctx, k, c.membership, ids, true)
 		return err
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue)
 		position, found := positions[q.head.Aggregate]
 		if !found {
 			err := patiently(ctx, func() (err error) {
-				position, err = t.groups.store.Baseline(ctx, q.head, c.roster.Start)
+				position, err = t.groups.store.Baseline(ctx, q.head, c.membership.Start)
 				return err
 			})
 			if err != nil {

@@ -216,9 +216,9 @@ func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64
 func TestATrimNeedsExternalPositions(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
-		roster := checkpoint.NewMembership(q.Shards(), time.Time{})
-		roster.ExternalPositions = true
-		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster)
+		membership := checkpoint.NewMembership(q.Shards(), time.Time{})
+		membership.ExternalPositions = true
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, membership)
 		require.NoError(t, err)
 		q.publish(t, "worker", 3)
 
