@@ -149,7 +149,7 @@ func TestAHandlerInTheMiddleOfItsWorkCannotUndoAnEdit(t *testing.T) {
 	var got handled
 	go got.handle(messages, nil)
 	s.caughtUp(t)
-	// The former owner goes on in order until it notices. Then come the events after the edit.
+	// The former owner continues in order until it notices. Then the events after the edit follow.
 	all := got.of("x")
 	require.GreaterOrEqual(t, len(all), 2)
 	assert.Equal(t, append(expect("x", 2, len(all)-1), expect("x", 4, 5)...), all)
@@ -170,7 +170,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	})
 	s.write(t, "x", 1, 3)
 	tick(t)
-	s.write(t, "y", 0, 1) // which the cursor can only pass if it passes x
+	s.write(t, "y", 0, 1) // the cursor can pass it only if it passes x
 	var list []groups.Behind
 	eventually(t, "it is listed", func() bool {
 		var err error

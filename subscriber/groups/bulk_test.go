@@ -21,14 +21,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// park lists an aggregate as parked by an event, as an owner with epoch 1 does.
+// park lists an aggregate as parked by an event, like an owner with epoch 1.
 func (s store) park(t *testing.T, id string, number uint64, reason string) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
 		checkpoint.Behind{Aggregate: account(id), Head: number, Parked: &checkpoint.Failure{Number: number, At: time.Now(), Reason: reason}}))
 }
 
-// owned makes a group of one member that owns all shards, with epoch 1.
+// owned creates a group of one member that owns all shards, with epoch 1.
 func (s store) owned(t *testing.T) {
 	t.Helper()
 	membership, member := checkpoint.NewMembership(s.Shards(), time.Time{}).Join(checkpoint.Member{Lease: time.Hour})
@@ -40,7 +40,7 @@ func (s store) owned(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// epochs are those of the shards.
+// epochs returns the epochs of the shards.
 func (s store) epochs(t *testing.T) (epochs []uint64) {
 	t.Helper()
 	g, err := s.Get(t.Context(), group, topic)
@@ -216,7 +216,7 @@ func TestEditsOfManyGoOnUnderThrottling(t *testing.T) {
 	before := s.epochs(t)
 
 	var done int
-	for calls := 0; done < 200 && calls < 10; calls++ { // the membership is not written again and again
+	for calls := 0; done < 200 && calls < 10; calls++ { // the membership is written rarely
 		n, err := throttled.UnparkAll(t.Context(), group, topic, groups.Selection{})
 		if err != nil {
 			require.ErrorIs(t, err, journal.ErrThrottled)
@@ -310,7 +310,7 @@ func TestAFormerOwnersWriteIsRefusedOrNoticedByASkipOfMany(t *testing.T) {
 	_, _, err = r.rows.Claim(t.Context(), rivals, account("x"), 1)
 	require.NoError(t, err)
 	r.park(t, "x", 1, "late")
-	w.before = func() { // the owner that was taken over does not know it yet
+	w.before = func() { // the former owner has not noticed the takeover
 		w.before = func() {}
 		r.handle(t, 1, 0, 2)
 	}
@@ -355,7 +355,7 @@ func TestAnOperatorThatIsSlowKeepsItsShard(t *testing.T) {
 		k := checkpoint.Key{Group: group, Topic: topic}
 
 		err := checkpoint.New(s.Journal).Operate(t.Context(), k, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
-			time.Sleep(time.Minute) // of the bubble: many times the members' leases
+			time.Sleep(time.Minute) // in the bubble: many times the members' leases
 			return ctx.Err()
 		})
 
@@ -391,7 +391,8 @@ func TestAnEditOfManyIsRepeatedWhereItsFirstReadIsThrottled(t *testing.T) {
 	sub, _ := subscribe(t, s.quick())
 	eventually(t, "the group has begun", func() bool { return len(sub.Shards()) == 1 })
 	require.NoError(t, sub.Close())
-	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3)) // attempts of the SDK
+	// The SDK makes three attempts.
+	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3))
 
 	_, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
 

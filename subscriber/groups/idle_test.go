@@ -20,24 +20,24 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// unfenced is a group on one shard whose member has sent the transaction of a handler that has not
+// unfenced is a group on one shard. Its member has sent the transaction of a handler, which has not
 // reached the database.
 type unfenced struct {
 	store
 	db     *dynamotest.DB
-	proxy  *dynamotest.Proxy // of the member
+	proxy  *dynamotest.Proxy // the member's client
 	late   *dynamotest.Injection
 	member *subscriber.Subscriber
 }
 
-// newUnfenced has events of x up to a number handled before. The effect of the next event is an
-// item "effect" of the checkpoint table.
+// newUnfenced returns a group that has handled the events of x up to a number. The effect of the
+// next event is an item "effect" of the checkpoint table.
 func newUnfenced(t *testing.T, handled int) *unfenced {
 	t.Helper()
 	u := &unfenced{db: dynamotest.New(t)}
 	require.NoError(t, journal.Create(t.Context(), u.db.Client(), journal.Config{Shards: 1}))
 	u.store = open(t, u.db.Client(), journal.Config{})
-	if handled > 0 { // by another member, so that this one claims the position
+	if handled > 0 { // another member handles them, so that this member claims the position
 		u.owned(t)
 		u.write(t, "x", 0, handled)
 		u.acked(t, "x", uint64(handled))
@@ -81,7 +81,7 @@ func (u *unfenced) isEffect(in any) bool {
 	return put != nil && text(put.Item["pkey"]) == "effect"
 }
 
-// never lets the transaction arrive, which must have no effect.
+// never lets the transaction arrive. It must have no effect.
 func (u *unfenced) never(t *testing.T) {
 	t.Helper()
 	before, err := u.Applied(t.Context(), group, account("x"))
@@ -107,7 +107,7 @@ func TestATransactionOfAnEvictedMemberNeverCommitsOnceTheGroupIsIdle(t *testing.
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		for name, before := range map[string]int{"in the first term, which claims nothing": 0, "in a later term": 2} {
 			u := newUnfenced(t, before)
-			u.proxy.Inject(dynamotest.CutConnection()) // it is cut off, as after a crash
+			u.proxy.Inject(dynamotest.CutConnection()) // like a crash
 			var got handled
 			got.consume(t, u.quick(), nil)
 			require.NoError(t, u.Pause(t.Context(), group, topic))
@@ -126,7 +126,7 @@ func TestATransactionOfAMemberThatLostItsShardNeverCommitsOnceTheGroupIsIdle(t *
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		u := newUnfenced(t, 2)
-		// No heartbeat of the member gets through until the group has been asked for.
+		// No heartbeat of the member succeeds until WaitIdle has read the group.
 		deaf := u.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"))
 		require.NoError(t, checkpoint.New(u.Journal).Operate(t.Context(), rivalsWork, 0,
 			func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil }))

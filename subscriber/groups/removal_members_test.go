@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Numbers of members are given anew in the group that is made again, so one that learns late must
-// not take another's for its own.
+// A group that is created again numbers its members from the start. A member that notices the
+// removal late must not take another member's number for its own.
 func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
