@@ -28,8 +28,8 @@ type transaction struct {
 	states int  // the first action for a snapshot
 	writes int  // the first of the caller's own actions
 
-	head     item // as writeHead makes it
-	refitted bool // see refit
+	head    item // as writeHead makes it
+	adapted bool // see adaptToHead
 }
 
 func (l *classic) part(_ context.Context, d draft) (part, error) {

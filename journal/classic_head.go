@@ -99,7 +99,7 @@ func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
 	if c.Expected == 0 {
 		return l.putNew(l.config.Tables.Snapshot, head)
 	}
-	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is
+	// A head that was put back may have a snapshot that is ahead of it; see adaptToHead. The condition is
 	// true where there is no snapshot, and false of a tombstone, which has the number of none; so
 	// it need not say more, and each word costs.
 	condition := "#v = :expected AND NOT #n > :expected"

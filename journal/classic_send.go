@@ -89,8 +89,8 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 		case i >= t.writes:
 			return t.writeRefused(i-t.writes, reason)
 		case !conditionFailed(reason):
-		case i == 0 && l.refit(t, reason.Item):
-			return errRefit
+		case i == 0 && l.adaptToHead(t, reason.Item):
+			return errSendAgain
 		case i == 0:
 			refused := l.conflict(t.commit, reason.Item)
 			var conflict *ConflictError

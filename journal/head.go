@@ -55,7 +55,7 @@ func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 }
 
 // setSnapshot leaves out one that is ahead of the head, which was put back: it is of a history that
-// is no more. The next commit removes it; see refit.
+// is no more. The next commit removes it; see adaptToHead.
 func (h *Head) setSnapshot(s *Snapshot) {
 	if s != nil && s.Number <= h.Version {
 		h.Snapshot = s

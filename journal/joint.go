@@ -260,7 +260,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, time.Until(until))
 		switch {
-		case errors.Is(err, errRefit):
+		case errors.Is(err, errSendAgain):
 			adapted = true // as others may have to be: the next attempt has it all
 		case errors.Is(err, ErrOutcomeUnknown):
 			return t.unknown(canceled)
@@ -275,7 +275,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		return write
 	case adapted:
 		t.token = t.config.NewID()
-		return errRefit
+		return errSendAgain
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
 }

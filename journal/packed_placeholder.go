@@ -20,7 +20,7 @@ const (
 )
 
 // replace takes over what a placeholder in the commit's place has noted, and has the commit replace
-// it. It returns errRefit, or that the command is among them.
+// it. It returns errSendAgain, or that the command is among them.
 func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored item) error {
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
@@ -50,12 +50,12 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 	values := item{":c": stored[attrCommit]}
 	if c.transaction == nil {
 		c.put.ConditionExpression, c.put.ExpressionAttributeNames, c.put.ExpressionAttributeValues = condition, names, values
-		return errRefit
+		return errSendAgain
 	}
 	first := c.transaction.TransactItems[0].Put
 	first.ConditionExpression, first.ExpressionAttributeNames, first.ExpressionAttributeValues = condition, names, values
 	c.transaction.ClientRequestToken = aws.String(c.p.config.NewID()) // DynamoDB may remember the other one
-	return errRefit
+	return errSendAgain
 }
 
 // note puts the commands into the commit's first item, or writes guards for them if there are many.

@@ -283,7 +283,7 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		takeOver(stone, failed.Item)
 		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
-		if time.Now().After(last) || !sleep(ctx, rand.N(refitPause)) {
+		if time.Now().After(last) || !sleep(ctx, rand.N(sendAgainPause)) {
 			return fmt.Errorf("delete %s, nothing removed: %w", id, cmp.Or(ctx.Err(), ErrContended))
 		}
 	}

@@ -317,7 +317,7 @@ func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem
 	first.ConditionExpression, first.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 	first.ExpressionAttributeValues = item{":c": stored[attrCommit]}
 	r.token = r.config.NewID() // DynamoDB may remember the other one
-	return errRefit
+	return errSendAgain
 }
 
 func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {

@@ -24,7 +24,7 @@ type sending interface {
 	// attempt sends one request, without the SDK's retries; see once.
 	attempt(ctx context.Context) error
 	// refusal explains why no attempt can succeed any more. It returns nil if an earlier attempt
-	// was written after all, and errRefit to have the commit sent again, changed. Ambiguous says
+	// was written after all, and errSendAgain to have the commit sent again, changed. Ambiguous says
 	// that an earlier attempt may have been written.
 	refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error
 	// redate replaces the date of a commit whose date is old. No attempt can have been written:
@@ -45,18 +45,18 @@ func (s *store) send(ctx context.Context, w sending) error {
 		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
 	}
 	ambiguous := false // an attempt before this one may have been written
-	refits := 0
+	repeats := 0
 	for {
 		err := attemptWithin(ctx, w, s.left(w))
 		switch judge(err) {
 		case written:
 			return nil
 		case refused:
-			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errRefit) {
+			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errSendAgain) {
 				return err
 			}
 			// What it is changed to is out of date soon, where others write the same.
-			if refits++; refits > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(refitPause))) {
+			if repeats++; repeats > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(sendAgainPause))) {
 				return giveUp(ctx, w, ErrContended, ambiguous, s.left(w))
 			}
 			if !ambiguous {
@@ -148,11 +148,11 @@ func conditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// refitPause is how long a commit waits at most before it is sent again, changed.
-const refitPause = 5 * time.Millisecond
+// sendAgainPause is how long a commit waits at most before it is sent again, changed.
+const sendAgainPause = 5 * time.Millisecond
 
-// errRefit: the commit was changed and is to be sent again.
-var errRefit = errors.New("send again")
+// errSendAgain: the commit was changed and is to be sent again.
+var errSendAgain = errors.New("send again")
 
 // isWrittenWithin looks for a commit no longer than its attempts may take, for connections that
 // hang.

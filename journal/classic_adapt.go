@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// refit changes a transaction that was refused for its head although the version is the expected
+// adaptToHead changes a transaction that was refused for its head although the version is the expected
 // one, and reports whether it is to be sent again. Two things come to that, and neither costs
 // anything where they do not happen:
 //
@@ -20,9 +20,9 @@ import (
 // Events were truncated under a snapshot of a later schema, which alone stands for them. This
 // program, which is older, would replace it by one that the newer ones refuse. So the commit leaves
 // its own out.
-func (l *classic) refit(t *transaction, stored item) bool {
+func (l *classic) adaptToHead(t *transaction, stored item) bool {
 	c := t.commit
-	if t.refitted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
+	if t.adapted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
 	}
 	head, err := l.headOf(c.Aggregate, stored)
@@ -32,7 +32,7 @@ func (l *classic) refit(t *transaction, stored item) bool {
 	number, _ := uintOf(stored[attrSnapshotNumber])
 	schema, _ := uintOf(stored[attrSnapshotSchema])
 	ahead := number > c.Expected
-	t.refitted = true
+	t.adapted = true
 	switch {
 	case ahead:
 		t.input.TransactItems[0] = l.replaceHead(t, stored, head)
