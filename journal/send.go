@@ -48,7 +48,7 @@ func (s *store) send(ctx context.Context, w sending) error {
 	repeats := 0
 	for {
 		err := attemptWithin(ctx, w, s.left(w))
-		switch judge(err) {
+		switch classify(err) {
 		case written:
 			return nil
 		case refused:
@@ -93,16 +93,16 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 const minAttempt = time.Second
 
-type verdict int
+type attemptOutcome int
 
 const (
-	written      verdict = iota
-	refused              // this attempt was not, nor will another be: say why
-	notWritten           // this attempt was not; the next may be
-	maybeWritten         // no reply: only the table knows
+	written      attemptOutcome = iota
+	refused                     // this attempt was not, nor will another be: say why
+	notWritten                  // this attempt was not; the next may be
+	maybeWritten                // no reply: only the table knows
 )
 
-func judge(err error) verdict {
+func classify(err error) attemptOutcome {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:

@@ -53,7 +53,7 @@ func requireSoundButForSnapshots(t *testing.T, s store) {
 
 func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 	t.Parallel()
-	configs := []struct{ from, to journal.Config }{{packed, elsewhere}, {to: packed}, {to: elsewhere}, {packed, packedElsewhere}}
+	configs := []struct{ from, to journal.Config }{{packed, otherConfig}, {to: packed}, {to: otherConfig}, {packed, otherPacked}}
 	for i, layouts := range configs {
 		seed := uint64(i)
 		t.Run("", func(t *testing.T) {
