@@ -26,7 +26,7 @@ func (s store) inCommits(t *testing.T, id aggregate.ID) {
 	s.write(t, id, 10, 3)
 }
 
-// move puts a commit otherConfig in its aggregate behind the journal's back.
+// move puts a commit elsewhere in its aggregate behind the journal's back.
 func (s store) move(t *testing.T, id aggregate.ID, from, to uint64) {
 	t.Helper()
 	it := s.item(t, id, from)
