@@ -192,7 +192,7 @@ func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 		"a bad index name":   {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "x"}}, `Indexes.JournalTail "x" is not a name of 3 to 255`},
 		"one table for two":  {client, journal.Config{Shards: 1, Tables: journal.Tables{Snapshot: "journal"}}, `Tables.Snapshot is "journal", as is Tables.Journal`},
 		"one index for two":  {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "journal-aid-index"}}, `Indexes.JournalTail is "journal-aid-index", as is`},
-		"one name for two":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Version: "seq_nr"}}, `Attributes.Version is "seq_nr", as is Attributes.SequenceNumber`},
+		"one name for two":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Version: "seq_nr"}}, `Attributes.Version is "seq_nr", like Attributes.SequenceNumber`},
 		"a name that we use": {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Payload: "event_id"}}, `Attributes.Payload is "event_id", as is the event id`},
 		"the descriptor's":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{SortKey: "millrace_shards"}}, `as is the descriptor`},
 	} {

@@ -98,7 +98,7 @@ func TestOpenRefusesTablesWithoutDescriptor(t *testing.T) {
 
 		require.ErrorIs(t, err, journal.ErrNoDescriptor)
 		assert.ErrorContains(t, err, fmt.Sprintf("%q", s.Config().Tables.Journal))
-		assert.ErrorContains(t, err, "journal.Create makes new tables, journal.Adopt takes over")
+		assert.ErrorContains(t, err, "journal.Create creates new tables, journal.Adopt takes over")
 	})
 }
 
