@@ -63,8 +63,8 @@
 //
 // # Limits
 //
-// An item has at most 400 KB, so an event has less. A commit has at most 4 MB and 99 events.
-// Aggregate ids are limited by package aggregate. [TooLargeError] reports what is too large.
+// An item has at most 400 KB, so an event has less. A commit has at most 4 MB and 99 events. An
+// aggregate id has at most aggregate.MaxIDBytes bytes. [TooLargeError] reports what is too large.
 //
 // # Errors
 //
