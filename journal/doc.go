@@ -71,7 +71,7 @@
 // An error with details has a type, for errors.As: [*TooLargeError], [*DeletedError] and others. An
 // error without details is a variable, for errors.Is: [ErrNotFound], [ErrThrottled] and others.
 // Only [ErrConflict] and [ErrOutcomeUnknown] are both. After an [OutcomeUnknownError],
-// [Journal.Resolve] reports whether the commit was written. docs/errors.md lists for each error
+// [Journal.Resolve] reports whether the commit was written. docs/reference/errors.md lists for each error
 // what was written and what to do.
 //
 // # Tables
@@ -79,5 +79,5 @@
 // In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
 // family, whose programs may share them. Millrace stores its additional values, such as event id,
 // event type and metadata, in additional attributes, which the family ignores. In the layout
-// [Packed] only programs of this module may use the tables. docs/layouts.md lists their attributes.
+// [Packed] only programs of this module may use the tables. docs/guides/layouts.md lists their attributes.
 package journal

@@ -23,7 +23,7 @@ const Classic Layout = "classic"
 
 // Packed is the layout with one item for each commit. Only programs of this module can use such
 // tables. A commit of a few small events costs two write units, a fifth of its cost in the layout
-// [Classic]. The first commit of an aggregate costs one more; see docs/cost.md.
+// [Classic]. The first commit of an aggregate costs one more; see docs/reference/cost.md.
 const Packed Layout = "packed"
 
 // layoutKind describes a layout and constructs it.
