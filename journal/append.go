@@ -27,7 +27,7 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 	if err := j.send(ctx, p); err != nil {
 		return storage.Receipt{}, err
 	}
-	p.tell()
+	p.notify()
 	return p.finish(ctx), nil
 }
 

@@ -134,7 +134,7 @@ func (t timed) learn(sent time.Time, reply middleware.Metadata) {
 	}
 }
 
-func (j *engine) Heard(sent time.Time, reply middleware.Metadata) {
+func (j *engine) Observe(sent time.Time, reply middleware.Metadata) {
 	if t, ok := j.client.(timed); ok {
 		t.learn(sent, reply)
 	}

@@ -53,13 +53,13 @@ type part interface {
 	// actions returns the actions of the transaction. Refusal receives a reason for each of them.
 	actions() []types.TransactWriteItem
 	bytes() int
-	// tell notifies readers in this process after the commit was written.
-	tell()
+	// notify wakes readers in this process after the commit was written.
+	notify()
 	// finish does the work that follows a written commit.
 	finish(ctx context.Context) storage.Receipt
 }
 
-func (d *draft) tell() { d.announce() }
+func (d *draft) notify() { d.announce() }
 
 func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	if err := j.validate(&c); err != nil {
@@ -79,7 +79,7 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 		d.leaveOut(snapshotErr) // a snapshot only makes loads faster
 	}
 	if n := len(d.receipt.CommitID); n == 0 || n > maxTokenBytes {
-		return draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("gave %q: an id has 1 to %d characters", d.receipt.CommitID, maxTokenBytes)}
+		return draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", d.receipt.CommitID, maxTokenBytes)}
 	}
 	return d, nil
 }

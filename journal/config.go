@@ -35,7 +35,8 @@ type Config struct {
 	// each commit also writes the state. In the layout Packed a shard accepts 1,000 commits a
 	// second, more after [Journal.GrowTail], and 1,000 new aggregates. In both layouts, a consumer
 	// group stores the positions of 500 to 1,000 aggregates a second in each shard. GrowTail does
-	// not raise that number. Every consumer group polls every shard. See docs/operations/scaling.md.
+	// not raise that number. Every consumer group polls every shard. See
+	// docs/operations/scaling.md.
 	Shards int
 
 	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for new

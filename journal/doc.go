@@ -2,8 +2,8 @@
 // Applications write events with package repository or publisher. They read them with package
 // repository, subscriber or projection. All of these take an open [Journal].
 //
-//	config := journal.Config{Layout: journal.Packed, Shards: 16} // neither can change later
-//	err := journal.Create(ctx, client, config)                   // once, for example at deployment
+//	config := journal.Config{Layout: journal.Packed, Shards: 16} // both are permanent
+//	err := journal.Create(ctx, client, config)                   // once, at deployment
 //	j, err := journal.Open(ctx, client, journal.Config{})        // in each process
 //
 // A process opens one Journal and shares it. A Journal is safe for concurrent use. A commit
@@ -71,13 +71,14 @@
 // An error with details has a type, for errors.As: [*TooLargeError], [*DeletedError] and others. An
 // error without details is a variable, for errors.Is: [ErrNotFound], [ErrThrottled] and others.
 // Only [ErrConflict] and [ErrOutcomeUnknown] are both. After an [OutcomeUnknownError],
-// [Journal.Resolve] reports whether the commit was written. docs/reference/errors.md lists for each error
-// what was written and what to do.
+// [Journal.Resolve] reports whether the commit was written. docs/reference/errors.md lists for each
+// error what was written and what to do.
 //
 // # Tables
 //
 // In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
 // family, whose programs may share them. Millrace stores its additional values, such as event id,
 // event type and metadata, in additional attributes, which the family ignores. In the layout
-// [Packed] only programs of this module may use the tables. docs/guides/layouts.md lists their attributes.
+// [Packed] only programs of this module may use the tables. docs/guides/layouts.md lists their
+// attributes.
 package journal

@@ -38,7 +38,7 @@ func (j *engine) AppendJoint(ctx context.Context, c joint) ([]storage.Receipt, e
 		return nil, err
 	}
 	for _, p := range t.parts {
-		p.tell()
+		p.notify()
 	}
 	receipts := make([]storage.Receipt, len(t.parts))
 	var finishing errgroup.Group

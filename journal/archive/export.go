@@ -299,7 +299,7 @@ func (x *exporter) write(page exported) error {
 	if page.last {
 		x.done.Aggregates++
 	}
-	x.tell()
+	x.report()
 	return nil
 }
 
@@ -330,11 +330,11 @@ func (x *exporter) leaveOut(page exported) error {
 		return err
 	}
 	x.done.LeftOut++
-	x.tell()
+	x.report()
 	return nil
 }
 
-func (x *exporter) tell() {
+func (x *exporter) report() {
 	if x.progress != nil {
 		x.progress(x.done)
 	}
