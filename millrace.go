@@ -47,7 +47,7 @@
 // # Hooks
 //
 // Metrics: metrics.Collectors(app) returns the collectors of all that was added. Traces:
-// Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps;
+// Config.Middleware takes tracing.Middleware, process.Config.Middleware takes tracing.Steps;
 // correlation and causation ids pass from messages to events, and to commands, without either.
 // Health: [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of
 // sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: [App.Live]. Queries that
