@@ -127,7 +127,7 @@ func (m *Manager[S]) Handle(msg *message.Message) error {
 }
 
 func (m *Manager[S]) handle(ctx context.Context, in Input) error {
-	key, ok, err := m.definition.Key(in)
+	key, ok, err := m.definition.key(in)
 	if err == nil && ok {
 		ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
 		defer cancel()
@@ -235,7 +235,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	if err != nil {
 		return err
 	}
-	step, err := m.definition.React(own.State, process.Version > 0, in)
+	step, err := m.definition.react(own.State, process.Version > 0, in)
 	if passedOver(err) && !errors.Is(err, errOver) {
 		// The input does not come again. It can follow from a step that is visible elsewhere before
 		// the process shows it, so check that the process has not changed.
