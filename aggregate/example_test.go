@@ -70,7 +70,7 @@ func ExampleDefinition_Validate() {
 
 	// Output:
 	// true
-	// invalid aggregate definition "account": event type "account.deposited.v1" (*aggregate_test.Deposited) is given twice, before as aggregate_test.Deposited: give it once, as the value or the pointer that decisions return
+	// invalid aggregate definition "account": event type "account.deposited.v1" (*aggregate_test.Deposited) is given twice, before as aggregate_test.Deposited: pass it once, as the value or the pointer that decisions return
 }
 
 func ExampleDefinition_ID() {
@@ -82,7 +82,7 @@ func ExampleDefinition_ID() {
 
 	// Output:
 	// account-0001-2345 <nil>
-	// invalid aggregate id (type "account", value ""): the value is empty: give one that names this aggregate alone
+	// invalid aggregate id (type "account", value ""): the value is empty: use a value that names this aggregate alone
 }
 
 func ExampleContextWithMetadata() {
