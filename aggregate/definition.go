@@ -98,7 +98,7 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 				quote(name), form, other.form)
 			return
 		}
-		r.problem("event type %s names both %s and %s: give each Go type a name of its own", quote(name), other.form, form)
+		r.problem("event type %s names both %s and %s: use a different name for each Go type", quote(name), other.form, form)
 		return
 	}
 

@@ -83,7 +83,7 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		}
 		if form, defined := r.events[name]; defined {
 			problem("the definition still has that event type, as %s: remove the Go type from aggregate.Define "+
-				"or give it a new name", form.form)
+				"or change its name", form.form)
 		}
 		for _, to := range u.to {
 			if _, defined := r.events[to]; !defined && !e.reads(to) {

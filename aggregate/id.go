@@ -71,7 +71,7 @@ func (id ID) String() string {
 // Control characters are refused because such names are parts of keys, topics, logs and metrics.
 func nameFault(name string) string {
 	if name == "" {
-		return "is empty: give it a name"
+		return "is empty: set a name"
 	}
 	if !utf8.ValidString(name) {
 		return "is not valid UTF-8: use plain text"

@@ -29,7 +29,7 @@ type Participant interface {
 	failOnRefusal() bool
 	fail(format string, args ...any)
 	begin() bool
-	offer(run int)
+	prepare(run int)
 	collect(run int, refusal error)
 	end()
 	leaveRefusal()
@@ -62,7 +62,7 @@ func (parts Parts) When(decide func() error) Parts {
 	}
 	for run := range 3 {
 		for _, p := range parts {
-			p.offer(run)
+			p.prepare(run)
 		}
 		refusal := decide()
 		for _, p := range parts {
@@ -99,7 +99,7 @@ func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
 func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
-func (s *Scenario[S]) offer(run int) {
+func (s *Scenario[S]) prepare(run int) {
 	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
 }
 

@@ -1,6 +1,7 @@
 // Package protobuf encodes events and states that are Protocol Buffers messages.
 //
-//	var Accounts = aggregate.Define[Account]("account", Deposited{}, &bankpb.Closed{}).WithCodec(protobuf.Codec{})
+//	var Accounts = aggregate.Define[Account]("account", Deposited{}, &bankpb.Closed{}).
+//		WithCodec(protobuf.Codec{})
 //
 // The codec writes two forms of Go types as messages. It passes every other type to [Codec.Other],
 // which is JSON by default, so that a state can be a plain struct while its events are messages.
