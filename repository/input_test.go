@@ -65,7 +65,7 @@ func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
 	assert.Empty(t, s.calls.Calls())
 }
 
-// Unreadable can be written and not read back.
+// Unreadable can be encoded but not decoded.
 type Unreadable struct{}
 
 func (Unreadable) EventType() string            { return "account.unreadable.v1" }
@@ -75,7 +75,7 @@ func (Unreadable) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 
 var _ json.Unmarshaler = (*Unreadable)(nil)
 
-// Undefined is not in the definition.
+// Undefined is missing in the definition.
 type Undefined struct{}
 
 func (Undefined) EventType() string { return "account.undefined.v1" }
@@ -142,7 +142,7 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 	assert.Empty(t, s.calls.Calls())
 }
 
-// Ratio can come to a state that JSON cannot hold.
+// Ratio can reach a state that JSON cannot encode.
 type Ratio struct {
 	Sum, Count float64
 	Mean       []float64
