@@ -6,6 +6,6 @@
 //
 // With [Handler] each command takes effect once, its events carry the id of the command as their
 // causation id, and a command that is refused is not delivered again. The messages may come from
-// any Pub/Sub of Watermill. docs/cqrs.md says how to set up the bus and the processor, which
+// any Pub/Sub of Watermill. docs/guides/cqrs.md says how to set up the bus and the processor, which
 // consumer group to choose, and what each costs.
 package command

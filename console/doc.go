@@ -7,14 +7,14 @@
 //	server.RegisterOnShutdown(c.Close) // ends the live tails
 //
 // Everybody who can send a request to the handler can read all events. Mount it behind the
-// authentication that protects your other internal pages: docs/console.md has examples. The command
+// authentication that protects your other internal pages: docs/operations/console.md has examples. The command
 // `millrace console` serves it on the loopback interface, for any tables.
 //
 // # Reading
 //
 // Pages are rendered on the server. They need JavaScript only for live tails, refreshes and local
 // times, and load nothing from other hosts. Each page is also a JSON document under api: the page
-// groups is api/groups. docs/console.md describes the fields.
+// groups is api/groups. docs/operations/console.md describes the fields.
 //
 // Each page shows how many read units it took. No page scans a table unless the visitor asks for
 // it. [Config.PageUnits] bounds what a page reads, and the page says what it has left out. Pages

@@ -20,7 +20,7 @@ func TestThePageOfTheConsoleHasTheFieldsOfEachDocument(t *testing.T) {
 	rows := documented(t)
 	for name, view := range console.Views {
 		cells, ok := rows[name]
-		if !assert.True(t, ok, "docs/console.md must have a row for %s", name) {
+		if !assert.True(t, ok, "docs/operations/console.md must have a row for %s", name) {
 			continue
 		}
 		delete(rows, name)
@@ -34,7 +34,7 @@ func TestThePageOfTheConsoleHasTheFieldsOfEachDocument(t *testing.T) {
 			assert.Regexp(t, "^those of "+other+"[,;]", strings.TrimSpace(cells), "fields of %s", name)
 		}
 	}
-	assert.Empty(t, rows, "rows of docs/console.md that are no documents and no parts")
+	assert.Empty(t, rows, "rows of docs/operations/console.md that are no documents and no parts")
 }
 
 func TestThePageOfTheConsoleHasEachDocument(t *testing.T) {
@@ -56,7 +56,7 @@ func TestThePageOfTheConsoleHasEachKindOfConcern(t *testing.T) {
 // documented returns the fields column of the tables of documents and parts, by the first column.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/console.md")
+	page, err := os.ReadFile("../docs/operations/console.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(page), "\n## JSON\n")
 	require.True(t, found)

@@ -1,7 +1,7 @@
 package console
 
 // Views are the data of the documents under api, and the parts of them, by their names in
-// docs/console.md.
+// docs/operations/console.md.
 var Views = map[string]any{
 	"`api/`":           overviewView{},
 	"`api/topic`":      topicView{},

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// These types are parts of the views of several pages. docs/console.md describes their JSON.
+// These types are parts of the views of several pages. docs/operations/console.md describes their JSON.
 
 // aggregateRef names an aggregate.
 type aggregateRef struct {

@@ -34,7 +34,7 @@ type Config struct {
 	// KB, since each commit writes the state too. In the Packed layout it takes 1,000 commits, more
 	// after [Journal.GrowTail], and 1,000 new aggregates. In both, a consumer group stores the
 	// positions of 500 to 1,000 aggregates a second in each shard, which GrowTail does not raise.
-	// Every consumer group polls every shard. See docs/scaling.md.
+	// Every consumer group polls every shard. See docs/operations/scaling.md.
 	//
 	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int

@@ -66,5 +66,5 @@
 // In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
 // family, whose programs may share them. Values that the family does not have, such as event id,
 // event type and metadata, are attributes beside theirs, which it ignores. In the layout [Packed]
-// the tables belong to programs of this module alone; docs/layouts.md lists their attributes.
+// the tables belong to programs of this module alone; docs/guides/layouts.md lists their attributes.
 package journal

@@ -23,7 +23,7 @@ const Classic Layout = "classic"
 
 // Packed is the layout with one item for each commit. It is for tables that belong to programs of
 // this module alone. A commit of a few small events costs two write units, a fifth of what it
-// costs in the classic layout, and one more as the first of its aggregate; see docs/cost.md.
+// costs in the classic layout, and one more as the first of its aggregate; see docs/reference/cost.md.
 const Packed Layout = "packed"
 
 // layoutKind describes a layout and constructs it.

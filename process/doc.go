@@ -93,5 +93,5 @@
 // the defaults. An input that is passed over costs the load and two read units or more to find out
 // whether it was handled before, or nothing if its type has no reaction. A step takes two round
 // trips, in journal.Packed four; with commands one more, and those of the publisher.
-// docs/process.md has the details.
+// docs/guides/process.md has the details.
 package process

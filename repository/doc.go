@@ -76,7 +76,7 @@
 //		return Transfer(&from.Part, &to.Part, 30)
 //	})
 //
-// docs/consistency.md says when to use it, and when a process manager.
+// docs/guides/consistency.md says when to use it, and when a process manager.
 //
 // # Writes of your own
 //
@@ -106,7 +106,7 @@
 // state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not
 // store it again. In the layout journal.Packed the state has a row of its own, which Save and
 // Execute write after the commit: one more round trip, and one write unit for each KB, only for the
-// commits that the policy chooses. docs/cost.md has the costs by the size of the state.
+// commits that the policy chooses. docs/reference/cost.md has the costs by the size of the state.
 //
 // A snapshot outlives the program that wrote it. Raise [Config.SnapshotSchema] when the state type
 // gets a field that is computed from old events, or when a field changes its meaning. Older
@@ -145,13 +145,13 @@
 // form of the state in the head, with the sequence number inside it. Their events have no type, and
 // id and number are in the payload. To share aggregates with them, use a [SnapshotCodec] for that
 // form, [journal.Config].EventType, [Config.EventPayload] and a codec for their events;
-// docs/interop.md shows all of it. If the codec finds no number in the snapshot of another program,
+// docs/guides/interop.md shows all of it. If the codec finds no number in the snapshot of another program,
 // the repository replays the events.
 //
 // # Errors
 //
 // The errors of journal and aggregate are returned in the chain, for errors.Is and errors.As.
-// docs/errors.md lists them all, with what was written and what to do. Handle
+// docs/reference/errors.md lists them all, with what was written and what to do. Handle
 // [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the last, the
 // commit may have been written: see "Commands that take effect once", or ask
 // [journal.Journal.Resolve]. A [*RefusedError] wraps the error of a decision.

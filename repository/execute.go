@@ -34,7 +34,7 @@ import (
 // transaction, once for each call. This read waits for a commit in progress, which may hold the
 // event that caused the command. If the version has changed, Execute decides again. If the read
 // fails, Execute returns its error and not the refusal. It does not do this with [ExpectVersion].
-// docs/cost.md has the costs.
+// docs/reference/cost.md has the costs.
 //
 // A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. For a

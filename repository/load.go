@@ -27,7 +27,7 @@ import (
 // more with one Query for each MB, half a unit for each 4 KB. Without such events it is one round
 // trip. In the layout journal.Packed it reads the snapshot and then, with one Query for each MB,
 // the commits since: one unit for each 4 KB of both, in two round trips or more. With a
-// [Config.Cache] that has the aggregate, it reads the version, and the events since. docs/cost.md
+// [Config.Cache] that has the aggregate, it reads the version, and the events since. docs/reference/cost.md
 // has the costs.
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was

@@ -32,7 +32,7 @@ import (
 // in the two indexes of the journal table together, and three for each KB of the head with its
 // state. In the layout journal.Packed it costs one write unit for each KB of all its events
 // together and one in an index. A snapshot is a write of its own there, after the commit.
-// docs/cost.md has the costs.
+// docs/reference/cost.md has the costs.
 //
 // Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of
 // [Repository.Load], an [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError],

@@ -110,7 +110,7 @@
 //     events are skipped.
 //   - One write unit every 5 seconds for the cursor of a shard that moves.
 //   - For each member, in each quarter of [Config.LeaseDuration], a write unit for each KB of the
-//     group's row, which grows with shards and members; docs/cost.md has figures.
+//     group's row, which grows with shards and members; docs/reference/cost.md has figures.
 //   - For a takeover of a shard two write units. For each aggregate that is listed as behind also a
 //     read of its head, and of its position; for one that is parked that of its position alone. The
 //     read of a head costs one unit for each 4 KB: of the state in the classic layout, and of the
@@ -118,5 +118,5 @@
 //   - For a sweep in the classic layout half a read unit for each 4 KB of heads, states included,
 //     and of positions, which have some 100 bytes each. In the packed layout half a unit for each 4
 //     KB of index entries that it reads again, and half a unit for each aggregate among them;
-//     docs/cost.md says which.
+//     docs/reference/cost.md says which.
 package subscriber

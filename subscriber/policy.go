@@ -149,7 +149,7 @@ func (b Backoff) pause(attempts int) time.Duration {
 //
 // Defer gives up the order within an aggregate: an event may be handled after later ones of its
 // aggregate, and beside them. Use it for effects that do not depend on each other, such as mails
-// and calls of other services. docs/effects.md shows how.
+// and calls of other services. docs/guides/effects.md shows how.
 //
 // The owner of the event's shard retries it, also after a restart or a takeover. Its message has
 // the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts all

@@ -1,5 +1,5 @@
 // Command millrace looks after the tables of a Millrace journal: it makes them, shows aggregates
-// and topics, operates consumer groups, verifies, exports and imports. docs/command.md has what it
+// and topics, operates consumer groups, verifies, exports and imports. docs/reference/command.md has what it
 // prints for programs.
 //
 //	go run ./cmd/millrace --help

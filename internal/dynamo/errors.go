@@ -63,7 +63,7 @@ func ExplainAny(err error, tables []string, creator string) error {
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %s: %w", ErrAccess, table, err)
 	case IsThrottle(err):
 		return fmt.Errorf("%w: DynamoDB has no capacity left for table %s: try again later, or raise the capacity of the table. "+
-			"If it is not used up, a single partition is at its limit (docs/scaling.md): %w", ErrThrottled, table, err)
+			"If it is not used up, a single partition is at its limit (docs/operations/scaling.md): %w", ErrThrottled, table, err)
 	case IsContended(err):
 		return fmt.Errorf("%w: table %s: try again, or have fewer writers at a time: %w", ErrContended, table, err)
 	case IsUnavailable(err):

@@ -12,7 +12,7 @@ import (
 )
 
 // Engine is the internal part of a journal's methods. The comments say what holds in both layouts,
-// and what a layout adds to it. docs/cost.md has the costs in both.
+// and what a layout adds to it. docs/reference/cost.md has the costs in both.
 type Engine interface {
 	// Append writes a commit: all of its events and Commit.Writes, or nothing. In the classic
 	// layout it is one TransactWriteItems, which has the snapshot too. In the packed layout it is

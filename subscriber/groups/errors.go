@@ -33,7 +33,7 @@ var (
 	ErrNotApplied = errors.New("event is not applied yet")
 	// ErrElsewhere: members keep the group's positions in a store of their own
 	// (subscriber.Config.Positions), as those of SQL read models do. Nothing was changed. Reading
-	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how
+	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/guides/sql.md for how
 	// they are done there.
 	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
 	// ErrNoGroups: the topic has no consumer group, so nothing says that its events were handled.

@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-const consolePage = "../../docs/console.md"
+const consolePage = "../../docs/operations/console.md"
 
 func TestThePageOfTheConsoleSaysWhatItsPagesCost(t *testing.T) {
 	t.Parallel()
@@ -34,9 +34,9 @@ func TestThePageOfTheConsoleSaysWhatItsPagesCost(t *testing.T) {
 	require.NoError(t, err)
 	const begin, end = "<!-- console -->\n", "<!-- /console -->"
 	before, rest, found := strings.Cut(string(stored), begin)
-	require.True(t, found, "docs/console.md has %q", begin)
+	require.True(t, found, "docs/operations/console.md has %q", begin)
 	_, after, found := strings.Cut(rest, end)
-	require.True(t, found, "docs/console.md has %q", end)
+	require.True(t, found, "docs/operations/console.md has %q", end)
 	text := before + begin + consolePages(t) + end + after
 	if *update {
 		require.NoError(t, os.WriteFile(consolePage, []byte(text), 0o644))

@@ -1,5 +1,5 @@
 // Package costs measures what operations cost, by the capacity that dynamotest consumes after the
-// rules which AWS publishes, and compares that with docs/cost.md: a change of cost fails the test.
+// rules which AWS publishes, and compares that with docs/reference/cost.md: a change of cost fails the test.
 //
 //	go test ./test/costs -update
 //
@@ -31,9 +31,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-const page = "../../docs/cost.md"
+const page = "../../docs/reference/cost.md"
 
-var update = flag.Bool("update", false, "write the tables of docs/cost.md")
+var update = flag.Bool("update", false, "write the tables of docs/reference/cost.md")
 
 // Document is a state of a given size.
 type Document struct{ Text string }
@@ -505,9 +505,9 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 	for name, table := range tables {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
 		before, rest, found := strings.Cut(text, begin)
-		require.True(t, found, "docs/cost.md has %q", begin)
+		require.True(t, found, "docs/reference/cost.md has %q", begin)
 		_, after, found := strings.Cut(rest, end)
-		require.True(t, found, "docs/cost.md has %q", end)
+		require.True(t, found, "docs/reference/cost.md has %q", end)
 		text = before + begin + table + end + after
 	}
 	if *update {

@@ -10,7 +10,7 @@ import (
 
 func TestThePageOfTheConsoleShowsCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	page := read(t, "console.md")
+	page := read(t, "operations/console.md")
 	program := read(t, "../test/docs/operators/main.go")
 	assert.Contains(t, page, "<!-- test/docs/operators/main.go -->\n```go\n"+program+"```\n", "copy the program into the page")
 	source := program + read(t, "../test/docs/signin/signin.go")

@@ -17,7 +17,7 @@ import (
 
 func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("errors.md")
+	page, err := os.ReadFile("reference/errors.md")
 	require.NoError(t, err)
 	words := strings.FieldsFunc(string(page), func(r rune) bool { return !unicode.IsLetter(r) })
 	for _, folder := range []string{"../aggregate", "../command", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection", "../publisher", "../live", "../console"} {

@@ -37,7 +37,7 @@ func TestThePageOfFeaturesShowsCodeThatCompiles(t *testing.T) {
 	t.Parallel()
 	source := strings.NewReplacer("_, _ = ", "", "_ = ", "").Replace(read(t, "../test/docs/features_test.go"))
 	quoted := 0
-	for _, block := range strings.Split(read(t, "features.md"), "```go\n")[1:] {
+	for _, block := range strings.Split(read(t, "reference/packages.md"), "```go\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
 		for line := range strings.Lines(block) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
@@ -54,7 +54,7 @@ type (
 	withdrawal struct{}
 )
 
-// The code of features.md. Nothing runs it.
+// The code of packages.md. Nothing runs it.
 func _(
 	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account],
 	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,11 +95,16 @@ func slug(heading string) string {
 	}, heading)
 }
 
-func pages(t *testing.T) []string {
+// pages returns all pages of the documentation, relative to its folder.
+func pages(t *testing.T) (names []string) {
 	t.Helper()
-	names, err := filepath.Glob("*.md")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			names = append(names, filepath.ToSlash(path))
+		}
+		return err
+	}))
+	require.Greater(t, len(names), 20)
 	return names
 }
 

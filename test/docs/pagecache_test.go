@@ -16,7 +16,7 @@ import (
 
 func TestThePageOfProjectionsShowsABroadcastThatCompiles(t *testing.T) {
 	t.Parallel()
-	assert.Contains(t, read(t, "projections.md"), "```go\n"+read(t, "../test/docs/pagecache/pagecache.go")+"```\n")
+	assert.Contains(t, read(t, "guides/projections.md"), "```go\n"+read(t, "../test/docs/pagecache/pagecache.go")+"```\n")
 }
 
 func TestABroadcastDropsPagesInEachProcess(t *testing.T) {

@@ -120,7 +120,7 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 // permissions returns the two tables of the page, by rows and cells.
 func permissions(t *testing.T) (tables [2][][]string) {
 	t.Helper()
-	page, err := os.ReadFile("operations.md")
+	page, err := os.ReadFile("operations/README.md")
 	require.NoError(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## Permissions\n")
 	section, _, _ = strings.Cut(section, "\n## ")

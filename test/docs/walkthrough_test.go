@@ -13,8 +13,8 @@ import (
 func TestPagesAboutAnExampleQuoteItsCode(t *testing.T) {
 	t.Parallel()
 	for name, folder := range map[string]string{
-		"walkthrough.md": "../examples/planningpoker",
-		"application.md": "../examples/booking",
+		"guides/walkthrough.md": "../examples/planningpoker",
+		"guides/application.md": "../examples/booking",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

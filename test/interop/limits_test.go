@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// What docs/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does
+// What docs/guides/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does
 // otherwise is noticed.
 
 // It takes the milliseconds within the second for the time. Such events stand at the very beginning

@@ -36,7 +36,7 @@ func setup(t *testing.T) *dynamodb.Client {
 	return dynamolocaltest.Client(t)
 }
 
-// addTailIndex adds the one thing that tables of the family lack, as docs/interop.md says.
+// addTailIndex adds the one thing that tables of the family lack, as docs/guides/interop.md says.
 func addTailIndex(t *testing.T, client *dynamodb.Client, table string) {
 	t.Helper()
 	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{

@@ -15,7 +15,7 @@ import (
 
 func TestThePageOfTheCommandHasEveryField(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/command.md")
+	page, err := os.ReadFile("../../../../docs/reference/command.md")
 	require.NoError(t, err)
 	var words []string
 	for _, span := range regexp.MustCompile("`[a-z0-9_]+`").FindAllString(string(page), -1) {
@@ -43,7 +43,7 @@ func TestThePageOfTheCommandHasEveryField(t *testing.T) {
 
 func TestThePageOfTheCommandHasEveryCommand(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/command.md")
+	page, err := os.ReadFile("../../../../docs/reference/command.md")
 	require.NoError(t, err)
 	s := setup(t)
 	names := commandsOf(t, s.ok(t, "--help"), "")

@@ -62,7 +62,7 @@ func TestAGroupWhosePositionsAreElsewhereIsShownWithoutLag(t *testing.T) {
 		o := s.run(t, append([]string{"group", "skip", "totals", "account"}, what...)...)
 		assert.Equal(t, command.ExitFailure, o.code)
 		assert.Contains(t, o.err, "positions are not in the checkpoint table")
-		assert.Contains(t, o.err, "docs/sql.md")
+		assert.Contains(t, o.err, "docs/guides/sql.md")
 	}
 	assert.Contains(t, s.ok(t, "group", "unpark", "totals", "account", "--all", "--dry-run"), "would unpark 1 aggregate of group totals")
 	s.ok(t, "group", "unpark", "totals", "account", "1")

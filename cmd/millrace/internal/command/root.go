@@ -24,7 +24,7 @@ that --endpoint or ` + endpointEnv + ` names by its URL. --prefix or ` + prefixE
 application's millrace.Config. What else an application configures, such as the shard count, is taken from the tables.
 
 Tables and texts are for people and may change; with --json each line of standard output is a JSON object whose
-"kind" says what it is; docs/command.md has the fields. Progress and errors go to standard error. Times are in UTC.
+"kind" says what it is; docs/reference/command.md has the fields. Progress and errors go to standard error. Times are in UTC.
 
 Exit codes:
   0  done
