@@ -62,7 +62,7 @@ func Rebuild(ctx context.Context, model *readmodel.Model) error {
 	return model.Switch(ctx, next)
 }
 
-// AddForms adds the read model to a release that knows two forms of it.
+// AddForms adds it in a release that knows two forms.
 func AddForms(ctx context.Context, app *millrace.App, client *dynamodb.Client) (*readmodel.Model, error) {
 	config := readmodel.Config{
 		Name: "totals", Topics: []string{"order"},
