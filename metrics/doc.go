@@ -118,7 +118,7 @@
 //		timeouts that were handled
 //	millrace_process_failures_total counter
 //		failed attempts at due timeouts and commands, and failed polls
-//	millrace_process_looks_total counter
+//	millrace_process_polls_total counter
 //		polls for due timeouts and commands
 //
 // # Repositories

@@ -45,8 +45,8 @@ func NewProcessCollector(p Process, config ProcessConfig) prometheus.Collector {
 			func(s process.Stats) uint64 { return s.Fired }),
 		named("failures_total", "Failed attempts at due timeouts and commands, and failed polls.",
 			func(s process.Stats) uint64 { return s.Failed }),
-		named("looks_total", "Polls for due timeouts and commands.",
-			func(s process.Stats) uint64 { return s.Looks }),
+		named("polls_total", "Polls for due timeouts and commands.",
+			func(s process.Stats) uint64 { return s.Polls }),
 	}}
 }
 

@@ -34,7 +34,7 @@
 //
 // [Steps] adds a span to each step of a process manager:
 //
-//	process.Config{Around: tracing.Steps(tracing.Config{})}
+//	process.Config{Middleware: tracing.Steps(tracing.Config{})}
 //
 // A timeout is stored with the span of the step that set it, and the step of the timeout is linked
 // to that step. Without Steps, the events of a timeout carry the span of the context in which the
