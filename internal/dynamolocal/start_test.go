@@ -74,7 +74,7 @@ func TestStartRunsJavaAndSaysSoIfTheImageCannotBeHad(t *testing.T) {
 	t.Setenv(fakeDocker, "no image")
 	var notes strings.Builder
 	mustStart(t, Options{Notes: &notes})
-	assert.Contains(t, notes.String(), "Docker is passed over: the image "+image+" cannot be had")
+	assert.Contains(t, notes.String(), "Docker is skipped: the image "+image+" cannot be pulled")
 	assert.Contains(t, notes.String(), "no route to host")
 }
 
@@ -89,8 +89,8 @@ func TestStartSaysInOneSentenceWhatIsMissing(t *testing.T) {
 			[]string{"docker", "npm"}, "", "here no Docker engine answers, and there is no java command",
 		},
 		"a newer Java":           {[]string{"java", "npm"}, "11.0.2", "java is Java 11"},
-		"a Java that tells it":   {[]string{"java", "npm"}, "none", "java does not tell its version"},
-		"npm, with a cold cache": {[]string{"java"}, "17", "there is no npm command to fetch the emulator with"},
+		"a Java that tells it":   {[]string{"java", "npm"}, "none", "java does not report its version"},
+		"npm, with a cold cache": {[]string{"java"}, "17", "there is no npm command, which fetches the emulator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			install(t, c.programs...)
