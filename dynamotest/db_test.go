@@ -61,7 +61,7 @@ func TestAFailedTestNamesTheSeedOfItsFaults(t *testing.T) {
 	inner.end()
 	assert.Equal(t, []string{
 		"dynamotest: faults were drawn with dynamotest.Seed(42)",
-		"dynamotest: these faults were injected and did not happen: LoseReply",
+		"dynamotest: these faults were injected but did not happen: LoseReply",
 	}, inner.logs)
 }
 

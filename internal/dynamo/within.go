@@ -26,9 +26,8 @@ func Within[In, Out any](
 	once, cancel := context.WithTimeoutCause(ctx, ReplyLimit, ErrNoReply)
 	defer cancel()
 	out, err := units.Send(once, in, request, options)
-	// Cause returns exactly the error that was set above.
-	if err != nil && context.Cause(once) == ErrNoReply { //nolint:errorlint
-		err = fmt.Errorf("%w: %v", ErrNoReply, err) //nolint:errorlint // callers must not take it for the end of their context
+	if err != nil && context.Cause(once) == ErrNoReply { //nolint:errorlint // it is the cause itself
+		err = fmt.Errorf("%w: %v", ErrNoReply, err) //nolint:errorlint // not the end of their context
 	}
 	return out, err
 }
