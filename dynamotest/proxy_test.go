@@ -180,7 +180,7 @@ func TestAProxyRefusesWhatHappensInsideTheDatabase(t *testing.T) {
 		"Tear":       dynamotest.Tear(dynamotest.For(0)),
 	} {
 		assert.PanicsWithValue(t,
-			"dynamotest: "+name+" happens inside the database, where a Proxy does not reach: inject it with DB.Inject",
+			"dynamotest: "+name+" happens inside the database, and not in a Proxy: inject it with DB.Inject",
 			func() { proxy.Inject(fault) })
 	}
 	assert.Panics(t, func() { dynamotest.OpenProxy(newTable(t).client, dynamotest.ExpiryDelay(time.Hour)) })
