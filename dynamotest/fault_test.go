@@ -496,7 +496,7 @@ func TestAMistakeInAnInjectionPanics(t *testing.T) {
 		"Unprocessed(-1)":                    func() { dynamotest.Unprocessed(-1) },
 		"Chance(0)":                          func() { db.Storm(0) },
 		"Refuse(nil)":                        func() { dynamotest.Refuse(nil) },
-		"LoseReply: Index holds":             func() { db.Inject(dynamotest.LoseReply(), dynamotest.Index("i"), dynamotest.On("PutItem")) },
+		"LoseReply: Index only holds":        func() { db.Inject(dynamotest.LoseReply(), dynamotest.Index("i"), dynamotest.On("PutItem")) },
 		"SmallPages: Key does not hold":      func() { db.Inject(dynamotest.SmallPages(1), dynamotest.Key(keyOf("a", 1))) },
 		"Latency(2s, 1s)":                    func() { dynamotest.Latency(2*time.Second, time.Second) },
 		"Hold(nil)":                          func() { dynamotest.Hold(nil) },
