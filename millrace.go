@@ -64,7 +64,7 @@
 // # Related packages
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
-//   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Around to
+//   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Middleware to
 //     tracing.Steps. Correlation and causation ids pass from messages to events and commands also
 //     without them.
 //   - Health checks: [App.ReadyHandler].

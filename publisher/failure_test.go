@@ -386,7 +386,7 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			})
 		}
 		for topic, remedy := range map[string]string{
-			"": "give it a name", "a\nb": "leave it out", "\xff": "use plain text", strings.Repeat("t", 1_002): "use at most 1001",
+			"": "set a name", "a\nb": "leave it out", "\xff": "use plain text", strings.Repeat("t", 1_002): "use at most 1001",
 		} {
 			err := p.Publish(topic, good())
 			require.ErrorAs(t, err, new(*publisher.TopicError))
