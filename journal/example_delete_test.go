@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// What is left of a deleted aggregate is a tombstone, so that its numbers are never used again.
+// A tombstone stays of a deleted aggregate, so that its numbers are never used again.
 func ExampleJournal_Delete() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client

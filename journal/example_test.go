@@ -35,8 +35,10 @@ func ExampleCreate() {
 // Tables of another application are verified and then shared with it.
 func ExampleAdopt() {
 	err := journal.Adopt(ctx, client, journal.Config{
-		Shards:   16,             // as the other application has it
-		Resolver: resolver.FNV1a, // that of event-store-adapter-go; JavaHash, JSHash, CRC32 and SipHash13 are those of the others
+		Shards: 16, // like the other application
+		// FNV1a is for event-store-adapter-go. JavaHash, JSHash, CRC32 and SipHash13 are for the
+		// others.
+		Resolver: resolver.FNV1a,
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -55,7 +57,7 @@ func ExampleOpen() {
 	fmt.Println(j.Shards(), "shards") // 16 shards
 }
 
-// deposit is what another program does.
+// deposit stands for the other program.
 func deposit() {
 	if err := publish(j, "42", "account.opened.v1", "account.deposited.v1", "account.closed.v1"); err != nil {
 		log.Fatal(err)
@@ -107,13 +109,13 @@ func ExampleJournal_Events() {
 	}
 	for record, err := range j.Events(ctx, id, from, head.Version) {
 		if err != nil {
-			log.Fatal(err) // what came before it is not the whole history
+			log.Fatal(err) // the events before the error are not the whole history
 		}
 		fmt.Println(record.Number, record.EventType, string(record.Payload))
 	}
 }
 
-// All accounts, with their versions.
+// List all accounts with their versions.
 func ExampleJournal_Heads() {
 	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: "account"}) {
 		if err != nil {
@@ -123,7 +125,7 @@ func ExampleJournal_Heads() {
 	}
 }
 
-// What happened to accounts in the last hour.
+// Read the events of accounts of the last hour.
 func ExampleJournal_Tail() {
 	for record, err := range j.Tail(ctx, "account", time.Now().Add(-time.Hour)) {
 		if err != nil {
