@@ -138,7 +138,7 @@ func TestAConflictMeetsWritesAndNoReads(t *testing.T) {
 	require.NoError(t, done(t.Context(), client.Query, querying("", "a")))
 }
 
-// batch writes some items.
+// batch returns a request that writes some items.
 func batch(partitions ...string) *dynamodb.BatchWriteItemInput {
 	in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{}}
 	for _, p := range partitions {
@@ -569,8 +569,8 @@ func TestSeveralFaultsHappenToOneCall(t *testing.T) {
 	assert.Equal(t, []string{"SmallPages"}, calls.Calls()[1].Faults)
 }
 
-// failedCalls makes calls in a storm, each kind of call with a goroutine of its own or all in one, and
-// tells which failed.
+// failedCalls makes calls in a storm and returns which failed. Each kind of call has its own
+// goroutine, or all run in one.
 func failedCalls(t *testing.T, seed uint64, together bool) map[string]bool {
 	t.Helper()
 	tab := newTable(t, dynamotest.Seed(seed))

@@ -35,7 +35,7 @@ type faulty interface {
 // oneAttempt is an option of a client.
 func oneAttempt(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// script makes calls of all kinds, and returns what came of them and what is stored in the end.
+// script makes calls of all kinds, and returns their outcomes and the stored items.
 func script(t *testing.T, tab *table, way faulty, fault dynamotest.Fault, when ...dynamotest.When) (outcomes []string, calls []dynamotest.Call) {
 	t.Helper()
 	for i := range 10 {
@@ -387,7 +387,7 @@ func TestARequestThatAFaultChangesIsSignedAgain(t *testing.T) {
 		same := request.Clone(request.Context())
 		same.URL.Scheme, same.URL.Host = "http", request.Host
 		same.Header.Del("Authorization")
-		for name := range same.Header { // only those that were signed
+		for name := range same.Header { // only signed headers
 			if !strings.Contains(request.Header.Get("Authorization"), strings.ToLower(name)) {
 				same.Header.Del(name)
 			}
