@@ -36,7 +36,7 @@ func TestAChangeWithoutDelayWaitsForThoseOfItsItemThatHaveOne(t *testing.T) {
 	assert.Nil(t, kept())
 	tab.db.Clock().Advance(time.Minute)
 	assert.Equal(t, n(1), kept())
-	// no delay, but the second one is still delayed
+	// No delay, but the second one is still delayed.
 	tab.put("a", 1, object{"g": s("x"), "kept": n(3)})
 	assert.Equal(t, n(1), kept())
 	tab.db.Clock().Advance(time.Minute)

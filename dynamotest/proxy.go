@@ -112,7 +112,7 @@ func (p *Proxy) refuseUnread(r request, err error) answer {
 
 func (p *Proxy) touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error) {
 	if len(*p.injections.Load()) == 0 {
-		// recordings need no keys
+		// Recordings need no keys.
 		return engine.Touches(in, func(string, value.Item) value.Item { return nil }), nil
 	}
 	undescribed = map[string]error{}

@@ -186,7 +186,7 @@ func TestAProxyRefusesWhatHappensInsideTheDatabase(t *testing.T) {
 	assert.Panics(t, func() { dynamotest.OpenProxy(newTable(t).client, dynamotest.ExpiryDelay(time.Hour)) })
 }
 
-func TestAProxyHarmsOnlyItsOwnClients(t *testing.T) {
+func TestAProxyDisturbsOnlyItsOwnClients(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	proxy := dynamotest.NewProxy(t, tab.client)

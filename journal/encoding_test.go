@@ -406,7 +406,7 @@ func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 		if s.isPacked() { // it has another limit for states
 			return
 		}
-		// the space that is left free for other programs, and the head without a snapshot
+		// The space that is left free for other programs, and the head without a snapshot.
 		const headBytes = 1_024 + 190
 		state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
 		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})

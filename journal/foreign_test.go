@@ -47,7 +47,8 @@ func TestForeignEventsAreRecords(t *testing.T) {
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 1, text(`{"as":"text"}`), 1_600_000_000_000))
 		// JavaScript keeps 0 to 999.
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 2, binary("as binary"), 999))
-		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000)) // nanoseconds
+		// This time is in nanoseconds.
+		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000))
 
 		records, err := read(t, s.Log, id, 1, 3)
 		require.NoError(t, err)

@@ -184,7 +184,7 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 		if head, err := hasty.Head(t.Context(), id); err == nil && head.Version == 5 && met == 0 {
 			met++
 			go remove()
-			// the deletion does not wait for the whole commit
+			// The deletion does not wait for the whole commit.
 			dynamotest.For(20 * time.Millisecond)(ctx)
 		}
 	}))

@@ -327,15 +327,15 @@ func TestSnapshotsAreStoredAfterAJointCommit(t *testing.T) {
 	})
 }
 
-func TestWatchersHearOfAllPartsOfAJointCommit(t *testing.T) {
+func TestWatchersAreNotifiedOfAllPartsOfAJointCommit(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
-		heard := map[aggregate.ID]uint64{}
+		notified := map[aggregate.ID]uint64{}
 		for _, kind := range []string{"user-account", "order"} {
-			defer s.Watch(kind, func(id aggregate.ID, version uint64) { heard[id] = version })()
+			defer s.Watch(kind, func(id aggregate.ID, version uint64) { notified[id] = version })()
 		}
 		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(order("2"), 0, 0)}})
 		require.NoError(t, err)
-		assert.Equal(t, map[aggregate.ID]uint64{user("1"): 2, order("1"): 1}, heard)
+		assert.Equal(t, map[aggregate.ID]uint64{user("1"): 2, order("1"): 1}, notified)
 	})
 }
 
@@ -408,7 +408,7 @@ func TestAJointCommitHoldsAsMuchAsATransaction(t *testing.T) {
 		for i := range n {
 			p := part(user(fmt.Sprint(i)), 0, 1)
 			p.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
-			// there is no room for it
+			// There is no room for it.
 			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1}
 			c.Parts = append(c.Parts, p)
 		}

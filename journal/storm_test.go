@@ -115,7 +115,7 @@ func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 	})
 	if err == nil {
 		assert.Equal(t, head.Version+1, receipt.Version)
-		// the next commit repeats failed deletions
+		// The next commit repeats failed deletions.
 		_ = s.RemoveSnapshots(t.Context(), id, receipt.Surplus)
 	}
 	return err == nil || errors.As(err, new(*journal.DuplicateCommandError))

@@ -25,7 +25,7 @@ import (
 // of a program behaves like that program, as the variables below say.
 const (
 	fakeJavaVersion = "FAKE_JAVA_VERSION" // the output of java -version
-	// how the emulator starts: "", "crash", "hang" or "lose port"
+	// How the emulator starts: "", "crash", "hang" or "lose port".
 	fakeEmulator = "FAKE_EMULATOR"
 	// A file that "lose port" creates the first time, and to which npm and "record" append.
 	fakeMark    = "FAKE_MARK"

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// for a JVM on a busy machine; it usually takes two seconds
+	// startTimeout is for a JVM on a busy machine; it usually takes two seconds.
 	startTimeout = 60 * time.Second
 	pollInterval = 50 * time.Millisecond // between two probes during the start
 	stopGrace    = 10 * time.Second      // from SIGTERM to SIGKILL

@@ -331,7 +331,7 @@ func TestWhatWasLeftOutOfAnotherSelectionIsNotTold(t *testing.T) {
 	from.lose(t, account("2"), 1)
 	from.headThatNamesNothing(t, 1)
 	exported, _ := from.exportWithout(t, account("2"), aggregate.ID{})
-	// the one without a name may be any of them
+	// The one without a name may be any of them.
 	for id, leftOut := range map[string]int64{"1": 1, "2": 2} {
 		only := archive.Selection{Aggregate: account(id)}
 		done, err := archive.Import(t.Context(), to.Journal, bytes.NewReader(exported), archive.ImportOptions{Only: only})

@@ -47,7 +47,7 @@ func TestAPayloadComesBackAsItWasAndIsSealedDifferentlyEachTime(t *testing.T) {
 // "user" + "account-x" and "user-account" + "x" are the same text.
 func TestAPayloadDecryptsInItsPlaceOnly(t *testing.T) {
 	t.Parallel()
-	// one key for all, so that only the place matters
+	// One key for all, so that only the place matters.
 	e := newEncryption(t, encrypt.Config{Keys: fixed{}})
 	place := at(aggregate.ID{Type: "user", Value: "account-x"}, 3)
 	encoded, _, err := e.Encode(t.Context(), place, []byte("secret"))

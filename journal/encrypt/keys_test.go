@@ -126,7 +126,7 @@ func TestAKeyWhoseReplyWasLostIsTheOneThatIsUsed(t *testing.T) {
 	s := setupWith(t, db.Client())
 	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 
-	// the SDK repeats it, and finds its own item
+	// The SDK repeats it, and finds its own item.
 	key, err := s.keys.EnsureKey(t.Context(), customer("1"))
 
 	require.NoError(t, err)

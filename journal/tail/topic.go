@@ -67,7 +67,7 @@ func newTopic(c Config, each func([]*journal.Record) error) *topic {
 func (t *topic) poll(ctx context.Context) error {
 	now := t.config.Now()
 	before := now.Add(-t.config.TrailingDelay).Truncate(time.Millisecond)
-	// at the start, after an outage, or after a long backlog
+	// At the start, after an outage, or after a long backlog.
 	if covered := t.covered(); covered.Before(before) {
 		if err := t.finish(ctx, covered); err != nil {
 			return err

@@ -48,7 +48,7 @@ var known = []Known{
 		IsPlace: func(_ Difference, p Place) bool { return sameNumbers(p) },
 	},
 	{
-		Name: "an update of a transaction that the item does not allow is no reason to cancel",
+		Name: "an update of a transaction that the item does not allow does not cancel it",
 		Reference: api + "API_TransactWriteItems.html: a ValidationError is one of the CancellationReasons, " +
 			"for a document path, an operand or an attribute that does not fit the item",
 		Is: func(d Difference) bool {
@@ -65,7 +65,7 @@ var known = []Known{
 		IsPlace:   func(_ Difference, p Place) bool { return p.Path == "reply.ItemCollectionMetrics" && p.Left == "null" },
 	},
 	{
-		Name:      "throughput for a table that is paid per request",
+		Name:      "throughput for a table that is billed on demand",
 		Reference: api + "API_CreateTable.html: if BillingMode is PAY_PER_REQUEST, ProvisionedThroughput is a ValidationException",
 		Is: func(d Difference) bool {
 			in, ok := d.Operation.Input.(*dynamodb.CreateTableInput)
@@ -103,7 +103,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "which of the mistakes in several actions of a transaction is told",
+		Name:      "which of the mistakes in several actions of a transaction is reported",
 		Reference: api + "API_TransactWriteItems.html: the errors have no order; two actions must not be on one item",
 		Is: func(d Difference) bool {
 			in, ok := d.Operation.Input.(*dynamodb.TransactWriteItemsInput)
@@ -113,7 +113,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "an update gives the key of an index too long a value",
+		Name: "an update sets the key of an index to a value that is too long",
 		Reference: api + "API_TransactWriteItems.html: \"The update expression attempted to update the secondary index key beyond " +
 			"allowed size limits\" is a ValidationError",
 		Is: func(d Difference) bool {
@@ -156,7 +156,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "an update gives the key of an index another type",
+		Name:      "an update sets the key of an index to another type",
 		Reference: api + "API_TransactWriteItems.html: \"Type mismatch for attribute to update\" is a ValidationError",
 		Is: func(d Difference) bool {
 			if d.Left.Err != nil || d.Right.Err == nil {
@@ -172,7 +172,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "a scan of an index filters by what the index does not keep",
+		Name: "a scan of an index filters by an attribute that the index lacks",
 		Reference: guide + "GSI.html#GSI.Projections: an index has the attributes that are projected into it, and a scan of it " +
 			"reads no others; LSI.html#LSI.Projections the same",
 		Is: func(d Difference) bool {
@@ -182,7 +182,7 @@ var known = []Known{
 	},
 	{
 		Name:      "an update of a transaction that the item does not allow, where a condition is false too",
-		Reference: api + "API_TransactWriteItems.html: CancellationReasons tell of each item what is wrong with it",
+		Reference: api + "API_TransactWriteItems.html: CancellationReasons report for each item what is wrong with it",
 		Is: func(d Difference) bool {
 			var left, right *types.TransactionCanceledException
 			if !errors.As(d.Left.Err, &left) || !errors.As(d.Right.Err, &right) {
@@ -194,7 +194,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "which of two mistakes in different tables of a batch is told",
+		Name:      "which of two mistakes in different tables of a batch is reported",
 		Reference: api + "API_BatchWriteItem.html: RequestItems is a map, whose tables have no order",
 		Is: func(d Difference) bool {
 			tables := 0
@@ -209,7 +209,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "a table goes over to provisioned throughput without its indexes",
+		Name: "a table changes to provisioned throughput without its indexes",
 		Reference: api + "API_UpdateTable.html: when switching from pay-per-request to provisioned capacity, initial provisioned " +
 			"capacity values must be set",
 		Is: func(d Difference) bool {
@@ -235,7 +235,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "throughput of an index after its table went over to requests",
+		Name:      "throughput of an index after its table changed to on-demand billing",
 		Reference: api + "API_ProvisionedThroughputDescription.html: with PAY_PER_REQUEST the units are 0",
 		IsPlace: func(d Difference, p Place) bool {
 			return strings.Contains(p.Path, ".ProvisionedThroughput.") && p.Right == "0"

@@ -84,7 +84,7 @@ func scan(source string, at int) token {
 			return one(kind)
 		}
 		end := at + 1
-		// a message must contain whole characters
+		// A message must contain whole characters.
 		for end < len(source) && source[end]&0xC0 == 0x80 {
 			end++
 		}

@@ -19,7 +19,8 @@ type parser struct {
 	syntax    error // it ends the parsing
 	group     token // the parentheses that were closed last
 	redundant bool  // redundant parentheses
-	// the first fault in the text of these kinds: reserved words, misplaced functions, huge indexes
+	// early is the first fault in the text of these kinds: reserved words, misplaced functions,
+	// huge indexes.
 	early     error
 	earlyAt   int
 	late      error // the first of all other faults, with operands before their operator
