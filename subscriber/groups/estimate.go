@@ -41,7 +41,7 @@ const (
 // has little to do, and under 250 for one far behind, if events are about 1 KB, however many are
 // blocked. A tail read right after its writers may lag by a moment.
 //
-// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
@@ -66,7 +66,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Roster) (Lag, error) {
+func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Membership) (Lag, error) {
 	start := roster.Start
 	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {

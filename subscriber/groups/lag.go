@@ -118,7 +118,7 @@ func (o *LagOptions) setDefaults() {
 // with the table. Of a group with positions in a store of its own it looks there for each aggregate
 // by itself ([WithPositions]).
 //
-// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
 	k := checkpoint.Key{Group: group, Topic: topic}
@@ -149,7 +149,7 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 type comparison struct {
 	groups   *Groups
 	shard    checkpoint.Shard
-	roster   checkpoint.Roster
+	roster   checkpoint.Membership
 	options  LagOptions
 	compared func(aggregates int)
 
@@ -167,7 +167,7 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for standings, err := range c.groups.store.Standings(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for standings, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}
@@ -179,11 +179,11 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) error {
+func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateProgress) error {
 	err := inParallel(readers, len(standings), func(i int) (err error) {
 		s := &standings[i]
-		if c.roster.Elsewhere {
-			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
+		if c.roster.ExternalPositions {
+			s.Position, s.Found, err = c.groups.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
 			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)

@@ -84,8 +84,8 @@ func TestATrimRemovesWhatAllGroupsHaveHandled(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
-		_, err := checkpoint.New(q.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: "other", Topic: topic},
-			checkpoint.Roster{}, checkpoint.NewRoster(q.Shards(), time.Time{}))
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: "other", Topic: topic},
+			checkpoint.Membership{}, checkpoint.NewMembership(q.Shards(), time.Time{}))
 		require.NoError(t, err)
 		q.publish(t, "worker", 5)
 		q.acked(t, "worker", 5)
@@ -213,20 +213,20 @@ func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64
 	return uint64(f), true, nil
 }
 
-func TestATrimNeedsPositionsThatAreElsewhere(t *testing.T) {
+func TestATrimNeedsExternalPositions(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
-		roster := checkpoint.NewRoster(q.Shards(), time.Time{})
-		roster.Elsewhere = true
-		_, err := checkpoint.New(q.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster{}, roster)
+		roster := checkpoint.NewMembership(q.Shards(), time.Time{})
+		roster.ExternalPositions = true
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster)
 		require.NoError(t, err)
 		q.publish(t, "worker", 3)
 
 		_, err = q.later.Trim(t.Context(), topic, keepHour)
-		var elsewhere *groups.ElsewhereError
-		require.ErrorAs(t, err, &elsewhere)
-		assert.Equal(t, groups.ElsewhereError{Group: group, Topic: topic}, *elsewhere)
-		require.ErrorIs(t, err, groups.ErrElsewhere)
+		var external *groups.ExternalPositionsError
+		require.ErrorAs(t, err, &external)
+		assert.Equal(t, groups.ExternalPositionsError{Group: group, Topic: topic}, *external)
+		require.ErrorIs(t, err, groups.ErrExternalPositions)
 
 		later := open(t, q.Client().(*dynamodb.Client), journal.Config{Now: func() time.Time { return time.Now().Add(day) }})
 		_, err = groups.New(later.Journal, groups.WithPositions(fixed(2))).Trim(t.Context(), topic, keepHour)
@@ -425,7 +425,7 @@ func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			throttling := db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
 
-			trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, Again: true})
+			trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, ResumeInterrupted: true})
 
 			require.NoError(t, err)
 			throttling.Remove()
