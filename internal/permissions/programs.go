@@ -63,7 +63,8 @@ var Programs = []Program{
 		Name: "process", As: []string{"Execute, Save", "with command ids"},
 		Both: Needs{Process: "GetItem PutItem UpdateItem DeleteItem", ProcessIndex: index},
 	},
-	{Name: "millrace.Process", Row: "process", Both: Needs{Process: "Query"}}, // with Config.ExistingTables
+	// With Config.ExistingTables an App reads the table when the process manager is added.
+	{Name: "millrace.Process", Row: "process", Both: Needs{Process: "Query"}},
 	{Name: "process.CreateTable", Row: "process", Both: Needs{Process: create}},
 	{Name: "Backlog", Both: Needs{Process: "Scan Query UpdateItem DeleteItem"}},
 	{Name: "Backlog: Due", Row: "Backlog", Both: Needs{Process: "GetItem BatchGetItem", ProcessIndex: index}},

@@ -72,7 +72,7 @@ func commandsOf(t *testing.T, help, parent string) (names []string) {
 }
 
 // generated are the documents of the page, each after a comment with the command that prints it.
-var generated = regexp.MustCompile("(?s)<!-- millrace ([^\n]+) -->\n```[a-z]+\n(.*?)```\n")
+var generated = regexp.MustCompile("(?s)<!-- millrace ([^>]+) -->\n```[a-z]+\n(.*?)```\n")
 
 func TestThePageOfInfrastructureHasWhatTheCommandPrints(t *testing.T) {
 	t.Parallel()
