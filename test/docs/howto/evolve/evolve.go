@@ -10,7 +10,6 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Order has the events of today.
 type (
 	Order struct {
 		Customer, Currency string

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// A Person is an aggregate with a random id. Other aggregates know the id alone.
 type (
+	// Person is an aggregate with a random id. Other aggregates know the id alone.
 	Person struct {
 		Name      string
 		Forgotten bool

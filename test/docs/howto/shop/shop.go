@@ -7,7 +7,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// An Order is placed by a customer, and shipped.
 type (
 	Order struct {
 		Customer string
