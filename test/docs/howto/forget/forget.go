@@ -22,9 +22,12 @@ type (
 		Name      string
 		Forgotten bool
 	}
+	// Registered is the first event of a person.
 	Registered struct{ Name string }
-	Forgotten  struct{}
+	// Forgotten is the last one.
+	Forgotten struct{}
 
+	// Events are those of a person.
 	Events = aggregate.Events[Person]
 )
 

@@ -8,15 +8,18 @@ import (
 )
 
 type (
+	// Order is placed by a customer, and shipped.
 	Order struct {
 		Customer string
 		Total    int
 		Shipped  bool
 	}
+	// Placed is the first event of an order.
 	Placed struct {
 		Customer string
 		Total    int
 	}
+	// Shipped says that the order is on its way.
 	Shipped struct{ Customer string }
 )
 
