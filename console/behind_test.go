@@ -21,7 +21,7 @@ func TestAnAggregateThatIsDoneAndStillListedIsLeftOut(t *testing.T) {
 		ctx := t.Context()
 		r := repositoryOf(t, j, repository.Config{})
 		store := checkpoint.New(j)
-		_, err := store.ChangeRoster(ctx, checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Roster{}, checkpoint.NewRoster(j.Shards(), time.Time{}))
+		_, err := store.ChangeMembership(ctx, checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), time.Time{}))
 		require.NoError(t, err)
 		for id, n := range map[string]int{"done": 1, "blocked": 2} {
 			for range n {

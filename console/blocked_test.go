@@ -22,7 +22,7 @@ func TestABlockedAggregateIsShownWithTheAttemptThatFailed(t *testing.T) {
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
 		store, at := checkpoint.New(j), time.UnixMilli(1_700_000_000_000)
 		key := checkpoint.Key{Group: "mails", Topic: "cart"}
-		_, err := store.ChangeRoster(t.Context(), key, checkpoint.Roster{}, checkpoint.NewRoster(4, time.Time{}))
+		_, err := store.ChangeMembership(t.Context(), key, checkpoint.Membership{}, checkpoint.NewMembership(4, time.Time{}))
 		require.NoError(t, err)
 		r := repositoryOf(t, j, repository.Config{})
 		for id, b := range map[string]checkpoint.Behind{

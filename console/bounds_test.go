@@ -54,7 +54,7 @@ func TestAListOfLargeAggregatesEndsWhenItHasTakenItsUnits(t *testing.T) {
 func hold(t *testing.T, j *journal.Journal, n int) {
 	t.Helper()
 	store, r := checkpoint.New(j), repositoryOf(t, j, repository.Config{})
-	_, err := store.ChangeRoster(t.Context(), checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Roster{}, checkpoint.NewRoster(4, time.Time{}))
+	_, err := store.ChangeMembership(t.Context(), checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(4, time.Time{}))
 	require.NoError(t, err)
 	for i := range n {
 		id := aggregate.ID{Type: "cart", Value: fmt.Sprint(i)}

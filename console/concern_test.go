@@ -17,8 +17,8 @@ func TestTheMostSevereConcernComesFirst(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	for _, name := range []string{"a-paused", "b-without-members"} {
-		_, err := checkpoint.New(j).ChangeRoster(
-			t.Context(), checkpoint.Key{Group: name, Topic: "cart"}, checkpoint.Roster{}, checkpoint.NewRoster(j.Shards(), time.Time{}))
+		_, err := checkpoint.New(j).ChangeMembership(
+			t.Context(), checkpoint.Key{Group: name, Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), time.Time{}))
 		require.NoError(t, err)
 	}
 	require.NoError(t, groups.New(j).Pause(t.Context(), "a-paused", "cart"))

@@ -26,8 +26,8 @@ import (
 func subscribed(t *testing.T, j *journal.Journal, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		_, err := checkpoint.New(j).ChangeRoster(
-			t.Context(), checkpoint.Key{Group: name, Topic: "cart"}, checkpoint.Roster{}, checkpoint.NewRoster(j.Shards(), time.Time{}))
+		_, err := checkpoint.New(j).ChangeMembership(
+			t.Context(), checkpoint.Key{Group: name, Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), time.Time{}))
 		require.NoError(t, err)
 	}
 }
@@ -106,9 +106,9 @@ func TestAnOverviewThatReadLittleDoesNotSayThatAllIsWell(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	for i := range 3 { // with members, so that only what is not read could be a concern
-		roster := checkpoint.NewRoster(j.Shards(), time.Time{})
+		roster := checkpoint.NewMembership(j.Shards(), time.Time{})
 		roster.Members = map[uint64]checkpoint.Member{1: {Name: "host", Lease: time.Hour}}
-		_, err := checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: fmt.Sprint("g", i), Topic: "cart"}, checkpoint.Roster{}, roster)
+		_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: fmt.Sprint("g", i), Topic: "cart"}, checkpoint.Membership{}, roster)
 		require.NoError(t, err)
 	}
 	c := newConsole(t, console.Config{Journal: j, PageUnits: 1})

@@ -58,7 +58,7 @@ type site struct {
 func newSite(t *testing.T, change func(*console.Config), mount func(http.Handler) http.Handler) *site {
 	t.Helper()
 	s := &site{Journal: newJournal(t, journal.Config{}), audit: &auditLog{}}
-	_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Roster{}, checkpoint.NewRoster(s.Shards(), time.Time{}))
+	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: "mails", Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(s.Shards(), time.Time{}))
 	require.NoError(t, err)
 	config := console.Config{
 		Journal: s.Journal, AllowActions: true, Logger: s.audit, Refresh: -1,

@@ -97,7 +97,7 @@ type Config struct {
 	// time.Now, corrected by the times in DynamoDB's replies if it is known to be wrong: by a
 	// second or more at first, later by some milliseconds more than a round trip takes. Another
 	// clock has to be as right as that: an event with a wrong date can come to subscribers up to
-	// a week late in the layout Packed, and up to subscriber.Config.SweepInterval late in Classic.
+	// a week late in the layout Packed, and up to subscriber.Config.ReconcileInterval late in Classic.
 	Now func() time.Time
 
 	// NewID makes commit ids: 1 to 36 characters, a limit of DynamoDB's

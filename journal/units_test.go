@@ -50,8 +50,8 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 			require.NoError(t, note(t.Context(), id))
 		}
 	}
-	_, err = checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: "group", Topic: "user-account"},
-		checkpoint.Roster{}, checkpoint.NewRoster(j.Shards(), j.Config().Now()))
+	_, err = checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: "group", Topic: "user-account"},
+		checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), j.Config().Now()))
 	require.NoError(t, err)
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
 	require.NoError(t, readmodel.CreateTable(t.Context(), client, ""))

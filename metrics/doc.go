@@ -23,8 +23,8 @@
 //	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped, as by trailing reads
 //	millrace_subscriber_events_fetched_total        counter  events read by aggregate: local commits, and gaps in the tail
 //	millrace_subscriber_events_late_total           counter  events that a trailing read found, and the live read had missed
-//	millrace_subscriber_events_swept_total          counter  events that only the sweep found
-//	millrace_subscriber_positions_beyond_journal_total counter positions that a sweep found beyond the last event of their aggregate
+//	millrace_subscriber_events_reconciled_total     counter  events that only a reconciliation found
+//	millrace_subscriber_positions_beyond_journal_total counter positions that a reconciliation found beyond the last event of their aggregate
 //	millrace_subscriber_events_passed_over_total    counter  events not delivered, by reason: filtered, key_destroyed, removed
 //	millrace_subscriber_failures_total              counter  readings of an aggregate that failed and were put off
 //	millrace_subscriber_corrupt_items_total         counter  items of the tail that are no events, heads that cannot be read

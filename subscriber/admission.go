@@ -39,16 +39,16 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
 		healthy := q.failing < q.maxFailing
-		if !healthy && q.news == nil {
-			q.news = make(chan struct{})
+		if !healthy && q.changed == nil {
+			q.changed = make(chan struct{})
 		}
-		news := q.news
+		changed := q.changed
 		q.mu.Unlock()
 		if healthy {
 			return !isClosed(stopping)
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-stopping:
 			return false
 		}
@@ -61,7 +61,7 @@ func (q *sequencer) isHealthy() bool {
 	return q.failing < q.maxFailing
 }
 
-// hasRoom reports that a sweep may add streams: few enough have something left to do.
+// hasRoom reports that a reconciliation may add streams: few enough have something left to do.
 func (q *sequencer) hasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,9 +78,9 @@ func (q *sequencer) hasRoom() bool {
 }
 
 // tell has those who wait look again.
-func (q *sequencer) tell() {
-	if q.news != nil {
-		close(q.news)
-		q.news = nil
+func (q *sequencer) notify() {
+	if q.changed != nil {
+		close(q.changed)
+		q.changed = nil
 	}
 }

@@ -45,7 +45,7 @@ func ahead(
 ) (*subscriber.Subscriber, *runs) {
 	t.Helper()
 	sub, messages := subscribe(t, config)
-	eventually(t, "it is a member", func() bool { return len(roster(t, config.Journal).Members) > 0 })
+	eventually(t, "it is a member", func() bool { return len(membership(t, config.Journal).Members) > 0 })
 	seen := &runs{}
 	go func() {
 		for msg := range messages {

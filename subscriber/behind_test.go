@@ -24,7 +24,7 @@ import (
 // eager is a config that lists aggregates as behind, and moves the cursor, soon.
 func eager(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.BehindAfter, config.SweepInterval = time.Millisecond, -1
+	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
 	return subscriber.WithCursorInterval(config, time.Millisecond)
 }
 
@@ -152,8 +152,8 @@ func record(t *testing.T, msg *message.Message) *journal.Record {
 	return r
 }
 
-// No cursor leads back to it, so whoever takes over has to sweep again.
-func TestASweepCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
+// No cursor leads back to it, so whoever takes over has to reconciliation again.
+func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
@@ -162,19 +162,19 @@ func TestASweepCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 				client := createIn(t, layout, 1)
 				j := open(t, client)
 				config := eager(j)
-				config.BehindAfter, config.SweepInterval = time.Hour, 2*time.Second
+				config.BehindAfter, config.ReconcileInterval = time.Hour, 2*time.Second
 				_, messages := subscribe(t, config)
 				ys := 0
 				xs := apart(messages)
-				busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Swept.IsZero() })
+				busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Reconciled.IsZero() })
 				write(t, at(t, client, func() time.Time { return time.Now().Add(-time.Second) }), "x", 0, 1)
 				msg := receive(t, xs)
 				handed := time.Now()
 				busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(5 * time.Second)) })
-				assert.True(t, progress(t, j).Swept.Before(handed))
+				assert.True(t, progress(t, j).Reconciled.Before(handed))
 				assert.False(t, isBehind(t, j), "it only waits for its handler")
 				msg.Ack()
-				busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Swept.After(handed) })
+				busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Reconciled.After(handed) })
 			})
 		})
 	}

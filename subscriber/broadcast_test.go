@@ -32,13 +32,13 @@ func TestABroadcastReachesEachSubscriptionAndWritesNothing(t *testing.T) {
 	config := broadcast(j)
 	_, all := subscribe(t, config)
 	config.Start = subscriber.Now()
-	now, news := subscribe(t, config)
+	now, changed := subscribe(t, config)
 	eventually(t, "it has the shards", func() bool { return len(now.Shards()) == 4 })
 	assert.Equal(t, expect("x", 1, 3), receiveAll(t, all, 3))
 
 	write(t, open(t, db.Client()), "x", 3, 1) // by another process
-	receive(t, news).Nack()
-	assert.Equal(t, expect("x", 4, 4), receiveAll(t, news, 1))
+	receive(t, changed).Nack()
+	assert.Equal(t, expect("x", 4, 4), receiveAll(t, changed, 1))
 	assert.Equal(t, expect("x", 4, 4), receiveAll(t, all, 1))
 	require.NoError(t, now.Close())
 	assert.Empty(t, recording.Calls("PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"))
@@ -81,11 +81,11 @@ func TestWhatABroadcastCannotDoIsRefused(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for field, change := range map[string]func(*subscriber.Config){
-		"ConsumerGroup": func(c *subscriber.Config) { c.ConsumerGroup = "group" },
-		"Failures":      func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
-		"SweepInterval": func(c *subscriber.Config) { c.SweepInterval = time.Hour },
-		"MaxInFlight":   func(c *subscriber.Config) { c.MaxInFlight = -1 },
-		"Positions":     func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
+		"ConsumerGroup":     func(c *subscriber.Config) { c.ConsumerGroup = "group" },
+		"Failures":          func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
+		"ReconcileInterval": func(c *subscriber.Config) { c.ReconcileInterval = time.Hour },
+		"MaxInFlight":       func(c *subscriber.Config) { c.MaxInFlight = -1 },
+		"Positions":         func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()

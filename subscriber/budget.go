@@ -12,9 +12,9 @@ import (
 type budget struct {
 	size, lanes int
 
-	mu   sync.Mutex
-	used int
-	news chan struct{} // closed when there is room again; nil while nobody waits
+	mu    sync.Mutex
+	used  int
+	freed chan struct{} // closed when there is room again; nil while nobody waits
 }
 
 func (b *budget) take(n int) {
@@ -40,13 +40,13 @@ func (b *budget) tryTake(n int) bool {
 	return true
 }
 
-func (b *budget) give(n int) {
+func (b *budget) release(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= n
-	if b.used < b.size && b.news != nil {
-		close(b.news)
-		b.news = nil
+	if b.used < b.size && b.freed != nil {
+		close(b.freed)
+		b.freed = nil
 	}
 }
 
@@ -69,14 +69,14 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func
 			b.mu.Unlock()
 			return nil
 		}
-		if b.news == nil {
-			b.news = make(chan struct{})
+		if b.freed == nil {
+			b.freed = make(chan struct{})
 		}
-		news := b.news
+		changed := b.freed
 		b.mu.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-news:
+		case <-changed:
 		case <-patience.C:
 			if !busy() {
 				trim()

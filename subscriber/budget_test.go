@@ -41,9 +41,9 @@ func TestReadersWaitForTheHandlers(t *testing.T) {
 		require.NoError(t, b.reserve(t.Context(), 10, lanesBusy, trimNothing))
 		reserved := reserving(t, b, lanesBusy, func() { assert.Fail(t, "the lanes have enough to do") })
 		notYet(t, reserved)
-		b.give(9)
+		b.release(9)
 		notYet(t, reserved)
-		b.give(1)
+		b.release(1)
 		require.NoError(t, <-reserved)
 	})
 }
@@ -53,7 +53,7 @@ func TestStreamsAreTrimmedWhileLanesAreFree(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		b := &budget{size: 100, lanes: 1}
 		b.take(120)
-		reserved := reserving(t, b, lanesFree, func() { b.give(7) }) // again and again
+		reserved := reserving(t, b, lanesFree, func() { b.release(7) }) // again and again
 		require.NoError(t, <-reserved)
 		assert.Equal(t, 99+10, b.used)
 	})
@@ -95,7 +95,7 @@ func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	assert.Equal(t, []uint64{6}, numbers())
 	b.take(12_000)
 	held.add(record(7), b)
-	b.give(12_000)
+	b.release(12_000)
 	held.add(record(8), b)
 	assert.Equal(t, []uint64{6}, numbers(), "there was no room")
 	held.drop(b)

@@ -77,7 +77,7 @@ func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 			b.records, b.trimmed = nil, false
 		}
 		b.bytes -= size
-		of.give(size)
+		of.release(size)
 		dropped++
 	}
 	return dropped
@@ -96,11 +96,11 @@ func (b *buffer) trim(size int, of *budget) {
 	clear(b.records[keep:])
 	b.records, b.trimmed = b.records[:keep], true
 	b.bytes -= freed
-	of.give(freed)
+	of.release(freed)
 }
 
 // drop forgets all of it; it is read from the journal when its turn comes.
 func (b *buffer) drop(of *budget) {
-	of.give(b.bytes)
+	of.release(b.bytes)
 	*b = buffer{}
 }

@@ -47,17 +47,17 @@ func TestACursorThatAFormerOwnerLeftInTheFutureHidesNothing(t *testing.T) {
 	assert.Equal(t, expect("y", 1, 1), receiveAll(t, messages, 1))
 }
 
-func TestASweepInTheFutureIsNotBelieved(t *testing.T) {
+func TestAReconciliationInTheFutureIsNotBelieved(t *testing.T) {
 	t.Parallel()
-	j, db, _ := late(t, "hidden") // which a sweep alone finds
+	j, db, _ := late(t, "hidden") // which a reconciliation alone finds
 	config := quick(at(t, db.Client(), tomorrow))
-	config.SweepInterval = 20 * time.Millisecond
+	config.ReconcileInterval = 20 * time.Millisecond
 	first, _ := subscribe(t, subscriber.WithCursorInterval(config, time.Millisecond))
-	eventually(t, "it has swept tomorrow", func() bool { return progress(t, j).Swept.After(time.Now().Add(time.Hour)) })
+	eventually(t, "it has swept tomorrow", func() bool { return progress(t, j).Reconciled.After(time.Now().Add(time.Hour)) })
 	require.NoError(t, first.Close())
 
 	config = quick(j)
-	config.SweepInterval = 20 * time.Millisecond
+	config.ReconcileInterval = 20 * time.Millisecond
 	_, messages := subscribe(t, config)
 	write(t, open(t, db.Client()), "hidden", 0, 1) // which does not wake the subscriber
 	assert.Equal(t, expect("hidden", 1, 1), receiveAll(t, messages, 1))

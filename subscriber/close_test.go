@@ -49,13 +49,13 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	write(t, j, "x", 0, 1)
 	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 	receiveAll(t, messages, 1)
-	require.Len(t, roster(t, j).Members, 1)
+	require.Len(t, membership(t, j).Members, 1)
 	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("roster", "REMOVE"), dynamotest.Times(2))
 
 	require.NoError(t, sub.Close())
 
 	assert.Equal(t, 2, failed.Fired())
-	assert.Empty(t, roster(t, j).Members)
+	assert.Empty(t, membership(t, j).Members)
 }
 
 func TestAMemberThatClosesWithoutTheReplyToItsJoinLeaves(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAMemberThatClosesWithoutTheReplyToItsJoinLeaves(t *testing.T) {
 	require.NoError(t, sub.Close())
 
 	assert.Equal(t, 1, unread.Fired())
-	assert.Empty(t, roster(t, j).Members)
+	assert.Empty(t, membership(t, j).Members)
 }
 
 func TestAHandlerThatDidNotAnswerInTimeMovesNoPositionOnceTheShardIsFree(t *testing.T) {

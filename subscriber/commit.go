@@ -81,7 +81,7 @@ func (p *position) own(ctx context.Context) error {
 }
 
 // isAtRest reports that no write of the position is under way, as far as known.
-func (p *position) isAtRest() bool {
+func (p *position) isResolved() bool {
 	if !p.mu.TryLock() {
 		return false
 	}

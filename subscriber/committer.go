@@ -27,7 +27,7 @@ type committer struct {
 	saved     bool // this owner has stored the cursor; flush alone uses it
 }
 
-func newCommitter(t *term, q *sequencer, r checkpoint.Roster) *committer {
+func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
 	table, _ := t.config.Positions.(*tablePositions)
 	return &committer{
 		term: t, sequencer: q, since: r.Start, table: table, fresh: table != nil && t.epoch == r.Base+1,
@@ -49,11 +49,11 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	if !progress.Cursor.IsZero() {
 		at = progress.Cursor.UnixMilli()
 	}
-	swept := progress.Swept
-	if swept.IsZero() {
-		swept = c.now() // reading the tail from its beginning shows as much
+	reconciled := progress.Reconciled
+	if reconciled.IsZero() {
+		reconciled = c.now() // reading the tail from its beginning shows as much
 	}
-	c.sequencer.begin(savedCursor{at, progress.Swept}, swept, progress.Behind)
+	c.sequencer.begin(savedCursor{at, progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
 
@@ -226,7 +226,7 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	// A former owner may believe in entries of its own, and have its cursor pass what they lead to.
 	// So none is deleted before its cursor is refused.
 	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
-		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.reconciledAt); err != nil {
 			return err
 		}
 		c.sequencer.saveCursor(p)
@@ -255,13 +255,13 @@ func worst(errs []error) (first error) {
 // shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits
 // for that, to clear a read model say, relies on it. The epoch is the next owner's; a position that
 // it has claimed, or a later one, is shut out already. That a handler begins nothing more is seen
-// to by [Position]. Where it fails the member notes that in the roster.
+// to by [Position]. Where it fails the member notes that in the membership.
 func (c *committer) shutOut() bool {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
 	var rows []func() error
 	for _, st := range c.sequencer.all() {
-		if st.position.isAtRest() {
+		if st.position.isResolved() {
 			continue
 		}
 		rows = append(rows, func() error {

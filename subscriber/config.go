@@ -100,7 +100,7 @@ type Config struct {
 	// changes as they happen, and replies to requests. Nothing is written to the database, so
 	// nothing is left behind, and each new subscription begins at Start. With [Now] and [At] the
 	// first event of an aggregate costs a read of its head and about log2(n) read units. There is
-	// no sweep: an event that the tail shows later than TrailingDelay comes with the next one of
+	// no reconciliation: an event that the tail shows later than TrailingDelay comes with the next one of
 	// its aggregate. It remembers each aggregate that has had events, in some 100 bytes. Failures
 	// can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
 	Broadcast bool
@@ -161,29 +161,29 @@ type Config struct {
 	// again, because the index is eventually consistent and the clocks of writers differ. It must
 	// be longer than both together, and than the time that writers repeat a commit
 	// (journal.Config.RetryBudget), since a commit whose outcome is unknown keeps its date. An
-	// event that shows later still waits for the next event of its aggregate, or for the sweep.
+	// event that shows later still waits for the next event of its aggregate, or for a reconciliation.
 	// From 1 second on there is another trailing read before it, at an age of 0.5 seconds, for
 	// events that the index shows a little late. Each costs half a read unit for each 4 KB of
 	// events, as the live read does; events that are older when they are first read, as in history,
 	// are read once. Default: 10 seconds.
 	TrailingDelay time.Duration
 
-	// SweepInterval is the time between two sweeps of a shard, which compare the journal with the
+	// ReconcileInterval is the time between two reconciliations of a shard, which compare the journal with the
 	// group's positions. It bounds how late an event comes that the tail shows at the wrong place
 	// or too late.
 	//
-	// In the classic layout a sweep compares all heads. So it finds events that were dated wrongly,
+	// In the classic layout a reconciliation compares all heads. So it finds events that were dated wrongly,
 	// imported, or written by a foreign program. It reads the snapshot table's part of the topic,
 	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a
 	// second.
 	//
-	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
+	// In the packed layout, whose tail is by the time of writing, a reconciliation reads again what was
 	// written since the last one and in the interval before. It finds what the index shows late by
 	// less than the interval. Once a week it compares all aggregates, with half a read unit for
 	// each 4 KB of their last commits.
 	//
 	// Default: 1 hour, and never with Broadcast or Positions; negative for never.
-	SweepInterval time.Duration
+	ReconcileInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each aggregate that got
 	// further. After a crash the events acked since come again. Negative: the position is stored
@@ -219,7 +219,7 @@ type Config struct {
 	Unmarshaler Unmarshaler
 
 	// Positions keeps the positions. Default: the journal's checkpoint table. With another store
-	// nothing is swept by default, as the sweep compares heads with that table and would claim
+	// nothing is swept by default, as a reconciliation compares heads with that table and would claim
 	// every aggregate each time; and package groups cannot change it, and has to be given how to
 	// read it (groups.WithPositions).
 	Positions PositionStore
@@ -230,7 +230,7 @@ type Config struct {
 	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
 	// that many, nothing more is delivered until some are stored.
 	maxUnstored int
-	// maxUnfinished bounds the aggregates of a shard with events left, beyond which a sweep waits.
+	// maxUnfinished bounds the aggregates of a shard with events left, beyond which a reconciliation waits.
 	maxUnfinished int
 	// maxFailing bounds the aggregates of a shard that failed and wait to be tried again. With that
 	// many, nothing more of the journal is read until some have gone on.
@@ -278,9 +278,9 @@ func (c *Config) setDefaults() {
 		duration(&c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
 	if c.Positions == nil && !c.Broadcast {
-		duration(&c.SweepInterval, time.Hour)
+		duration(&c.ReconcileInterval, time.Hour)
 	} else {
-		duration(&c.SweepInterval, -1)
+		duration(&c.ReconcileInterval, -1)
 	}
 	duration(&c.PollInterval, 200*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
@@ -327,8 +327,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:
 		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
-	case c.SweepInterval > 0 && c.SweepInterval < time.Millisecond:
-		return &ConfigError{"SweepInterval", "is under a millisecond; give a duration, or a negative one for never"}
+	case c.ReconcileInterval > 0 && c.ReconcileInterval < time.Millisecond:
+		return &ConfigError{"ReconcileInterval", "is under a millisecond; give a duration, or a negative one for never"}
 	case c.AckDeadline < 0:
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
 	case c.LeaseDuration < 100*time.Millisecond:
@@ -368,8 +368,8 @@ func (c *Config) validateBroadcast() error {
 		return &ConfigError{"Positions", "is set, but a broadcast has none"}
 	case c.Failures.kind != block && c.Failures.kind != poisonQueue:
 		return &ConfigError{"Failures", "cannot be recorded by a broadcast; use Block or PoisonQueue"}
-	case c.SweepInterval > 0:
-		return &ConfigError{"SweepInterval", "is set, but a broadcast has no positions to compare heads with"}
+	case c.ReconcileInterval > 0:
+		return &ConfigError{"ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
 	}
 	return nil
 }

@@ -37,11 +37,11 @@ const (
 // Done is called: one for each message would cost as much as the message, and all would contend for
 // the lock of their parent.
 type messageContext struct {
-	parent   context.Context
-	record   *journal.Record
-	position Position
-	attempt  int
-	loose    bool // one of several of an event, or of a deferred event: it has no position
+	parent          context.Context
+	record          *journal.Record
+	position        Position
+	attempt         int
+	withoutPosition bool // one of several of an event, or of a deferred event: it has no position
 
 	mu     sync.Mutex
 	ended  bool
@@ -168,7 +168,7 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 // [MetadataPart] or a [MetadataDeferred] has none.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
-	if !ok || c.loose {
+	if !ok || c.withoutPosition {
 		return nil, false
 	}
 	return &c.position, true

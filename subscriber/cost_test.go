@@ -31,7 +31,7 @@ func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 // thrifty is a config that writes nothing of its own accord while a test counts.
 func thrifty(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.LeaseDuration, config.SweepInterval = time.Hour, -1
+	config.LeaseDuration, config.ReconcileInterval = time.Hour, -1
 	return subscriber.WithCursorInterval(config, time.Hour)
 }
 
@@ -67,7 +67,7 @@ func TestAGroupThatStartsNowWritesNothingForAggregatesWithoutNewEvents(t *testin
 	const aggregates = 500
 	db, j := counted(t, aggregates)
 	config := thrifty(j)
-	config.Start, config.SweepInterval = subscriber.Now(), 20*time.Millisecond
+	config.Start, config.ReconcileInterval = subscriber.Now(), 20*time.Millisecond
 	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 20*time.Millisecond))
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	positions, listed := writes(db, "position/"), writes(db, "behind/")

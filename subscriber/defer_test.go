@@ -441,8 +441,8 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 	t.Logf("seed %d", seed)
 	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
 		t.Helper()
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test draws
-		turns := rand.New(rand.NewPCG(seed, 2))  //nolint:gosec // as above
+		random := rand.New(rand.NewPCG(seed, 1))  //nolint:gosec // a test draws
+		rewinds := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // as above
 		j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 		const aggregates, each = 12, 10
 		for n := range aggregates {
@@ -479,7 +479,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 					handle(msg)
 				}
 			}()
-			time.Sleep(time.Duration(turns.IntN(400)) * time.Millisecond) // members come and go
+			time.Sleep(time.Duration(rewinds.IntN(400)) * time.Millisecond) // members come and go
 			require.NoError(t, sub.Close())
 			<-ended
 		}

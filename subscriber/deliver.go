@@ -41,13 +41,13 @@ type delivery struct {
 	deliveries  int    // of its message
 	attempts    int    // that failed, to make it a message or to handle it
 	failures    int    // to reach the store
-	// resumed is the roster's count of resumptions as the shard knew it at the first failed
+	// resumed is the membership's count of resumptions as the shard knew it at the first failed
 	// attempt.
-	resumed uint64
-	verdict *verdict // nil unless the event is given up, and that is not stored yet
+	resumed     uint64
+	disposition *disposition // nil unless the event is given up, and that is not stored yet
 }
 
-func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Roster) *deliverer {
+func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
 	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
@@ -128,8 +128,8 @@ func (d *deliverer) prepare(st *stream) error {
 
 // step does the next thing for a stream, and reports whether there was any.
 func (d *deliverer) step(st *stream) (more bool, err error) {
-	if st.delivery.verdict != nil {
-		return d.carryOut(st)
+	if st.delivery.disposition != nil {
+		return d.apply(st)
 	}
 	if d.config.CommitInterval < 0 {
 		if err := d.committer.commitAck(st); err != nil {
@@ -238,8 +238,8 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return err
 	}
-	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.sweptOf(st) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
-		d.stats.swept.Add(1)
+	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.reconciledOf(st) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
+		d.stats.reconciled.Add(1)
 	}
 	if err := d.send(st, r, msg, false); err != nil {
 		return err
@@ -333,7 +333,7 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 
 // send hands a message out and waits for the answer: nil for an ack. A message of several that an
 // event has become, or of a deferred event, has no position.
-func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, loose bool) error {
+func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
 	if st.position.batched.Load() {
 		return errCommitting // from before, and the message would spend its time waiting for that
 	}
@@ -343,7 +343,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, lo
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: d.messageCtx, record: r, attempt: attempt, loose: loose, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
+		parent: d.messageCtx, record: r, attempt: attempt, withoutPosition: withoutPosition, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)

@@ -52,8 +52,8 @@
 //     are already that old when they are first read, as all of history is for a new group, are read
 //     once. A backlog does not postpone trailing reads.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
-//   - A reconciliation, called sweep in names, compares the journal with the positions every
-//     [Config.SweepInterval]: all heads, or in the packed layout what was written lately. It finds
+//   - A reconciliation, called reconciliation in names, compares the journal with the positions every
+//     [Config.ReconcileInterval]: all heads, or in the packed layout what was written lately. It finds
 //     events that the tail shows late or at the wrong place, such as imports and events that a
 //     program or a clock has dated wrongly.
 //
@@ -90,7 +90,7 @@
 // written. If only a few aggregates are concerned, reset each of them instead to the last event
 // that counts as handled (ResetAggregate).
 //
-// A sweep logs positions that are beyond as errors and counts them ([Stats].Beyond); it changes
+// A reconciliation logs positions that are beyond as errors and counts them ([Stats].Beyond); it changes
 // nothing. It does not see aggregates that are missing in the restored journal, nor those that have
 // grown again to where they were.
 //
@@ -115,7 +115,7 @@
 //     read of its head, and of its position; for one that is parked that of its position alone. The
 //     read of a head costs one unit for each 4 KB: of the state in the classic layout, and of the
 //     last commit in the packed layout.
-//   - For a sweep in the classic layout half a read unit for each 4 KB of heads, states included,
+//   - For a reconciliation in the classic layout half a read unit for each 4 KB of heads, states included,
 //     and of positions, which have some 100 bytes each. In the packed layout half a unit for each 4
 //     KB of index entries that it reads again, and half a unit for each aggregate among them;
 //     docs/reference/cost.md says which.

@@ -110,7 +110,7 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 		return nil
 	}
 	cause := briefError{f.cause()}
-	v := &verdict{
+	v := &disposition{
 		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
 		reason: reasonOf(cause, st.delivery.attempts, checkpoint.MaxReason),
 	}
@@ -118,7 +118,7 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 		return d.sendPoison(st, f, v)
 	}
 	// From now on the event is not tried again, whatever becomes of the write.
-	st.delivery.verdict = v
+	st.delivery.disposition = v
 	d.sequencer.resume(st)
 	return nil
 }

@@ -44,7 +44,7 @@ func receivePatiently(t *testing.T, messages <-chan *message.Message, patience t
 	}
 }
 
-func TestAReadOfTheRosterThatHangsDoesNotStopAMember(t *testing.T) {
+func TestAReadOfTheMembershipThatHangsDoesNotStopAMember(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, _, proxy := apparatus(t, 1)
@@ -65,12 +65,12 @@ func TestAReadOfTheRosterThatHangsDoesNotStopAMember(t *testing.T) {
 	})
 }
 
-func TestAReadOfHeadsThatHangsDoesNotEndTheSweeps(t *testing.T) {
+func TestAReadOfHeadsThatHangsDoesNotEndTheReconciliations(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, db, proxy := apparatus(t, 2)
 		_, messages := subscribe(t, subscriber.Config{
-			Journal: open(t, proxy.Client()), ConsumerGroup: "group", SweepInterval: 10 * time.Minute,
+			Journal: open(t, proxy.Client()), ConsumerGroup: "group", ReconcileInterval: 10 * time.Minute,
 			PollInterval: 10 * time.Second, MaxPollInterval: time.Minute, CommitInterval: 10 * time.Second, LeaseDuration: 5 * time.Minute,
 		})
 		write(t, j, "x", 0, 1)

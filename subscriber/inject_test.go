@@ -40,7 +40,7 @@ func onRow(prefix, text string) dynamotest.When {
 }
 
 // onBeat is the signs of life of members.
-func onBeat() dynamotest.When { return onRow("roster", "SET #members.#m.#beat = ") }
+func onHeartbeat() dynamotest.When { return onRow("roster", "SET #members.#m.#beat = ") }
 
 // onStop is the write that stops a group.
 func onStop() dynamotest.When { return onRow("roster", "#stopped = ") }
@@ -61,23 +61,23 @@ func progress(t *testing.T, j *journal.Journal) checkpoint.Progress {
 	return progress
 }
 
-// roster reads who is a member and owns what.
-func roster(t *testing.T, j *journal.Journal) checkpoint.Roster {
+// membership reads who is a member and owns what.
+func membership(t *testing.T, j *journal.Journal) checkpoint.Membership {
 	t.Helper()
-	r, err := checkpoint.New(j).ReadRoster(context.Background(), checkpoint.Key{Group: "group", Topic: topic})
+	r, err := checkpoint.New(j).ReadMembership(context.Background(), checkpoint.Key{Group: "group", Topic: topic})
 	require.NoError(t, err)
 	return r
 }
 
 // beats waits until each member has shown that it lives some times more.
-func beats(t *testing.T, j *journal.Journal, n uint64) {
+func heartbeatsPerLease(t *testing.T, j *journal.Journal, n uint64) {
 	t.Helper()
 	for range n {
-		before := roster(t, j)
+		before := membership(t, j)
 		eventually(t, "the members show that they live", func() bool {
-			now := roster(t, j)
+			now := membership(t, j)
 			for member, state := range before.Members {
-				if is, still := now.Members[member]; still && is.Beat == state.Beat {
+				if is, still := now.Members[member]; still && is.Heartbeat == state.Heartbeat {
 					return false
 				}
 			}

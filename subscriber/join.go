@@ -14,10 +14,10 @@ import (
 )
 
 // join makes it a member with a share of what is free. It returns false when ctx has ended.
-func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
+func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
-	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined
+	// By the token it finds itself in the membership if the reply to an attempt was lost. If it joined
 	// a second time instead, nobody would work on the shards of the first.
 	token := rand.Uint64()
 	var attempted time.Time // the last time
@@ -25,7 +25,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		asOf := time.Now()
 		var err error
 		if !known {
-			seen, err = m.readRoster(ctx)
+			seen, err = m.readMembership(ctx)
 			known = err == nil
 		}
 		if number, joined := seen.WithToken(token); joined {
@@ -35,29 +35,29 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		if err == nil {
 			next := seen
 			if !next.Exists() {
-				next = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
+				next = checkpoint.NewMembership(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
 			}
 			var number uint64
-			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Beat: checkpoint.NextBeat(0, m.now(), m.config.LeaseDuration)}
+			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Heartbeat: checkpoint.NextHeartbeat(0, m.now(), m.config.LeaseDuration)}
 			if len(next.Members) < maxNamed {
 				joining.Name = m.config.MemberName
 			}
 			next, number = next.Join(joining)
 			_, own := m.config.Positions.(*tablePositions)
-			next.Elsewhere = !own
+			next.ExternalPositions = !own
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
 			// shards from others.
 			once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
-			var now checkpoint.Roster
+			var now checkpoint.Membership
 			attempted = asOf
-			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
+			now, err = m.checkpoint.ChangeMembership(once, m.key, seen, next.Take(number, take))
 			cancel()
 			if err == nil {
 				m.begin(ctx, number, now, asOf)
 				return true
 			}
-			if errors.Is(err, checkpoint.ErrRosterMoved) {
+			if errors.Is(err, checkpoint.ErrMembershipChanged) {
 				moved++
 				seen = m.backOff(ctx, now, moved)
 				continue
@@ -74,9 +74,9 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 }
 
 // begin starts the work on the shards that it took when it joined, which was after asOf.
-func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Roster, asOf time.Time) {
-	m.number, m.beat, m.roster, m.sightings = number, joined.Members[number].Beat, joined, map[uint64]sighting{}
-	m.unsettled = map[checkpoint.Term]struct{}{}
+func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {
+	m.number, m.heartbeat, m.membership, m.sightings = number, joined.Members[number].Heartbeat, joined, map[uint64]sighting{}
+	m.unfenced = map[checkpoint.Term]struct{}{}
 	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
 	take := joined.Of(number)
 	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
@@ -88,10 +88,10 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	for failures := 1; ; failures++ {
-		seen, err := m.readRoster(ctx)
+		seen, err := m.readMembership(ctx)
 		switch {
 		case err == nil:
-			m.roster = seen
+			m.membership = seen
 			m.number, _ = seen.WithToken(token)
 			m.leave(ctx)
 			return
@@ -103,17 +103,17 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 	}
 }
 
-// leave takes it off the roster, so that others take over at once.
+// leave takes it off the membership, so that others take over at once.
 func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
-	seen := m.roster
+	seen := m.membership
 	for failures, moved := 0, 0; m.isIn(seen); {
-		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))
+		now, err := m.checkpoint.ChangeMembership(ctx, m.key, seen, seen.Leave(m.number))
 		switch {
 		case err == nil:
 			return
-		case errors.Is(err, checkpoint.ErrRosterMoved):
+		case errors.Is(err, checkpoint.ErrMembershipChanged):
 			moved++
 			seen = m.backOff(ctx, now, moved)
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
@@ -126,22 +126,22 @@ func (m *member) leave(ctx context.Context) {
 	}
 }
 
-// backOff waits after a conflict with another member, longer each time, then reads the roster
+// backOff waits after a conflict with another member, longer each time, then reads the membership
 // again. In a deployment many members join at once, and an attempt that fails costs write units
 // too.
-func (m *member) backOff(ctx context.Context, now checkpoint.Roster, moved int) checkpoint.Roster {
+func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
 	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
-	if read, err := m.readRoster(ctx); err == nil {
+	if read, err := m.readMembership(ctx); err == nil {
 		return read
 	}
 	return now
 }
 
 // readRoster bounds one read, so that a connection that hangs does not stall the member.
-func (m *member) readRoster(ctx context.Context) (checkpoint.Roster, error) {
+func (m *member) readMembership(ctx context.Context) (checkpoint.Membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
 	defer cancel()
-	return m.checkpoint.ReadRoster(ctx, m.key)
+	return m.checkpoint.ReadMembership(ctx, m.key)
 }
 
 const (

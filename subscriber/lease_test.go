@@ -32,17 +32,17 @@ func TestMembersWithDifferentLeasesKeepTheirShards(t *testing.T) {
 		short := leased(t, client, time.Second)
 		eventually(t, "they share", func() bool { return len(numbers(long)) == 2 && len(numbers(short)) == 2 })
 		j := open(t, client)
-		before := roster(t, j)
+		before := membership(t, j)
 
-		beats(t, j, 2) // the longer lease beats less often than the shorter one lasts
+		heartbeatsPerLease(t, j, 2) // the longer lease beats less often than the shorter one lasts
 
-		after := roster(t, j)
+		after := membership(t, j)
 		assert.Equal(t, before.Owners, after.Owners)
 		assert.Equal(t, before.Epochs, after.Epochs)
 	})
 }
 
-func TestAMemberThatMissesSomeBeatsKeepsItsShards(t *testing.T) {
+func TestAMemberThatMissesSomeHeartbeatsKeepsItsShards(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 2)
@@ -50,18 +50,18 @@ func TestAMemberThatMissesSomeBeatsKeepsItsShards(t *testing.T) {
 		flaky, steady := leased(t, faulty.Client(testdb.Once), 2*time.Second), leased(t, client, time.Second)
 		eventually(t, "they share", func() bool { return len(numbers(flaky)) == 1 && len(numbers(steady)) == 1 })
 		j := open(t, client)
-		before := roster(t, j)
+		before := membership(t, j)
 
-		faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onBeat(), dynamotest.Times(2))
-		beats(t, j, 2)
+		faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onHeartbeat(), dynamotest.Times(2))
+		heartbeatsPerLease(t, j, 2)
 
-		after := roster(t, j)
+		after := membership(t, j)
 		assert.Equal(t, before.Owners, after.Owners)
 		assert.Equal(t, before.Epochs, after.Epochs)
 	})
 }
 
-func TestAMemberThatWaitsForAReplyToItsBeatEndsItsWorkInTime(t *testing.T) {
+func TestAMemberThatWaitsForAReplyToItsHeartbeatEndsItsWorkInTime(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
@@ -71,7 +71,7 @@ func TestAMemberThatWaitsForAReplyToItsBeatEndsItsWorkInTime(t *testing.T) {
 		msg := receive(t, messages)
 		goOn := make(chan struct{})
 		hang := func(context.Context) { <-goOn } // whatever its context says
-		faulty.Inject(dynamotest.Pause(hang), dynamotest.On("UpdateItem"), onBeat())
+		faulty.Inject(dynamotest.Pause(hang), dynamotest.On("UpdateItem"), onHeartbeat())
 		defer close(goOn)
 
 		ended(t, msg)
@@ -90,13 +90,13 @@ func TestAMemberThatClosesKeepsItsShardUntilItsHandlersHaveAnswered(t *testing.T
 		msg := receive(t, messages)
 		config.Journal = open(t, client)
 		_, again := subscribe(t, config)
-		owner := roster(t, j).Owners[0]
+		owner := membership(t, j).Owners[0]
 		closed := make(chan error)
 		go func() { closed <- first.Close() }()
 
-		beats(t, j, 3)
+		heartbeatsPerLease(t, j, 3)
 
-		assert.Equal(t, owner, roster(t, j).Owners[0])
+		assert.Equal(t, owner, membership(t, j).Owners[0])
 		msg.Ack()
 		require.NoError(t, <-closed)
 		assert.Equal(t, expect("x", 2, 2), receiveAll(t, again, 1))
@@ -115,11 +115,11 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 		msg := receive(t, messages)
 		closed := make(chan error)
 		go func() { closed <- sub.Close() }()
-		beats(t, j, 1) // it waits for the handler
+		heartbeatsPerLease(t, j, 1) // it waits for the handler
 		require.NoError(t, msg.Context().Err())
 
 		key := checkpoint.Key{Group: "group", Topic: topic}
-		require.NoError(t, checkpoint.New(j).Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		require.NoError(t, checkpoint.New(j).Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Membership) error {
 			return nil
 		}))
 
@@ -128,22 +128,22 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 	})
 }
 
-// One change of the roster cannot remove all.
+// One change of the membership cannot remove all.
 func TestAnyNumberOfDeadMembersIsRemoved(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 4)
 		j := open(t, client)
-		crowd := checkpoint.NewRoster(4, time.Time{})
+		crowd := checkpoint.NewMembership(4, time.Time{})
 		for range 161 {
 			crowd, _ = crowd.Join(checkpoint.Member{Lease: 100 * time.Millisecond})
 		}
-		_, err := checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: "group", Topic: topic}, checkpoint.Roster{}, crowd)
+		_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: "group", Topic: topic}, checkpoint.Membership{}, crowd)
 		require.NoError(t, err)
 
 		sub := leased(t, client, time.Second)
 
-		eventually(t, "it is alone", func() bool { return len(roster(t, j).Members) == 1 })
+		eventually(t, "it is alone", func() bool { return len(membership(t, j).Members) == 1 })
 		eventually(t, "it holds all shards", func() bool { return len(numbers(sub)) == 4 })
 	})
 }

@@ -21,47 +21,47 @@ type member struct {
 	key checkpoint.Key
 
 	// held are the shards that it works on, by number, until they have come to rest.
-	held   []atomic.Pointer[shard]
-	rested chan *shard
+	held  []atomic.Pointer[shard]
+	ended chan *shard
 
 	// What follows is for the goroutine of run alone.
-	since     time.Time // it asks to be a member
-	number    uint64    // in the roster; 0 when it has not joined
-	beat      uint64
-	roster    checkpoint.Roster
-	sightings map[uint64]sighting
-	shunned   map[int]time.Time            // shards that were lost though the roster says otherwise
-	unsettled map[checkpoint.Term]struct{} // which came to rest while transactions of handlers could still commit
-	expiry    *time.Timer
-	expired   *atomic.Bool // the lease is over, by this member's own clock
+	since      time.Time // it asks to be a member
+	number     uint64    // in the membership; 0 when it has not joined
+	heartbeat  uint64
+	membership checkpoint.Membership
+	sightings  map[uint64]sighting
+	takeAfter  map[int]time.Time            // shards that were lost though the membership says otherwise
+	unfenced   map[checkpoint.Term]struct{} // which came to rest while transactions of handlers could still commit
+	expiry     *time.Timer
+	expired    *atomic.Bool // the lease is over, by this member's own clock
 }
 
 // sighting is since when another member's beat has been what it is.
 type sighting struct {
-	beat  uint64
-	since time.Time
-	lease time.Duration
+	heartbeat uint64
+	since     time.Time
+	lease     time.Duration
 }
 
-// maxDead bounds the members that one change of the roster removes: its condition has a part for
+// maxDead bounds the members that one change of the membership removes: its condition has a part for
 // each.
 const maxDead = 50
 
 // beats is how often a member shows in the time of a lease that it lives.
-const beats = 4
+const heartbeatsPerLease = 4
 
 func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.Time) *member {
 	shards := sub.config.Journal.Shards()
 	return &member{
 		subscription: sub.newSubscription(ctx, topic),
 		key:          checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic},
-		held:         make([]atomic.Pointer[shard], shards), rested: make(chan *shard),
-		since: since, shunned: map[int]time.Time{}, unsettled: map[checkpoint.Term]struct{}{},
+		held:         make([]atomic.Pointer[shard], shards), ended: make(chan *shard),
+		since: since, takeAfter: map[int]time.Time{}, unfenced: map[checkpoint.Term]struct{}{},
 	}
 }
 
 // run works until ctx ends, and closes the output.
-func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
+func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	defer close(m.out)
 	defer m.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
@@ -76,11 +76,11 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 		m.workAlone(ctx)
 		return
 	}
-	defer m.sweeping(ctx)()
+	defer m.reconciling(ctx)()
 
 	for m.join(ctx, seen) {
 		m.work(ctx)
-		m.since, seen = m.now(), checkpoint.Roster{}
+		m.since, seen = m.now(), checkpoint.Membership{}
 	}
 }
 
@@ -97,11 +97,11 @@ func (m *member) stopAll() {
 // until the member is evicted.
 func (m *member) work(ctx context.Context) {
 	defer m.expiry.Stop()
-	beat := time.NewTicker(m.config.LeaseDuration / beats)
-	defer beat.Stop()
-	judge := time.NewTimer(m.config.LeaseDuration)
-	defer judge.Stop()
-	// The roster is kept up to the end of the last shard, which may be after that of ctx.
+	heartbeat := time.NewTicker(m.config.LeaseDuration / heartbeatsPerLease)
+	defer heartbeat.Stop()
+	check := time.NewTimer(m.config.LeaseDuration)
+	defer check.Stop()
+	// The membership is kept up to the end of the last shard, which may be after that of ctx.
 	asking := m.closing
 	ending := ctx.Done()
 	m.adjust(asking, ctx.Err() != nil)
@@ -109,15 +109,15 @@ func (m *member) work(ctx context.Context) {
 		select {
 		case <-ending:
 			ending = nil // all shards are told to stop
-		case <-beat.C:
-			m.show(ctx)
-		case <-judge.C:
-			m.show(ctx)
-		case sh := <-m.rested:
-			m.rest(sh)
+		case <-heartbeat.C:
+			m.sendHeartbeat(ctx)
+		case <-check.C:
+			m.sendHeartbeat(ctx)
+		case sh := <-m.ended:
+			m.removeShard(sh)
 			if sh.isLost() && m.isOwn(sh) {
-				m.shunned[sh.number] = time.Now().Add(m.config.LeaseDuration / beats)
-				m.show(ctx)
+				m.takeAfter[sh.number] = time.Now().Add(m.config.LeaseDuration / heartbeatsPerLease)
+				m.sendHeartbeat(ctx)
 			}
 			if ctx.Err() != nil && !m.idle() {
 				continue // it leaves all of them at once, or with the next beat
@@ -136,40 +136,40 @@ func (m *member) work(ctx context.Context) {
 			m.leave(asking)
 			return
 		}
-		judge.Reset(m.nextJudgement())
+		check.Reset(m.nextCheck())
 	}
 }
 
-// show shows that it lives, and reads the roster.
-func (m *member) show(ctx context.Context) {
+// show shows that it lives, and reads the membership.
+func (m *member) sendHeartbeat(ctx context.Context) {
 	asOf := time.Now()
-	m.beat = checkpoint.NextBeat(m.beat, m.now(), m.config.LeaseDuration)
+	m.heartbeat = checkpoint.NextHeartbeat(m.heartbeat, m.now(), m.config.LeaseDuration)
 	once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 	defer cancel()
 	if ctx.Err() == nil { // a sign of life that hangs must not hold up the end
 		defer context.AfterFunc(ctx, cancel)()
 	}
-	roster, err := m.checkpoint.Beat(once, m.key, m.roster, m.number, m.beat)
+	membership, err := m.checkpoint.Heartbeat(once, m.key, m.membership, m.number, m.heartbeat)
 	switch {
 	case err == nil:
-		m.roster = roster
+		m.membership = membership
 		m.expiry.Reset(time.Until(asOf.Add(m.config.LeaseDuration)))
 	case errors.Is(err, ErrFenced):
-		m.struckOff()
+		m.evicted()
 	default:
 		// Not an error yet: it holds for most of its duration still.
 		m.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"member": m.number, "err": err})
 	}
 }
 
-// isIn reports that it is a member of a roster.
-func (m *member) isIn(r checkpoint.Roster) bool {
+// isIn reports that it is a member of a membership.
+func (m *member) isIn(r checkpoint.Membership) bool {
 	_, is := r.Members[m.number]
-	return is && r.Same(m.roster)
+	return is && r.Same(m.membership)
 }
 
 // struckOff notes that others have given it up.
-func (m *member) struckOff() {
+func (m *member) evicted() {
 	m.logger.Info("The group has gone on without this member, which joins again", watermill.LogFields{"member": m.number})
 	m.number = 0
 }
@@ -188,7 +188,7 @@ func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 	}
 }
 
-// adjust brings what it works on and the roster together: it gives up what is another's, frees what
+// adjust brings what it works on and the membership together: it gives up what is another's, frees what
 // has come to rest, removes members that are dead, and takes or gives its share.
 func (m *member) adjust(ctx context.Context, ending bool) {
 	for moved := 0; !m.expired.Load(); {
@@ -197,14 +197,14 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 				sh.lose()
 			}
 		}
-		var rested []int
-		for _, n := range m.roster.Of(m.number) {
+		var ended []int
+		for _, n := range m.membership.Of(m.number) {
 			if m.held[n].Load() == nil {
-				rested = append(rested, n)
+				ended = append(ended, n)
 			}
 		}
-		dead := m.judge()
-		next, settled := m.settle(m.roster.Leave(dead...).Release(m.number, rested), rested)
+		dead := m.deadMembers()
+		next, reported := m.reportEnded(m.membership.Leave(dead...).Release(m.number, ended), ended)
 		take, give := next.Share(m.number)
 		if ending {
 			take, give = nil, next.Of(m.number)
@@ -215,74 +215,74 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			}
 		}
 		take = slices.DeleteFunc(take, func(n int) bool {
-			return m.held[n].Load() != nil || time.Now().Before(m.shunned[n])
+			return m.held[n].Load() != nil || time.Now().Before(m.takeAfter[n])
 		})
-		if len(dead)+len(rested)+len(settled)+len(take) == 0 {
+		if len(dead)+len(ended)+len(reported)+len(take) == 0 {
 			return
 		}
 		once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
-		now, err := m.checkpoint.ChangeRoster(once, m.key, m.roster, next.Take(m.number, take))
+		now, err := m.checkpoint.ChangeMembership(once, m.key, m.membership, next.Take(m.number, take))
 		cancel()
 		switch {
 		case err == nil:
-			m.roster = now
-			for _, t := range settled {
-				delete(m.unsettled, t)
+			m.membership = now
+			for _, t := range reported {
+				delete(m.unfenced, t)
 			}
 			m.start(ctx, take)
 			return
-		case !errors.Is(err, checkpoint.ErrRosterMoved):
+		case !errors.Is(err, checkpoint.ErrMembershipChanged):
 			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
 			return
 		}
 		if !m.isIn(now) {
-			m.struckOff()
+			m.evicted()
 			return
 		}
 		moved++
 		if now = m.backOff(ctx, now, moved); !m.isIn(now) {
-			m.struckOff()
+			m.evicted()
 			return
 		}
-		m.roster = now
+		m.membership = now
 	}
 }
 
-// settle notes in the next roster what has become of the terms with which it has come to rest: of
+// settle notes in the next membership what has become of the terms with which it has come to rest: of
 // shards that it frees, and of those that were taken from it. It returns those that it has noted.
-func (m *member) settle(next checkpoint.Roster, rested []int) (checkpoint.Roster, []checkpoint.Term) {
-	var settled []checkpoint.Term
-	for _, n := range rested {
-		t := checkpoint.Term{Shard: n, Epoch: m.roster.Epochs[n]}
-		if _, unsettled := m.unsettled[t]; unsettled {
-			next = next.Settle(t, false)
-			settled = append(settled, t)
+func (m *member) reportEnded(next checkpoint.Membership, ended []int) (checkpoint.Membership, []checkpoint.Term) {
+	var reported []checkpoint.Term
+	for _, n := range ended {
+		t := checkpoint.Term{Shard: n, Epoch: m.membership.Epochs[n]}
+		if _, unfenced := m.unfenced[t]; unfenced {
+			next = next.EndTerm(t, false)
+			reported = append(reported, t)
 		}
 	}
-	for _, taken := range m.roster.Unsettled {
+	for _, taken := range m.membership.Unfenced {
 		sh := m.held[taken.Shard].Load()
 		if taken.Member != m.number || sh != nil && sh.epoch == taken.Epoch {
 			continue
 		}
 		t := checkpoint.Term{Shard: taken.Shard, Epoch: taken.Epoch}
-		_, unsettled := m.unsettled[t]
-		next = next.Settle(taken, !unsettled)
-		settled = append(settled, t)
+		_, unfenced := m.unfenced[t]
+		next = next.EndTerm(taken, !unfenced)
+		reported = append(reported, t)
 	}
-	return next, settled
+	return next, reported
 }
 
 // judge returns members that have shown no sign of life for the time of their lease.
-func (m *member) judge() (dead []uint64) {
+func (m *member) deadMembers() (dead []uint64) {
 	now := time.Now()
 	sightings := map[uint64]sighting{}
-	for other, state := range m.roster.Members {
+	for other, state := range m.membership.Members {
 		if other == m.number {
 			continue
 		}
 		seen, known := m.sightings[other]
-		if !known || seen.beat != state.Beat {
-			seen = sighting{beat: state.Beat, since: now, lease: cmp.Or(state.Lease, m.config.LeaseDuration)}
+		if !known || seen.heartbeat != state.Heartbeat {
+			seen = sighting{heartbeat: state.Heartbeat, since: now, lease: cmp.Or(state.Lease, m.config.LeaseDuration)}
 		}
 		sightings[other] = seen
 		if now.Sub(seen.since) >= seen.lease && len(dead) < maxDead {
@@ -295,7 +295,7 @@ func (m *member) judge() (dead []uint64) {
 
 // nextJudgement returns how long it takes until a further member may be dead. One that is dead
 // already and could not be evicted is tried again with the next heartbeat.
-func (m *member) nextJudgement() time.Duration {
+func (m *member) nextCheck() time.Duration {
 	first := m.config.LeaseDuration
 	for _, seen := range m.sightings {
 		if left := time.Until(seen.since.Add(seen.lease)); left > 0 {
@@ -308,7 +308,7 @@ func (m *member) nextJudgement() time.Duration {
 // start begins to work on shards that were just taken.
 func (m *member) start(ctx context.Context, numbers []int) {
 	for _, n := range numbers {
-		sh := m.newShard(n, m.roster)
+		sh := m.newShard(n, m.membership)
 		m.held[n].Store(sh)
 		if m.expired.Load() {
 			sh.lose()
@@ -318,21 +318,21 @@ func (m *member) start(ctx context.Context, numbers []int) {
 		}
 		go func() {
 			sh.run(context.WithoutCancel(m.ctx))
-			m.rested <- sh
+			m.ended <- sh
 		}()
 	}
 }
 
 // rest forgets a shard that has come to rest.
-func (m *member) rest(sh *shard) {
-	if sh.unsettled {
-		m.unsettled[checkpoint.Term{Shard: sh.number, Epoch: sh.epoch}] = struct{}{}
+func (m *member) removeShard(sh *shard) {
+	if sh.unfenced {
+		m.unfenced[checkpoint.Term{Shard: sh.number, Epoch: sh.epoch}] = struct{}{}
 	}
 	m.held[sh.number].CompareAndSwap(sh, nil)
 }
 
 func (m *member) isOwn(sh *shard) bool {
-	return m.roster.Resets == sh.key.Group.Resets && m.roster.Owns(m.number, sh.number, sh.epoch)
+	return m.membership.Resets == sh.key.Group.Resets && m.membership.Owns(m.number, sh.number, sh.epoch)
 }
 
 func (m *member) idle() bool {
@@ -352,23 +352,23 @@ func (m *member) abandon(ctx context.Context) {
 		}
 	}
 	for !m.idle() {
-		m.rest(<-m.rested)
+		m.removeShard(<-m.ended)
 	}
 	if m.number != 0 {
 		m.leave(ctx)
 	}
 }
 
-// workAlone works on all shards until ctx ends, in a roster that nobody else sees.
+// workAlone works on all shards until ctx ends, in a membership that nobody else sees.
 func (m *member) workAlone(ctx context.Context) {
 	m.expired = &atomic.Bool{}
-	m.roster = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
-	m.roster, m.number = m.roster.Join(checkpoint.Member{})
-	all := m.roster.Free()
-	m.roster = m.roster.Take(m.number, all)
+	m.membership = checkpoint.NewMembership(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
+	m.membership, m.number = m.membership.Join(checkpoint.Member{})
+	all := m.membership.Free()
+	m.membership = m.membership.Take(m.number, all)
 	m.start(ctx, all)
 	<-ctx.Done()
 	for !m.idle() {
-		m.rest(<-m.rested)
+		m.removeShard(<-m.ended)
 	}
 }

@@ -99,10 +99,10 @@ func TestAMemberWithoutTheReplyToItsJoinJoinsOnce(t *testing.T) {
 			eventually(t, "it works on its share", func() bool { return len(numbers(sub)) == 2/(1+others) })
 
 			assert.Equal(t, 1, lost.Fired())
-			assert.EqualValues(t, 1+others, roster(t, j).Joined)
-			assert.Len(t, roster(t, j).Members, 1+others)
+			assert.EqualValues(t, 1+others, membership(t, j).Joined)
+			assert.Len(t, membership(t, j).Members, 1+others)
 			require.NoError(t, sub.Close())
-			assert.Len(t, roster(t, j).Members, others)
+			assert.Len(t, membership(t, j).Members, others)
 		})
 	}
 }

@@ -24,7 +24,7 @@ type former struct {
 type happening struct {
 	at        int64 // its date
 	committed int64 // when it was written, which is later for one that is imported
-	// astray: perhaps no read of the tail shows it before the cursor passes it, and only a sweep
+	// astray: perhaps no read of the tail shows it before the cursor passes it, and only a reconciliation
 	// leads to it.
 	astray bool
 }
@@ -43,46 +43,46 @@ type model struct {
 	q      *sequencer
 	epoch  uint64 // of the shard
 	owner  uint64 // that of the sequencer
-	astray bool   // there are imports and wrong clocks, and so sweeps
+	astray bool   // there are imports and wrong clocks, and so reconciliations
 
 	ids    []string
 	events map[string][]happening
 	now    int64
 
-	handled   map[string]uint64 // by handlers, all owners together
-	stored    map[string]uint64
-	stamped   map[string]uint64 // the epoch of the position
-	promised  map[string]uint64 // what was stored by the owner of that time
-	former    *former
-	entries   map[string]checkpoint.Behind
-	cursor    int64
-	swept     int64 // as it is stored; below 0 as long as it is not
-	shown     int64 // the live read is here
-	turned    bool  // the stored cursor may go back
-	sweep     *sweepOf
-	queued    []*stream
-	hands     []hand
-	delayed   []*stream
-	delivered int
+	handled     map[string]uint64 // by handlers, all owners together
+	stored      map[string]uint64
+	stamped     map[string]uint64 // the epoch of the position
+	promised    map[string]uint64 // what was stored by the owner of that time
+	former      *former
+	entries     map[string]checkpoint.Behind
+	cursor      int64
+	reconciled  int64 // as it is stored; below 0 as long as it is not
+	shown       int64 // the live read is here
+	turned      bool  // the stored cursor may go back
+	reconciling *reconciliationOf
+	queued      []*stream
+	hands       []hand
+	delayed     []*stream
+	delivered   int
 }
 
-// sweepOf is a sweep under way.
-type sweepOf struct {
-	began int64
-	turns uint64
-	left  []string
+// sweepOf is a reconciliation under way.
+type reconciliationOf struct {
+	began   int64
+	rewinds uint64
+	left    []string
 }
 
 // What takes how long, in milliseconds of the model.
 const (
-	modelBehindAfter = 6
-	modelSweeps      = 60 // from one to the next
-	modelAhead       = 20 // how wrong a clock is, at least
+	modelBehindAfter    = 6
+	modelReconcileEvery = 60 // from one to the next
+	modelAhead          = 20 // how wrong a clock is, at least
 )
 
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
-		t: t, random: rand.New(rand.NewPCG(seed, 0)), ids: []string{"a", "b", "c", "d", "e", "f"}, now: 1_000, swept: -1,
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), ids: []string{"a", "b", "c", "d", "e", "f"}, now: 1_000, reconciled: -1,
 		astray: seed%2 == 1, events: map[string][]happening{}, handled: map[string]uint64{}, stored: map[string]uint64{}, entries: map[string]checkpoint.Behind{},
 		stamped: map[string]uint64{}, promised: map[string]uint64{},
 	}
@@ -104,7 +104,7 @@ func (m *model) restart() {
 	}
 	m.epoch++
 	m.owner = m.epoch
-	m.queued, m.hands, m.delayed, m.sweep = nil, nil, nil, nil
+	m.queued, m.hands, m.delayed, m.reconciling = nil, nil, nil, nil
 	m.q = testSequencer()
 	m.q.now = func() time.Time { return time.UnixMilli(m.now) }
 	m.q.behindAfter = modelBehindAfter * time.Millisecond
@@ -118,18 +118,18 @@ func (m *model) restart() {
 			behind = append(behind, b)
 		}
 	}
-	saved, swept := savedCursor{at: m.cursor}, time.UnixMilli(m.now)
-	if m.swept >= 0 {
-		saved.swept, swept = time.UnixMilli(m.swept), time.UnixMilli(m.swept)
+	saved, reconciled := savedCursor{at: m.cursor}, time.UnixMilli(m.now)
+	if m.reconciled >= 0 {
+		saved.reconciledAt, reconciled = time.UnixMilli(m.reconciled), time.UnixMilli(m.reconciled)
 	}
-	m.q.begin(saved, swept, behind)
+	m.q.begin(saved, reconciled, behind)
 	if m.shown = m.cursor; m.shown > m.now {
 		m.turnBack()
 	}
 }
 
 // look is a live read up to a time: it leaves some events out, which trailing reads find.
-func (m *model) look(everything bool) {
+func (m *model) poll(everything bool) {
 	if m.shown > m.now {
 		m.turnBack()
 	}
@@ -144,16 +144,16 @@ func (m *model) look(everything bool) {
 	}
 	m.random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	half := m.random.IntN(len(records) + 1)
-	m.q.offer(records[:half], true, m.shown)
-	m.q.hear(records[half:], byTrailing, m.shown)
+	m.q.enqueue(records[:half], true, m.shown)
+	m.q.observe(records[half:], byTrailing, m.shown)
 	if everything {
-		m.q.hear(nil, byTrailing, until)
+		m.q.observe(nil, byTrailing, until)
 		m.shown = until
 	}
 }
 
 // serve is a worker's turn: it delivers some events of a stream.
-func (m *model) serve(turns int) {
+func (m *model) serve(rewinds int) {
 	if len(m.queued) == 0 {
 		return
 	}
@@ -176,13 +176,13 @@ func (m *model) serve(turns int) {
 		}
 		m.q.tookOver(st, uint64(len(m.events[id])))
 	}
-	m.deliver(st, turns)
+	m.deliver(st, rewinds)
 }
 
 // deliver hands out some events of a stream that is served.
-func (m *model) deliver(st *stream, turns int) {
+func (m *model) deliver(st *stream, rewinds int) {
 	id := st.id.Value
-	for range turns {
+	for range rewinds {
 		r, from, to := m.q.next(st)
 		switch {
 		case r == nil && to == 0:
@@ -278,21 +278,21 @@ func (m *model) verify() {
 	m.q.verify(some, positions)
 }
 
-// compare does a part of a sweep, if one is due, or all of it.
+// compare does a part of a reconciliation, if one is due, or all of it.
 func (m *model) compare(all bool) {
-	at, turns, may := m.q.lastSweep()
-	if m.sweep == nil {
-		if since := m.now - at.UnixMilli(); !may || !at.IsZero() && since >= 0 && since < modelSweeps {
+	at, rewinds, may := m.q.lastReconciliation()
+	if m.reconciling == nil {
+		if since := m.now - at.UnixMilli(); !may || !at.IsZero() && since >= 0 && since < modelReconcileEvery {
 			return
 		}
-		m.sweep = &sweepOf{m.now, turns, m.ids}
+		m.reconciling = &reconciliationOf{m.now, rewinds, m.ids}
 	}
-	n := len(m.sweep.left)
+	n := len(m.reconciling.left)
 	if !all {
 		n = min(n, 3)
 	}
 	var moved []*journal.Record
-	for _, id := range m.sweep.left[:n] {
+	for _, id := range m.reconciling.left[:n] {
 		if head := uint64(len(m.events[id])); head > m.stored[id] {
 			moved = append(moved, testRecord(id, head, m.q.finalAt()))
 			if e := &m.events[id][head-1]; e.at >= m.shown {
@@ -300,32 +300,32 @@ func (m *model) compare(all bool) {
 			}
 		}
 	}
-	m.q.hear(moved, bySweep, 0)
-	if m.sweep.left = m.sweep.left[n:]; len(m.sweep.left) == 0 {
-		before, turns, _ := m.q.lastSweep()
-		m.q.setSwept(time.UnixMilli(m.sweep.began), m.sweep.turns)
-		if after, _, _ := m.q.lastSweep(); turns != m.sweep.turns {
+	m.q.observe(moved, byReconciliation, 0)
+	if m.reconciling.left = m.reconciling.left[n:]; len(m.reconciling.left) == 0 {
+		before, rewinds, _ := m.q.lastReconciliation()
+		m.q.setReconciled(time.UnixMilli(m.reconciling.began), m.reconciling.rewinds)
+		if after, _, _ := m.q.lastReconciliation(); rewinds != m.reconciling.rewinds {
 			require.Equal(m.t, before, after, "the cursor has turned back meanwhile")
 		}
-		m.sweep = nil
+		m.reconciling = nil
 	}
 }
 
 // runAhead has the clock of the owner be wrong for a moment: the tail is final up to the future,
 // and the cursor may pass what comes until then.
 func (m *model) runAhead() {
-	m.look(true)
+	m.poll(true)
 	m.shown = m.now + modelAhead + int64(m.random.IntN(20))
-	m.q.offer(nil, true, m.shown)
+	m.q.enqueue(nil, true, m.shown)
 }
 
 // turnBack is what the source does once it sees that the cursor is in the future.
 func (m *model) turnBack() {
-	m.q.turnBack(m.now)
+	m.q.rewind(m.now)
 	m.shown, m.turned = m.now, true
-	at, _, _ := m.q.lastSweep()
+	at, _, _ := m.q.lastReconciliation()
 	require.True(m.t, at.IsZero(), "a sweep is due")
-	m.q.offer(nil, true, m.now)
+	m.q.enqueue(nil, true, m.now)
 	for _, events := range m.events {
 		for i := range events {
 			events[i].astray = events[i].astray || events[i].at < m.now
@@ -402,8 +402,8 @@ func (m *model) flush(all bool) {
 		if !m.turned {
 			require.GreaterOrEqual(m.t, p.next.at, m.cursor, "the cursor goes forward")
 		}
-		m.cursor, m.swept = p.next.at, max(0, p.next.swept.UnixMilli())
-		m.turned = m.turned && p.turns != m.q.turns
+		m.cursor, m.reconciled = p.next.at, max(0, p.next.reconciledAt.UnixMilli())
+		m.turned = m.turned && p.rewinds != m.q.rewinds
 		m.q.saveCursor(p)
 	}
 	m.nothingIsHidden()
@@ -415,7 +415,7 @@ func inOrder(streams []*stream) []*stream {
 }
 
 // nothingIsHidden: to each event that is left to do the list leads, or one behind the cursor of its
-// aggregate, itself or a later one. To those of an aggregate with one that is astray the next sweep
+// aggregate, itself or a later one. To those of an aggregate with one that is astray the next reconciliation
 // may lead, if they were not there when the last one began that counts as done. A cursor in the
 // future is not believed.
 func (m *model) nothingIsHidden() {
@@ -426,16 +426,16 @@ func (m *model) nothingIsHidden() {
 		if _, listed := m.entries[id]; listed {
 			continue
 		}
-		sweeps := false
+		reconciled := false
 		for _, e := range events[m.stored[id]:] {
-			sweeps = sweeps || e.astray
+			reconciled = reconciled || e.astray
 		}
 		last := len(events) // leads to those before it
 		if last == int(m.stored[id]) || events[last-1].at >= m.cursor {
 			continue
 		}
-		require.True(m.t, sweeps && events[last-1].committed >= m.swept,
-			"%s: a restart does not find event %d of %d, neither from the cursor %d on nor with the sweep after %d", id, last, events[last-1].committed, m.cursor, m.swept)
+		require.True(m.t, reconciled && events[last-1].committed >= m.reconciled,
+			"%s: a restart does not find event %d of %d, neither from the cursor %d on nor with the sweep after %d", id, last, events[last-1].committed, m.cursor, m.reconciled)
 	}
 }
 
@@ -455,14 +455,14 @@ func (m *model) commit() {
 func (m *model) step() {
 	m.now += int64(m.random.IntN(3))
 	if ahead := max(m.shown, m.cursor) - m.now; ahead > 0 && ahead < 5 { // it is noticed in time
-		m.look(false)
+		m.poll(false)
 		m.flush(false)
 	}
 	switch m.random.IntN(26) {
 	case 0, 1, 2, 3, 4:
 		m.commit()
 	case 5, 6, 7:
-		m.look(m.random.IntN(2) == 0)
+		m.poll(m.random.IntN(2) == 0)
 	case 8, 9, 10, 11, 12, 13:
 		m.serve(1 + m.random.IntN(4))
 	case 14, 15, 16:
@@ -513,13 +513,13 @@ func (m *model) drain() {
 }
 
 // end is calm, after all. What is left to do is found by what is stored, and nobody waits who need
-// not. A sweep is done if one is due.
+// not. A reconciliation is done if one is due.
 func (m *model) end() {
 	m.now++
 	m.restart()
 	m.restart() // so that all that are parked have to be verified
-	m.look(true)
-	if m.now += modelSweeps; m.astray {
+	m.poll(true)
+	if m.now += modelReconcileEvery; m.astray {
 		m.compare(true)
 	}
 	m.drain()
@@ -535,12 +535,12 @@ func (m *model) end() {
 			return
 		}
 		m.unpark(true)
-		m.look(true)
+		m.poll(true)
 		m.drain()
 	}
 }
 
-// TestTheSequencerAgainstAModel: whatever reads, sweeps, wrong clocks, handlers, flushes, operators
+// TestTheSequencerAgainstAModel: whatever reads, reconciliations, wrong clocks, handlers, flushes, operators
 // and crashes do, in any order, each event is handled in order, none again once its position is
 // stored, and what is stored leads to all that is left to do.
 func TestTheSequencerAgainstAModel(t *testing.T) {

@@ -26,7 +26,7 @@ func TestAMemberIsNamedByHostAndProcess(t *testing.T) {
 	var names []string
 	eventually(t, "both have joined", func() bool {
 		names = nil
-		for _, m := range roster(t, j).Members {
+		for _, m := range membership(t, j).Members {
 			names = append(names, m.Name)
 		}
 		return len(names) == 2
@@ -53,17 +53,17 @@ func TestNamesCostTheRowOfAGroupLittle(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	store, k := checkpoint.New(j), checkpoint.Key{Group: "group", Topic: topic}
-	crowd := checkpoint.NewRoster(1, time.Time{})
+	crowd := checkpoint.NewMembership(1, time.Time{})
 	for range 30 {
 		crowd, _ = crowd.Join(checkpoint.Member{Lease: time.Hour})
 	}
-	_, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, crowd)
+	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, crowd)
 	require.NoError(t, err)
 	config := quick(j)
 	config.MemberName = "late"
 	subscribe(t, config)
-	eventually(t, "it has joined", func() bool { return len(roster(t, j).Members) == 31 })
-	for _, m := range roster(t, j).Members {
+	eventually(t, "it has joined", func() bool { return len(membership(t, j).Members) == 31 })
+	for _, m := range membership(t, j).Members {
 		assert.Empty(t, m.Name)
 	}
 }

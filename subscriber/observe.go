@@ -14,16 +14,16 @@ type finding int
 const (
 	byTail finding = iota
 	byTrailing
-	bySweep
+	byReconciliation
 )
 
 // offer takes the events that the live read has found. The tail is final up to a time.
-func (q *sequencer) offer(records []*journal.Record, caughtUp bool, final int64) {
+func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		st.show(r)
+		st.observeTail(r)
 		switch {
 		case st.claimed && r.Number <= st.acked:
 			q.stats.duplicates.Add(1)
@@ -36,16 +36,16 @@ func (q *sequencer) offer(records []*journal.Record, caughtUp bool, final int64)
 	q.forget()
 }
 
-// hear takes numbers alone: what a trailing read found, or the sweep. It returns those that no read
+// hear takes numbers alone: what a trailing read found, or a reconciliation. It returns those that no read
 // before had found.
-func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
+func (q *sequencer) observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		if by == bySweep {
-			st.find(r)
-			q.schedule(st, true) // what a sweep finds is old, and may be much
+		if by == byReconciliation {
+			st.observeReconciled(r)
+			q.schedule(st, true) // what a reconciliation finds is old, and may be much
 			continue
 		}
 		switch {
@@ -54,10 +54,10 @@ func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (mi
 		case !q.forgotten.has(st.id):
 			missed = append(missed, r)
 		}
-		st.show(r)
+		st.observeTail(r)
 		q.schedule(st, false)
 	}
-	if by != bySweep {
+	if by != byReconciliation {
 		q.final = final
 	}
 	q.forget()
@@ -73,15 +73,15 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 		return // the tail shows the event when the shard reads on
 	}
 	st := q.stream(id)
-	st.hear(version)
+	st.observe(version)
 	q.schedule(st, false)
 }
 
 // begin starts a term where a former owner's cursor is, with what that has listed.
-func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind) {
+func (q *sequencer) begin(saved savedCursor, reconciled time.Time, behind []checkpoint.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.saved, q.final, q.swept = saved, saved.at, swept
+	q.saved, q.final, q.reconciledAt = saved, saved.at, reconciled
 	for _, b := range behind {
 		q.inherit(b)
 	}
@@ -90,7 +90,7 @@ func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoin
 // inherit takes up an entry of the list. The caller holds mu.
 func (q *sequencer) inherit(b checkpoint.Behind) {
 	st := q.stream(b.Aggregate)
-	st.hear(b.Head)
+	st.observe(b.Head)
 	st.entry, st.inherited = true, &b
 	q.unfinished[st] = struct{}{}
 	st.listed = b.Head
@@ -106,13 +106,13 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	q.unverified = append(q.unverified, st)
 }
 
-// turnBack has the cursor go back to a time, and a sweep find what it has hidden.
-func (q *sequencer) turnBack(to int64) {
+// turnBack has the cursor go back to a time, and a reconciliation find what it has hidden.
+func (q *sequencer) rewind(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.turns++
-	q.final, q.swept = to, time.Time{}
-	q.saved = savedCursor{} // else a sweep of before would count as done where this one is not
+	q.rewinds++
+	q.final, q.reconciledAt = to, time.Time{}
+	q.saved = savedCursor{} // else a reconciliation of before would count as done where this one is not
 }
 
 func (q *sequencer) isCaughtUp() bool {
@@ -121,21 +121,21 @@ func (q *sequencer) isCaughtUp() bool {
 	return q.caughtUp
 }
 
-// lastSweep reports when the shard was swept, and whether it may be now. A sweep is of the turns of
+// lastSweep reports when the shard was swept, and whether it may be now. A reconciliation is of the turns of
 // the cursor so far.
-func (q *sequencer) lastSweep() (at time.Time, turns uint64, may bool) {
+func (q *sequencer) lastReconciliation() (at time.Time, rewinds uint64, may bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.swept, q.turns, q.caughtUp && !q.ended
+	return q.reconciledAt, q.rewinds, q.caughtUp && !q.ended
 }
 
-// setSwept notes when a sweep began that is done. One that began before the cursor turned back may
+// setSwept notes when a reconciliation began that is done. One that began before the cursor turned back may
 // have missed what that has hidden.
-func (q *sequencer) setSwept(at time.Time, turns uint64) {
+func (q *sequencer) setReconciled(at time.Time, rewinds uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if turns == q.turns {
-		q.swept = at
+	if rewinds == q.rewinds {
+		q.reconciledAt = at
 	}
 }
 

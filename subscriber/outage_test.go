@@ -62,11 +62,11 @@ func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 		j := open(t, client)
 		write(t, j, "x", 0, 3)
 		config := quick(j)
-		config.SweepInterval = 20 * time.Millisecond
+		config.ReconcileInterval = 20 * time.Millisecond
 		config = subscriber.WithCursorInterval(config, 10*time.Millisecond)
 		first, messages := subscribe(t, config)
 		receiveAll(t, messages, 3)
-		eventually(t, "it has swept", func() bool { return progress(t, j).Swept.Unix() > 0 })
+		eventually(t, "it has swept", func() bool { return progress(t, j).Reconciled.Unix() > 0 })
 		require.NoError(t, first.Close())
 		lose(t, client, "journal", "account-x-1", "account-x-2", "account-x-3")
 		lose(t, client, "snapshot", "account-x-0")

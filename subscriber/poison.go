@@ -30,7 +30,7 @@ const (
 )
 
 // sendPoison hands an event to the poison queue and goes on behind it.
-func (d *deliverer) sendPoison(st *stream, f *failure, v *verdict) error {
+func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	err := d.publishPoison(d.poison(f, v.reason))
 	if errors.As(err, new(*journal.TooLargeError)) { // with all that comes on top of the event
 		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))

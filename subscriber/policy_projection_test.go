@@ -129,7 +129,7 @@ func (m readModel) consume(t *testing.T, project project, policy subscriber.Fail
 	config := shortLease(open(t, client))
 	config.Failures = policy
 	_, messages := subscribe(t, config)
-	eventually(t, "it is a member", func() bool { return len(roster(t, m.j).Members) > 0 })
+	eventually(t, "it is a member", func() bool { return len(membership(t, m.j).Members) > 0 })
 	var calls atomic.Int64
 	proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Matching(func(string, any) bool {
 		return calls.Add(1)%2 == 1

@@ -331,11 +331,11 @@ func with(config subscriber.Config, group string, start subscriber.Start) subscr
 }
 
 // An import has the times of long ago, where the tail is not looked at any more.
-func TestTheSweepFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
+func TestTheReconciliationFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
 	config := quick(open(t, client))
-	config.TrailingDelay, config.SweepInterval = 10*time.Millisecond, 100*time.Millisecond
+	config.TrailingDelay, config.ReconcileInterval = 10*time.Millisecond, 100*time.Millisecond
 	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 10*time.Millisecond))
 	writer := open(t, client)
 	for i := range 2 {
@@ -351,7 +351,7 @@ func TestTheSweepFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	got := receiveAll(t, messages, 4)
 	assert.ElementsMatch(t, append(expect("import", 1, 3), "y/3"), got)
 	assert.Equal(t, expect("import", 1, 3), only("import", got), "in order")
-	eventually(t, "they are counted", func() bool { return sub.Stats().Swept >= 4 })
+	eventually(t, "they are counted", func() bool { return sub.Stats().Reconciled >= 4 })
 }
 
 func only(id string, payloads []string) (some []string) {

@@ -10,7 +10,7 @@ import (
 // progress is what the committer has to store of a shard.
 type progress struct {
 	saved, next savedCursor
-	turns       uint64 // of the cursor, so far
+	rewinds     uint64 // of the cursor, so far
 	// list are the streams that have to be on the list of those behind before the cursor goes to
 	// next, and unlist those that need no longer be.
 	list, unlist []*stream
@@ -21,7 +21,7 @@ type progress struct {
 func (q *sequencer) progress() progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := progress{saved: q.saved, next: savedCursor{q.final, q.swept}, turns: q.turns}
+	p := progress{saved: q.saved, next: savedCursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
 	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
 	for st := range q.dirty { // acked since, and not stored yet
 		if st.covered() {
@@ -30,8 +30,8 @@ func (q *sequencer) progress() progress {
 		if st.hint > 0 {
 			hold(st)
 		}
-		if st.swept > st.position.stored.Load() {
-			p.next.swept = q.saved.swept
+		if st.reconciled > st.position.stored.Load() {
+			p.next.reconciledAt = q.saved.reconciledAt
 		}
 	}
 	now := q.now()
@@ -42,13 +42,13 @@ func (q *sequencer) progress() progress {
 		case st.drained(), st.covered():
 		case st.led > st.acked:
 			p.list = append(p.list, st) // no cursor leads back to it
-		case st.swept > st.acked:
+		case st.reconciled > st.acked:
 			if q.isStuck(st, now) {
 				p.list = append(p.list, st)
 				continue
 			}
-			p.next.swept = q.saved.swept // nothing but the sweep leads back to it
-			if st.hint > st.acked && st.hint != st.swept {
+			p.next.reconciledAt = q.saved.reconciledAt // nothing but a reconciliation leads back to it
+			if st.hint > st.acked && st.hint != st.reconciled {
 				hold(st) // and the cursor to what the tail has shown
 			}
 		case st.hint == 0, st.claimed && st.hint <= st.acked:
@@ -76,7 +76,7 @@ func (q *sequencer) isStuck(st *stream, now time.Time) bool {
 func (q *sequencer) saveCursor(p progress) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if p.turns == q.turns {
+	if p.rewinds == q.rewinds {
 		q.saved = p.next
 	}
 }
@@ -98,7 +98,7 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if stored > st.acked {
-		st.hear(stored)
+		st.observe(stored)
 		st.acked = stored
 		st.forgetFailure()
 	}

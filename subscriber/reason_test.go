@@ -74,7 +74,7 @@ func TestWhatIsGivenUpHasTheHandlersErrorForAReason(t *testing.T) {
 			config.Failures = of.policy
 			_, messages := subscribe(t, config)
 			told(messages, func(*message.Message) error { return errDeclined })
-			eventually(t, "it is a member", func() bool { return len(roster(t, j).Members) > 0 })
+			eventually(t, "it is a member", func() bool { return len(membership(t, j).Members) > 0 })
 			assert.Equal(t, of.want, of.reason(t, j))
 		})
 	}

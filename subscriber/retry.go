@@ -16,7 +16,7 @@ import (
 
 // deferEvent records that an event is deferred, and lets its aggregate go on.
 func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
-	v := st.delivery.verdict
+	v := st.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
 	stored, deferred, err := d.committer.skip(ctx, st, checkpoint.Skipped{
 		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,

@@ -25,25 +25,25 @@ type sequencer struct {
 	streams map[string]*stream // by id value
 	// unfinished and dirty are the streams that a flush has to look at: with events left to do, and
 	// with a position that is not stored yet.
-	unfinished map[*stream]struct{}
-	dirty      map[*stream]struct{}
-	failing    int               // streams that were put off and have delivered nothing since
-	waiting    []*stream         // until fewer are dirty
-	news       chan struct{}     // closed when fewer are failing; nil while nobody waits
-	final      int64             // up to where the tail is final, in milliseconds
-	caughtUp   bool              // the live read has reached the end of the tail
-	forgotten  *forgotten        // nil while no stream was
-	handled    map[string]uint64 // positions of forgotten streams of a broadcast, by id value
-	swept      time.Time         // when heads and positions were compared
-	saved      savedCursor
-	turns      uint64    // how often the cursor turned back
-	unverified []*stream // parked under an earlier epoch; the position is still to be compared
+	unfinished   map[*stream]struct{}
+	dirty        map[*stream]struct{}
+	failing      int               // streams that were put off and have delivered nothing since
+	waiting      []*stream         // until fewer are dirty
+	changed      chan struct{}     // closed when fewer are failing; nil while nobody waits
+	final        int64             // up to where the tail is final, in milliseconds
+	caughtUp     bool              // the live read has reached the end of the tail
+	forgotten    *forgotten        // nil while no stream was
+	handled      map[string]uint64 // positions of forgotten streams of a broadcast, by id value
+	reconciledAt time.Time         // when heads and positions were compared
+	saved        savedCursor
+	rewinds      uint64    // how often the cursor turned back
+	unverified   []*stream // parked under an earlier epoch; the position is still to be compared
 }
 
 // savedCursor is what is stored of a shard's cursor.
 type savedCursor struct {
-	at    int64
-	swept time.Time
+	at           int64
+	reconciledAt time.Time
 }
 
 // limits are the settings that the sequencer goes by.
@@ -51,7 +51,7 @@ type limits struct {
 	// broadcast: no position is stored, so those of forgotten streams are remembered.
 	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
-	maxUnfinished                        int // from which on sweeps wait
+	maxUnfinished                        int // from which on reconciliations wait
 	behindAfter                          time.Duration
 }
 
@@ -76,7 +76,7 @@ func (q *sequencer) claimed(st *stream, position uint64) {
 func (q *sequencer) tookOver(st *stream, head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.hear(head)
+	st.observe(head)
 	// No cursor leads back to these events. The entry does, but a former owner may remove it, even
 	// late, once it has handled the events that it knew of.
 	st.led = st.head
@@ -130,7 +130,7 @@ func (q *sequencer) pass(st *stream, number uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	passed := number - min(number, st.acked)
-	st.hear(number)
+	st.observe(number)
 	q.acked(st, number)
 	return passed
 }
@@ -214,7 +214,7 @@ func (q *sequencer) recover(st *stream) {
 	if st.cautious {
 		st.cautious = false
 		q.failing--
-		q.tell()
+		q.notify()
 	}
 }
 
@@ -262,10 +262,10 @@ func (q *sequencer) ackedOf(st *stream) uint64 {
 	return st.acked
 }
 
-func (q *sequencer) sweptOf(st *stream) uint64 {
+func (q *sequencer) reconciledOf(st *stream) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return st.swept
+	return st.reconciled
 }
 
 // forget drops streams that have nothing to do, once there are many.

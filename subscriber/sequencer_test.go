@@ -30,7 +30,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	t.Parallel()
 	q := testSequencer()
 	q.behindAfter = time.Hour
-	q.hear([]*journal.Record{testRecord("x", 1, 10)}, byTrailing, 0)
+	q.observe([]*journal.Record{testRecord("x", 1, 10)}, byTrailing, 0)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.setListed(st, true)
@@ -40,7 +40,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	require.Equal(t, []*stream{st}, q.progress().unlist)
 	q.setListed(st, false)
 
-	q.hear([]*journal.Record{testRecord("x", 2, 50)}, byTrailing, 100)
+	q.observe([]*journal.Record{testRecord("x", 2, 50)}, byTrailing, 100)
 	assert.EqualValues(t, 50, q.progress().next.at)
 }
 
@@ -55,11 +55,11 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	q.claimed(st, 1)
 	q.tookOver(st, 2)
 	assert.Empty(t, q.progress().list, "the entry leads to event 2")
-	q.hear([]*journal.Record{testRecord("x", 3, 50)}, byTail, 100)
+	q.observe([]*journal.Record{testRecord("x", 3, 50)}, byTail, 100)
 	assert.Equal(t, []*stream{st}, q.progress().list)
 
 	q.setListed(st, true)
-	q.hear([]*journal.Record{testRecord("x", 4, 70)}, byTail, 100)
+	q.observe([]*journal.Record{testRecord("x", 4, 70)}, byTail, 100)
 	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
 }
 
@@ -84,12 +84,12 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.offer([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.putOff(st)
 	assert.Empty(t, q.progress().list)
-	q.offer(nil, true, 60)
+	q.enqueue(nil, true, 60)
 	assert.Equal(t, []*stream{st}, q.progress().list)
 }
 
@@ -99,7 +99,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	q := testSequencer()
 	now := time.Now()
 	q.now = func() time.Time { return now }
-	q.offer([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
+	q.enqueue([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
 	st := q.streams["x"]
 	q.beginServing(st)
 	q.claimed(st, 0)
@@ -107,7 +107,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	_, _, to := q.next(st)
 	require.Zero(t, to)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "nobody serves it")
-	q.offer([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
+	q.enqueue([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "it waits for a worker")
 	q.beginServing(st)
 	assert.True(t, st.stuck(now.Add(time.Hour), time.Minute))
@@ -124,7 +124,7 @@ func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	for n := range uint64(5) {
 		records = append(records, testRecord("x", n+1, 10))
 	}
-	q.offer(records, true, 10)
+	q.enqueue(records, true, 10)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	r, _, _ := q.next(st)
@@ -135,94 +135,94 @@ func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	assert.EqualValues(t, 5, r.Number)
 }
 
-// An aggregate that only a sweep has found is found by the next one, if it was not handled before.
-func TestASweepIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
+// An aggregate that only a reconciliation has found is found by the next one, if it was not handled before.
+func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil)
-	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
-	q.setSwept(after, 0)
-	assert.Equal(t, before, q.progress().next.swept)
+	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
+	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
+	q.setReconciled(after, 0)
+	assert.Equal(t, before, q.progress().next.reconciledAt)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.ack(st, 1)
 	st.position.stored.Store(1)
 	q.clean(st, 1)
-	assert.Equal(t, after, q.progress().next.swept)
+	assert.Equal(t, after, q.progress().next.reconciledAt)
 }
 
-// A position that is not stored is lost in a crash, and the next sweep is an hour away.
-func TestASweepIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testing.T) {
+// A position that is not stored is lost in a crash, and the next reconciliation is an hour away.
+func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil)
-	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
-	q.setSwept(after, 0)
+	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
+	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
+	q.setReconciled(after, 0)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.ack(st, 1)
-	assert.Equal(t, before, q.progress().next.swept)
+	assert.Equal(t, before, q.progress().next.reconciledAt)
 }
 
 // A commit of this process leaves nothing that a restart finds, if it is dated wrongly.
-func TestASweepIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
+func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil)
-	q.offer(nil, true, 500)
+	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
+	q.enqueue(nil, true, 500)
 	q.wake(aggregate.ID{Type: "account", Value: "x"}, 1)
-	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
-	q.setSwept(time.UnixMilli(2_000), 0)
-	assert.Equal(t, before, q.progress().next.swept)
+	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
+	q.setReconciled(time.UnixMilli(2_000), 0)
+	assert.Equal(t, before, q.progress().next.reconciledAt)
 }
 
-// The last sweep was done when the tail had shown an event that still holds the cursor.
-func TestASweepDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
+// The last reconciliation was done when the tail had shown an event that still holds the cursor.
+func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil)
-	q.offer([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
-	q.offer(nil, true, 700)
-	q.hear([]*journal.Record{testRecord("x", 2, 700)}, bySweep, 0)
-	q.offer(nil, true, 800)
+	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
+	q.enqueue([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
+	q.enqueue(nil, true, 700)
+	q.observe([]*journal.Record{testRecord("x", 2, 700)}, byReconciliation, 0)
+	q.enqueue(nil, true, 800)
 	assert.Equal(t, savedCursor{600, before}, q.progress().next)
 }
 
-// The sweep that was done last may be one of before the event, and the tail leads to it as well.
-func TestWhatTheTailShowsAfterASweepHoldsTheCursor(t *testing.T) {
+// A reconciliation that was done last may be one of before the event, and the tail leads to it as well.
+func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.behindAfter = time.Hour
-	q.begin(savedCursor{at: 5, swept: time.UnixMilli(7)}, time.UnixMilli(7), nil)
-	q.hear([]*journal.Record{testRecord("x", 3, 5)}, bySweep, 0)
-	q.setSwept(time.UnixMilli(60), 0)
-	q.hear([]*journal.Record{testRecord("x", 3, 40)}, byTrailing, 80)
+	q.begin(savedCursor{at: 5, reconciledAt: time.UnixMilli(7)}, time.UnixMilli(7), nil)
+	q.observe([]*journal.Record{testRecord("x", 3, 5)}, byReconciliation, 0)
+	q.setReconciled(time.UnixMilli(60), 0)
+	q.observe([]*journal.Record{testRecord("x", 3, 40)}, byTrailing, 80)
 	assert.EqualValues(t, 40, q.progress().next.at)
-	assert.EqualValues(t, 60, q.progress().next.swept.UnixMilli())
+	assert.EqualValues(t, 60, q.progress().next.reconciledAt.UnixMilli())
 }
 
 // What is stored, or swept, of before the cursor turned back does not count.
-func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
+func TestACursorThatTurnsBackIsStoredAndReconciledAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil)
-	q.offer(nil, true, 9_000_000)
+	q.enqueue(nil, true, 9_000_000)
 	p := q.progress()
-	_, turns, _ := q.lastSweep()
-	q.turnBack(800)
+	_, rewinds, _ := q.lastReconciliation()
+	q.rewind(800)
 	q.saveCursor(p)
-	q.setSwept(time.UnixMilli(2_000), turns)
+	q.setReconciled(time.UnixMilli(2_000), rewinds)
 	assert.EqualValues(t, 800, q.progress().next.at)
-	swept, _, _ := q.lastSweep()
-	assert.True(t, swept.IsZero(), "a sweep is due")
+	reconciled, _, _ := q.lastReconciliation()
+	assert.True(t, reconciled.IsZero(), "a sweep is due")
 
-	q.setSwept(time.UnixMilli(3_000), turns+1)
-	q.hear([]*journal.Record{testRecord("x", 3, 800)}, bySweep, 0)
-	assert.True(t, q.progress().next.swept.IsZero(), "nor does the sweep of before count while this one is not done")
+	q.setReconciled(time.UnixMilli(3_000), rewinds+1)
+	q.observe([]*journal.Record{testRecord("x", 3, 800)}, byReconciliation, 0)
+	assert.True(t, q.progress().next.reconciledAt.IsZero(), "nor does the sweep of before count while this one is not done")
 }
 
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
@@ -244,13 +244,13 @@ func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
 	assert.False(t, (*forgotten)(nil).has(id(1)))
 }
 
-func TestASweepWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
+func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	id := func(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 	for _, value := range []string{"a", "b", "c"} {
 		assert.True(t, q.hasRoom())
-		q.hear([]*journal.Record{{Aggregate: id(value), Number: 1}}, bySweep, 0)
+		q.observe([]*journal.Record{{Aggregate: id(value), Number: 1}}, byReconciliation, 0)
 	}
 	assert.False(t, q.hasRoom())
 
@@ -261,13 +261,13 @@ func TestASweepWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.offer(nil, true, 0)
+	q.enqueue(nil, true, 0)
 	q.budget.take(q.budget.size)
 
 	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
 	assert.Empty(t, q.streams)
 
-	q.budget.give(1)
+	q.budget.release(1)
 	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
 	assert.Len(t, q.streams, 1)
 }
@@ -277,7 +277,7 @@ func TestNobodyWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.maxUnstored = 1
-	q.offer([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
+	q.enqueue([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
 	for _, st := range q.streams {
 		q.claimed(st, 0)
 	}
@@ -298,18 +298,18 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.idleStreams = 0
-	q.offer([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.putOff(st)
-	q.offer(nil, true, 60)
+	q.enqueue(nil, true, 60)
 	require.Equal(t, []*stream{st}, q.progress().list)
 
 	st.position.stored.Store(1) // by its handler
 	q.resume(st)
 	q.ack(st, 1)
 	q.next(st)
-	q.offer(nil, true, 60)
+	q.enqueue(nil, true, 60)
 	require.Empty(t, q.streams)
 	_, needed := q.beginListing(st)
 	assert.False(t, needed)

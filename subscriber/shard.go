@@ -22,11 +22,11 @@ type shard struct {
 	committer *committer
 	sequencer *sequencer
 	deferrals *deferrals
-	// unsettled: when it came to rest, transactions of its handlers could still commit.
-	unsettled bool
+	// unfenced: when it came to rest, transactions of its handlers could still commit.
+	unfenced bool
 }
 
-func (m *member) newShard(number int, r checkpoint.Roster) *shard {
+func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
 	sh.sequencer = newSequencer(m.config.limits(), m.budget, m.stats, func(st *stream, failed bool) {
 		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
@@ -73,7 +73,7 @@ func (sh *shard) run(ctx context.Context) {
 		sh.committer.finish()
 		sh.abandon()
 	}
-	sh.unsettled = !sh.committer.shutOut()
+	sh.unfenced = !sh.committer.shutOut()
 	sh.sequencer.forgetAll()
 }
 

@@ -43,7 +43,7 @@ func (k *skew) raise(most *time.Duration, d, limit time.Duration) bool {
 }
 
 // looked is a look that came to the end of the tail.
-type looked struct {
+type endPoll struct {
 	at time.Time
 	to int64 // the time of the last event that it has shown
 }
@@ -51,19 +51,19 @@ type looked struct {
 // noteTimes measures the times of what the live read has found. While it reads history there is
 // nothing to measure.
 func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
-	if n := len(page.Records); n > 0 && len(s.looks) > 0 {
-		last := s.looks[len(s.looks)-1]
+	if n := len(page.Records); n > 0 && len(s.polls) > 0 {
+		last := s.polls[len(s.polls)-1]
 		s.noteLate(page.Records[0], last.at) // the last look did not show it
 		s.noteAhead(page.Records[n-1], now)
 	}
 	if page.More {
-		s.looks = nil
+		s.polls = nil
 		return
 	}
-	for len(s.looks) > 0 && now.Sub(s.looks[0].at) > 2*s.config.TrailingDelay {
-		s.looks = s.looks[1:]
+	for len(s.polls) > 0 && now.Sub(s.polls[0].at) > 2*s.config.TrailingDelay {
+		s.polls = s.polls[1:]
 	}
-	s.looks = append(s.looks, looked{now, s.live.OccurredAt})
+	s.polls = append(s.polls, endPoll{now, s.live.OccurredAt})
 }
 
 // noteMissed records an event that only a trailing read found. The live read that passed its time
@@ -71,9 +71,9 @@ func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
 func (s *source) noteMissed(r *journal.Record) {
 	s.stats.late.Add(1)
 	at := r.WrittenAt.UnixMilli()
-	for _, look := range s.looks {
-		if look.to > at {
-			s.noteLate(r, look.at)
+	for _, end := range s.polls {
+		if end.to > at {
+			s.noteLate(r, end.at)
 			return
 		}
 	}
@@ -100,8 +100,8 @@ func (s *source) noteAhead(r *journal.Record, now time.Time) {
 
 // turnBack moves a cursor that lies in the future back to the present. A clock that was far ahead,
 // of this process or of a former owner, has moved it there. It would hide all events until then.
-// The next sweep finds what it has hidden.
-func (s *source) turnBack(now time.Time) {
+// The next reconciliation finds what it has hidden.
+func (s *source) rewind(now time.Time) {
 	ahead := time.UnixMilli(s.live.OccurredAt).Sub(now)
 	if ahead <= s.config.TrailingDelay {
 		return
@@ -112,8 +112,8 @@ func (s *source) turnBack(now time.Time) {
 	})
 	begin := now.Add(-s.config.TrailingDelay)
 	s.setCursors(eventlog.CursorAt(begin))
-	s.looks = nil
-	s.sequencer.turnBack(begin.UnixMilli())
+	s.polls = nil
+	s.sequencer.rewind(begin.UnixMilli())
 }
 
 var errCursorAhead = errors.New("cursor in the future")

@@ -13,7 +13,7 @@ var errCommitting = errors.New("the handler of the event has not returned from i
 
 // skip passes over an event and keeps a record of it.
 func (d *deliverer) skip(ctx context.Context, st *stream) error {
-	v := st.delivery.verdict
+	v := st.delivery.disposition
 	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
 		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
 	})

@@ -62,8 +62,8 @@ func nack(t *testing.T, messages <-chan *message.Message, payload string, n int)
 // takeAway has the next member that looks take shard 0 in a new term.
 func takeAway(t *testing.T, j *journal.Journal) {
 	t.Helper()
-	_, err := checkpoint.New(j).ModifyRoster(context.Background(), checkpoint.Key{Group: "group", Topic: topic},
-		func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	_, err := checkpoint.New(j).ModifyMembership(context.Background(), checkpoint.Key{Group: "group", Topic: topic},
+		func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			r, nobody := r.Join(checkpoint.Member{Operator: true})
 			return r.Take(nobody, []int{0}).Leave(nobody), nil
 		})
@@ -143,7 +143,7 @@ func TestAnEventIsSkippedOnceThoughTheWriteOfThatFails(t *testing.T) {
 			config.Failures = subscriber.Skip(2)
 			sub, messages := subscribe(t, config)
 
-			receiveAll(t, messages, 1) // the roster is made by then, which takes a transaction too
+			receiveAll(t, messages, 1) // the membership is made by then, which takes a transaction too
 			faulty.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 			nack(t, messages, "x/2", 2)
 			assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1), "it does not come again")

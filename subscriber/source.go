@@ -15,14 +15,14 @@ import (
 
 // source finds out which events of a shard there are: by the live read of its tail, by trailing
 // reads, and by comparing heads with positions. It tells the sequencer. One goroutine uses it;
-// sweeps have another.
+// reconciliations have another.
 type source struct {
 	*term
 	sequencer *sequencer
 
 	live     eventlog.Cursor // the live read has read up to here
 	trailing []trailingRead
-	looks    []looked // of the live read, those that came to the end of the tail
+	polls    []endPoll // of the live read, those that came to the end of the tail
 }
 
 func newSource(t *term, q *sequencer) *source {
@@ -48,7 +48,7 @@ func (s *source) run(ctx context.Context, from int64) {
 			return
 		case <-timer.C:
 		}
-		found, err := s.look(ctx)
+		found, err := s.poll(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": s.number})
 		}
@@ -68,7 +68,7 @@ func beforeJitter(interval time.Duration) time.Duration {
 }
 
 // look reads on to the end of the tail, and takes the trailing reads that are due.
-func (s *source) look(ctx context.Context) (found bool, err error) {
+func (s *source) poll(ctx context.Context) (found bool, err error) {
 	ahead := 0
 	if !s.sequencer.isCaughtUp() {
 		ahead = s.budget.page() // it is full then, most likely
@@ -81,13 +81,13 @@ func (s *source) look(ctx context.Context) (found bool, err error) {
 			return found, err
 		}
 		now := s.now()
-		s.turnBack(now)
+		s.rewind(now)
 		page, err := s.page(ctx, eventlog.TailQuery{
 			AggregateType: s.topic, Shard: s.number, After: s.live,
 			// A time far ahead must not drag the cursor past all that is to come.
 			Until: now.Add(s.config.TrailingDelay),
 		})
-		s.budget.give(ahead)
+		s.budget.release(ahead)
 		if err != nil {
 			return found, err
 		}
@@ -97,7 +97,7 @@ func (s *source) look(ctx context.Context) (found bool, err error) {
 		s.noteTimes(page, now)
 		// The events of one commit have one time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
-		s.sequencer.offer(page.Records, !page.More, s.trail().OccurredAt)
+		s.sequencer.enqueue(page.Records, !page.More, s.trail().OccurredAt)
 		err = s.readTrailing(ctx, now, !page.More)
 		if !page.More {
 			return found, err
@@ -127,7 +127,7 @@ func (s *source) report(corrupt []*journal.CorruptItemError) {
 		if err.Number > 0 {
 			// Its time may be what is corrupt. That of what is final so far is early enough.
 			final := s.trail().OccurredAt
-			s.sequencer.hear([]*journal.Record{{
+			s.sequencer.observe([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
 			}}, byTail, final)
 		}

@@ -25,7 +25,7 @@ type Stats struct {
 	Retried    uint64 // deferred events that were acked
 	Stopped    uint64 // times that the group was stopped by an event of this subscriber's
 	Late       uint64 // events that a trailing read found, and the live read had missed
-	Swept      uint64 // events that only the sweep found
+	Reconciled uint64 // events that only a reconciliation found
 	Beyond     uint64 // sightings of aggregates whose position is beyond their last event, as after a restore of the journal
 	Claims     uint64 // positions read when an aggregate had its first event in a term: a read unit, or a write unit where they are stamped
 	Positions  uint64 // positions stored
@@ -40,7 +40,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	skipped, deferred, retried, stopped, late, swept, beyond, claims, positions atomic.Uint64
+	skipped, deferred, retried, stopped, late, reconciled, beyond, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -50,7 +50,7 @@ func (c *counters) read() Stats {
 		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(), Expired: c.expired.Load(),
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
-		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(), Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
+		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(), Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Reconciled: c.reconciled.Load(),
 		Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}

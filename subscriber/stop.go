@@ -14,10 +14,10 @@ var (
 
 // stopGroup pauses the group for all members, because of an event.
 func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
-	v := st.delivery.verdict
+	v := st.delivery.disposition
 	why := checkpoint.Stopped{Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
 	key := checkpoint.Key{Group: d.key.Group.Name, Topic: d.topic}
-	now, err := d.checkpoint.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	now, err := d.checkpoint.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 		switch {
 		case r.Resets != d.key.Group.Resets || !r.Owns(d.owner, d.number, d.epoch):
 			return r, ErrFenced
@@ -38,13 +38,13 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event
 		// to be tried again.
 		d.resumed.Store(now.Resumed)
-		st.delivery.attempts, st.delivery.verdict = 0, nil
+		st.delivery.attempts, st.delivery.disposition = 0, nil
 		return nil
 	case errors.Is(err, checkpoint.ErrNoGroup):
 		return ErrFenced // it was removed
 	default:
 		return err
 	}
-	d.stop() // whose rest has the member look at the roster
+	d.stop() // whose rest has the member look at the membership
 	return errStopped
 }

@@ -61,7 +61,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	assert.Zero(t, stored(t, j), "nothing is passed over")
 
 	write(t, j, "y", 0, 1)
-	beats(t, j, 2)
+	heartbeatsPerLease(t, j, 2)
 	require.NoError(t, g.Pause(t.Context(), "group", topic))
 	assert.NotNil(t, state(t, j).Stopped, "to pause it changes nothing")
 	assert.EqualValues(t, 3, first.Stats().Delivered, "nothing came")

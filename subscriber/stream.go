@@ -23,7 +23,7 @@ type stream struct {
 	head    uint64
 	buffer  buffer
 
-	// hint is the highest event that a read of the tail, a sweep or a corrupt item has shown, and
+	// hint is the highest event that a read of the tail, a reconciliation or a corrupt item has shown, and
 	// hintAt its time in milliseconds, or that up to which the tail was final. The shard's cursor
 	// may pass hintAt only once the event is acked and stored or the stream is listed as behind: on
 	// a restart this event is what shows that something is left to do.
@@ -40,9 +40,9 @@ type stream struct {
 	listed uint64
 	entry  bool // there may be an entry of the list
 	// inherited is what a former owner has listed, until it is taken over.
-	inherited *checkpoint.Behind
-	led       uint64 // the highest event that only the list led to
-	swept     uint64 // the highest event that only a sweep has shown
+	inherited  *checkpoint.Behind
+	led        uint64 // the highest event that only the list led to
+	reconciled uint64 // the highest event that only a reconciliation has shown
 
 	// What follows the mutex does not guard.
 
@@ -65,28 +65,28 @@ const (
 const always = ^uint64(0)
 
 // hear notes that an event exists.
-func (s *stream) hear(number uint64) { s.head = max(s.head, number) }
+func (s *stream) observe(number uint64) { s.head = max(s.head, number) }
 
 // show notes that the tail has shown an event.
-func (s *stream) show(r *journal.Record) {
-	s.hear(r.Number)
-	if r.Number > s.hint || r.Number == s.swept {
+func (s *stream) observeTail(r *journal.Record) {
+	s.observe(r.Number)
+	if r.Number > s.hint || r.Number == s.reconciled {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
 	}
-	if r.Number >= s.swept {
-		s.swept = 0
+	if r.Number >= s.reconciled {
+		s.reconciled = 0
 	}
 }
 
-// find notes that a sweep has found an event. Where the tail has shown one that is left to do, the
+// find notes that a reconciliation has found an event. Where the tail has shown one that is left to do, the
 // cursor has to lead to that.
-func (s *stream) find(r *journal.Record) {
-	s.hear(r.Number)
+func (s *stream) observeReconciled(r *journal.Record) {
+	s.observe(r.Number)
 	stored := s.position.stored.Load()
 	if r.Number <= max(s.hint, stored) { // a commit of this process may have shown it, without a trace
 		return
 	}
-	s.swept = r.Number
+	s.reconciled = r.Number
 	if s.hint <= stored {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
 	}

@@ -156,25 +156,25 @@ func (sub *Subscriber) Close() error {
 	return nil
 }
 
-// check reads the roster, which shows whether the table is there, with one round trip.
-func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Roster, error) {
+// check reads the membership, which shows whether the table is there, with one round trip.
+func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Membership, error) {
 	if topic == "" {
-		return checkpoint.Roster{}, ErrEmptyTopic
+		return checkpoint.Membership{}, ErrEmptyTopic
 	}
 	if _, err := aggregate.NewID(topic, "x"); err != nil {
-		return checkpoint.Roster{}, err
+		return checkpoint.Membership{}, err
 	}
 	if policy := sub.config.Failures; policy.kind == poisonQueue && policy.topic == topic {
-		return checkpoint.Roster{}, &ConfigError{"Failures", fmt.Sprintf(
+		return checkpoint.Membership{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, which is subscribed to: each event that fails would become one more; name another topic", topic)}
 	}
 	if sub.config.Broadcast {
-		return checkpoint.Roster{}, nil
+		return checkpoint.Membership{}, nil
 	}
-	var roster checkpoint.Roster
+	var membership checkpoint.Membership
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		roster, err = sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
+		membership, err = sub.checkpoint.ReadMembership(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
 		return err
 	})
-	return roster, err
+	return membership, err
 }

@@ -33,7 +33,7 @@ type term struct {
 	lost atomic.Bool
 }
 
-func (m *member) newTerm(number int, r checkpoint.Roster) *term {
+func (m *member) newTerm(number int, r checkpoint.Membership) *term {
 	t := &term{
 		subscription: m.subscription, number: number, owner: m.number, epoch: r.Epochs[number],
 		key: checkpoint.Shard{

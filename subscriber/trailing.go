@@ -102,7 +102,7 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog
 		default:
 			r.at = eventlog.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range s.sequencer.hear(page.Records, byTrailing, s.trail().OccurredAt) {
+		for _, record := range s.sequencer.observe(page.Records, byTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}
 		if page.More {

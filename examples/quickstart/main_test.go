@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheProgramPrintsWhatTheReadModelHolds(t *testing.T) {
+func TestTheProgramPrintsTheBalanceAndTheMail(t *testing.T) {
 	t.Parallel()
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), asProgram+"=1")
@@ -28,5 +28,5 @@ func TestTheProgramPrintsWhatTheReadModelHolds(t *testing.T) {
 	program.Stderr = &logged
 	printed, err := program.Output()
 	require.NoError(t, err, logged.String())
-	assert.Equal(t, "withdraw 1000000: insufficient funds: the balance is 70\nbalance: 70\n", string(printed))
+	assert.Equal(t, "balance: 70\nwithdraw 1000000: insufficient funds: the balance is 70\nmail: withdrawn 30\n", string(printed))
 }

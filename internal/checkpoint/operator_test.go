@@ -23,7 +23,7 @@ func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
 	s.create(t, []int{0, 1})
 	require.NoError(t, s.Advance(t.Context(), group, x, 1, 0, 5))
 
-	err := s.Operate(t.Context(), key, 1, func(ctx context.Context, k checkpoint.Shard, r checkpoint.Roster) error {
+	err := s.Operate(t.Context(), key, 1, func(ctx context.Context, k checkpoint.Shard, r checkpoint.Membership) error {
 		assert.Equal(t, checkpoint.Shard{Group: group, Topic: "account", Number: 1}, k)
 		assert.EqualValues(t, 2, r.Epochs[1])
 		assert.Equal(t, []int{0}, r.Of(1), "the other shard stays where it is")
@@ -43,18 +43,18 @@ func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
 
 func TestAnOperatorThatLostTheShardIsToldSo(t *testing.T) {
 	t.Parallel()
-	for name, interfere := range map[string]func(checkpoint.Roster) checkpoint.Roster{
-		"it was held for dead": func(r checkpoint.Roster) checkpoint.Roster { return r.Leave(2).Take(1, []int{0}) },
-		"another operator": func(r checkpoint.Roster) checkpoint.Roster {
+	for name, interfere := range map[string]func(checkpoint.Membership) checkpoint.Membership{
+		"it was held for dead": func(r checkpoint.Membership) checkpoint.Membership { return r.Leave(2).Take(1, []int{0}) },
+		"another operator": func(r checkpoint.Membership) checkpoint.Membership {
 			r, n := r.Join(checkpoint.Member{})
 			return r.Take(n, []int{0})
 		},
-		"a reset": func(r checkpoint.Roster) checkpoint.Roster { return r.Reset(time.Time{}) },
+		"a reset": func(r checkpoint.Membership) checkpoint.Membership { return r.Reset(time.Time{}) },
 	} {
 		s := setup(t, 1)
 		s.create(t, []int{0})
-		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
-			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return interfere(r), nil })
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
+			_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return interfere(r), nil })
 			return err
 		})
 		require.ErrorIs(t, err, checkpoint.ErrFenced, name)
@@ -69,7 +69,7 @@ func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	broken := errors.New("the edit failed")
 
-	err := s.Operate(ctx, key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+	err := s.Operate(ctx, key, 0, func(context.Context, checkpoint.Shard, checkpoint.Membership) error {
 		cancel()
 		return broken
 	})
@@ -86,10 +86,10 @@ func TestAShardWasKeptThoughTheReplyThatItIsFreeWasLost(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t, []int{0})
-	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Membership) error {
 		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 		s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
-			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Take(1, []int{0}), nil })
+			_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Take(1, []int{0}), nil })
 			assert.NoError(t, err)
 		}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 		return nil
@@ -102,7 +102,7 @@ func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
-	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Membership) error {
 		s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))
 		return nil
 	})
@@ -114,7 +114,7 @@ func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
-	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Membership) error {
 		s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 		return nil
 	})
@@ -135,9 +135,9 @@ func TestAnOperatorWhoseHeartbeatsFailSaysWhyItLostTheShard(t *testing.T) {
 		s.create(t, []int{0})
 		throttled := s.proxy.Inject(dynamotest.Throttle(), onHeartbeat)
 
-		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
 			time.Sleep(time.Minute)
-			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Leave(2).Take(1, []int{0}), nil })
+			_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Leave(2).Take(1, []int{0}), nil })
 			return err
 		})
 
@@ -153,8 +153,8 @@ func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 1)
 		s.create(t, []int{0})
-		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
-			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Leave(2).Take(1, []int{0}), nil })
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
+			_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Leave(2).Take(1, []int{0}), nil })
 			require.NoError(t, err)
 			<-ctx.Done() // the next heartbeat finds out
 			return ctx.Err()
@@ -164,17 +164,17 @@ func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
 	})
 }
 
-func TestAnOperatorJoinsOnceThoughTheReplyIsLostAndTheRosterMoves(t *testing.T) {
+func TestAnOperatorJoinsOnceThoughTheReplyIsLostAndTheMembershipMoves(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	s.create(t, []int{0, 1})
 	lost := s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // before the client sends it again
-		_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Pause(), nil })
+		_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Pause(), nil })
 		assert.NoError(t, err)
 	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 
-	err := s.Operate(t.Context(), key, 1, func(_ context.Context, _ checkpoint.Shard, r checkpoint.Roster) error {
+	err := s.Operate(t.Context(), key, 1, func(_ context.Context, _ checkpoint.Shard, r checkpoint.Membership) error {
 		assert.Len(t, r.Members, 2, "the member and one operator")
 		assert.EqualValues(t, 2, r.Epochs[1], "the shard is taken once")
 		return nil

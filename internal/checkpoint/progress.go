@@ -29,7 +29,7 @@ type Progress struct {
 	// those behind. Zero where there is none yet.
 	Cursor time.Time
 	// Swept is when heads and positions were compared last. Zero where they never were.
-	Swept time.Time
+	Reconciled time.Time
 	// Behind are the aggregates that the cursor has passed unfinished.
 	Behind []Behind
 	// More reports that there are others, which ProgressUpTo has not read.
@@ -130,7 +130,7 @@ func (p *Progress) add(k Shard, sortKey string, rows []item) (err error) {
 			b, err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row)
 			p.Behind = append(p.Behind, b)
 		} else {
-			p.Cursor, p.Swept, err = cursorOf(row)
+			p.Cursor, p.Reconciled, err = cursorOf(row)
 		}
 		if err != nil {
 			return err
@@ -206,12 +206,12 @@ func (s *Store) entriesOf(k Shard, rows []item) (entries []Behind, err error) {
 	return entries, nil
 }
 
-func cursorOf(row item) (cursor, swept time.Time, err error) {
+func cursorOf(row item) (cursor, reconciled time.Time, err error) {
 	if cursor, err = timeOf(row[attrCursor]); err != nil {
-		return cursor, swept, err
+		return cursor, reconciled, err
 	}
-	swept, err = timeOf(row[attrSwept])
-	return cursor, swept, err
+	reconciled, err = timeOf(row[attrReconciled])
+	return cursor, reconciled, err
 }
 
 func behindOf(id aggregate.ID, row item) (b Behind, err error) {
@@ -243,13 +243,13 @@ func failureOf(row item, at string) (f *Failure, err error) {
 
 // SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing
 // either.
-func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, swept time.Time) error {
+func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, reconciled time.Time) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
 		UpdateExpression:          aws.String("SET #e = :e, #c = :c, #s = :s"),
 		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrSwept),
-		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, swept.UnixMilli()))},
+		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrReconciled),
+		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, reconciled.UnixMilli()))},
 	})
 	if err != nil {
 		return fmt.Errorf("save cursor of %s: %w", k.partition(), err)
@@ -257,15 +257,15 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, s
 	return nil
 }
 
-// RequestSweep has the next owner of a shard compare heads and positions at once: it notes that
+// RequestReconciliation has the next owner of a shard compare heads and positions at once: it notes that
 // this was last done in 1970. The cursor stays where it is. The caller holds the shard under the
 // epoch. One round trip, one write unit.
-func (s *Store) RequestSweep(ctx context.Context, k Shard, epoch uint64) error {
+func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
 		UpdateExpression:          aws.String("SET #e = :e, #s = :s"),
 		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#s", attrSwept),
+		ExpressionAttributeNames:  names("#s", attrReconciled),
 		ExpressionAttributeValues: item{":e": number(epoch), ":s": number(0)},
 	})
 	if err != nil {
@@ -274,10 +274,10 @@ func (s *Store) RequestSweep(ctx context.Context, k Shard, epoch uint64) error {
 	return nil
 }
 
-// SweepRequested returns those of some shards of a group on a topic whose comparison was requested
+// ReconciliationRequested returns those of some shards of a group on a topic whose comparison was requested
 // and is still to come, strongly consistent: one round trip for each hundred, and one read unit for
 // each.
-func (s *Store) SweepRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
+func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
 	for some := range slices.Chunk(numbers, maxKeys) {
 		keys, shards := make([]item, len(some)), map[string]int{}
 		for i, number := range some {
@@ -289,11 +289,11 @@ func (s *Store) SweepRequested(ctx context.Context, group Group, topic string, n
 			return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
 		}
 		for _, row := range rows {
-			_, swept, err := cursorOf(row)
+			_, reconciled, err := cursorOf(row)
 			if err != nil {
 				return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
 			}
-			if row[attrSwept] != nil && swept.UnixMilli() == 0 {
+			if row[attrReconciled] != nil && reconciled.UnixMilli() == 0 {
 				requested = append(requested, shards[textOf(row[s.keys.PartitionKey])])
 			}
 		}

@@ -32,7 +32,7 @@ func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	require.NoError(t, s.SaveCursor(t.Context(), shard, 2, at(66), at(6)))
 	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9)), checkpoint.ErrFenced)
 
-	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Swept: at(6)}, s.progress(t))
+	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Reconciled: at(6)}, s.progress(t))
 	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Resets: 1}, Topic: "account"}
 	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}))
 	progress, err := s.Progress(t.Context(), next)

@@ -17,7 +17,7 @@ import (
 // read unit for some 40 rows, and one write unit for each. It tells progress the number of rows
 // that each request deleted.
 //
-// The partition may also have a roster, which sorts behind them: that of the topic "account-1" lies
+// The partition may also have a membership, which sorts behind them: that of the topic "account-1" lies
 // with shard 1 of "account".
 func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -26,7 +26,7 @@ func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int
 		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :roster"),
 		ProjectionExpression:      aws.String("#pk, #sk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
-		ExpressionAttributeValues: item{":pk": text(k.partition()), ":roster": text(rosterRow)},
+		ExpressionAttributeValues: item{":pk": text(k.partition()), ":roster": text(membershipRow)},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -68,14 +68,14 @@ func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
 	}, wait)
 }
 
-// RemoveRoster deletes a group's roster and takes it off the registry, if the roster is still as it
+// RemoveMembership deletes a group's membership and takes it off the registry, if the membership is still as it
 // was seen. What stays in the registry is the count of resets with which a group of the same name
 // begins, if there will be one: a former member that has slept through all of it can then write no
 // row that the new group reads.
-func (s *Store) RemoveRoster(ctx context.Context, k Key, seen Roster) error {
+func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership) error {
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Delete: &types.Delete{
-			TableName: &s.table, Key: s.rosterKey(k),
+			TableName: &s.table, Key: s.membershipKey(k),
 			ConditionExpression:       aws.String("#c = :c"),
 			ExpressionAttributeNames:  map[string]string{"#c": attrChange},
 			ExpressionAttributeValues: item{":c": text(seen.change)},
@@ -83,7 +83,7 @@ func (s *Store) RemoveRoster(ctx context.Context, k Key, seen Roster) error {
 		{Put: &types.Put{TableName: &s.table, Item: registryRow(s.registryKey(k), seen.Resets+1)}},
 	}})
 	if _, refused := refusal(err); refused || conflicts(err) {
-		return fmt.Errorf("remove roster of %s: %w", k.partition(), ErrRosterMoved)
+		return fmt.Errorf("remove roster of %s: %w", k.partition(), ErrMembershipChanged)
 	}
 	if err != nil {
 		return fmt.Errorf("remove roster of %s: %w", k.partition(), s.explain(err))

@@ -51,18 +51,18 @@ func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
 	require.NoError(t, s.RemoveShard(t.Context(), shard, func(int) { assert.Fail(t, "there was nothing left") }))
 }
 
-func TestTheRosterOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
+func TestTheMembershipOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	other := checkpoint.Key{Group: "group", Topic: "account-1"} // its partition is that of the shard 1 of account
-	_, err := s.ChangeRoster(t.Context(), other, checkpoint.Roster{}, checkpoint.NewRoster(2, time.Time{}))
+	_, err := s.ChangeMembership(t.Context(), other, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
 	require.NoError(t, err)
 
 	require.NoError(t, s.RemoveShard(t.Context(), checkpoint.Shard{Group: group, Topic: "account", Number: 1}, func(int) {}))
 
-	roster, err := s.ReadRoster(t.Context(), other)
+	membership, err := s.ReadMembership(t.Context(), other)
 	require.NoError(t, err)
-	assert.True(t, roster.Exists())
+	assert.True(t, membership.Exists())
 }
 
 func TestARemovalThatCannotGoOnEnds(t *testing.T) {
@@ -87,11 +87,11 @@ func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	seen := s.create(t)
-	moved, err := s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}))
+	moved, err := s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}))
 	require.NoError(t, err)
-	require.ErrorIs(t, s.RemoveRoster(t.Context(), key, seen), checkpoint.ErrRosterMoved)
+	require.ErrorIs(t, s.RemoveMembership(t.Context(), key, seen), checkpoint.ErrMembershipChanged)
 
-	require.NoError(t, s.RemoveRoster(t.Context(), key, moved))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, moved))
 
 	assert.False(t, s.read(t).Exists())
 	keys, err := s.Keys(t.Context())
@@ -103,6 +103,6 @@ func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	keys, err = s.Keys(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []checkpoint.Key{key}, keys)
-	require.NoError(t, s.RemoveRoster(t.Context(), key, again))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, again))
 	assert.EqualValues(t, 3, s.create(t).Resets)
 }

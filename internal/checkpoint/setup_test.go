@@ -49,24 +49,24 @@ func setupIn(t *testing.T, layout journal.Layout, shards int, options ...func(*d
 }
 
 // create makes a group of some members, which have taken shards as they are given.
-func (s store) create(t *testing.T, members ...[]int) checkpoint.Roster {
+func (s store) create(t *testing.T, members ...[]int) checkpoint.Membership {
 	t.Helper()
-	next := checkpoint.NewRoster(s.journal.Shards(), time.Time{})
+	next := checkpoint.NewMembership(s.journal.Shards(), time.Time{})
 	for _, shards := range members {
 		var number uint64
 		next, number = next.Join(checkpoint.Member{})
 		next = next.Take(number, shards)
 	}
-	roster, err := s.ChangeRoster(t.Context(), key, checkpoint.Roster{}, next)
+	membership, err := s.ChangeMembership(t.Context(), key, checkpoint.Membership{}, next)
 	require.NoError(t, err)
-	return roster
+	return membership
 }
 
-func (s store) read(t *testing.T) checkpoint.Roster {
+func (s store) read(t *testing.T) checkpoint.Membership {
 	t.Helper()
-	roster, err := s.ReadRoster(t.Context(), key)
+	membership, err := s.ReadMembership(t.Context(), key)
 	require.NoError(t, err)
-	return roster
+	return membership
 }
 
 func (s store) write(t *testing.T, id aggregate.ID, n int) {

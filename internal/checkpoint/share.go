@@ -6,9 +6,9 @@ import (
 )
 
 // Share reports what a member has to take and to give so that all have as many shards as the
-// others, plus or minus one. All members decide for themselves, on the same roster; what two of
+// others, plus or minus one. All members decide for themselves, on the same membership; what two of
 // them want to take goes to the first.
-func (r Roster) Share(member uint64) (take, give []int) {
+func (r Membership) Share(member uint64) (take, give []int) {
 	own := r.Of(member)
 	if r.Paused {
 		return nil, own

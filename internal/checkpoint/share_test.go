@@ -14,7 +14,7 @@ import (
 )
 
 // workers are the members that take a share, in the order of their numbers.
-func workers(r checkpoint.Roster) []uint64 {
+func workers(r checkpoint.Membership) []uint64 {
 	var numbers []uint64
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
 		if !r.Members[number].Operator {
@@ -26,7 +26,7 @@ func workers(r checkpoint.Roster) []uint64 {
 
 // round has every member act once on its share, in random order: it gives what it has to at once.
 // It tells how many shards moved.
-func round(random *rand.Rand, r checkpoint.Roster) (checkpoint.Roster, int) {
+func round(random *rand.Rand, r checkpoint.Membership) (checkpoint.Membership, int) {
 	numbers := workers(r)
 	random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
 	moved := 0
@@ -39,7 +39,7 @@ func round(random *rand.Rand, r checkpoint.Roster) (checkpoint.Roster, int) {
 }
 
 // spread is the difference between the members that own the most and the fewest shards.
-func spread(r checkpoint.Roster) int {
+func spread(r checkpoint.Membership) int {
 	least, most := len(r.Owners), 0
 	for _, number := range workers(r) {
 		n := len(r.Of(number))
@@ -48,8 +48,8 @@ func spread(r checkpoint.Roster) int {
 	return most - least
 }
 
-// settle acts until nothing moves any more, and tells how many rounds and moves that took.
-func settle(t *testing.T, random *rand.Rand, r checkpoint.Roster) (settled checkpoint.Roster, rounds, moves int) {
+// converge acts until nothing moves any more, and reports how many rounds and moves that took.
+func converge(t *testing.T, random *rand.Rand, r checkpoint.Membership) (converged checkpoint.Membership, rounds, moves int) {
 	t.Helper()
 	for {
 		next, moved := round(random, r)
@@ -57,15 +57,15 @@ func settle(t *testing.T, random *rand.Rand, r checkpoint.Roster) (settled check
 			return r, rounds, moves
 		}
 		r, rounds, moves = next, rounds+1, moves+moved
-		require.Less(t, rounds, 100, "shares do not settle: owners %v of members %v", r.Owners, workers(r))
+		require.Less(t, rounds, 100, "shares do not converge: owners %v of members %v", r.Owners, workers(r))
 	}
 }
 
-func TestSharesSettleWithinOneShardWhoeverComesAndGoes(t *testing.T) {
+func TestSharesConvergeWithinOneShardWhoeverComesAndGoes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		r := checkpoint.NewRoster(1+random.IntN(64), time.Time{})
+		r := checkpoint.NewMembership(1+random.IntN(64), time.Time{})
 		for range 20 {
 			before := r
 			for range random.IntN(5) {
@@ -80,7 +80,7 @@ func TestSharesSettleWithinOneShardWhoeverComesAndGoes(t *testing.T) {
 				continue
 			}
 			var rounds int
-			r, rounds, _ = settle(t, random, r)
+			r, rounds, _ = converge(t, random, r)
 			if !assert.Empty(t, r.Free(), "seed %d", seed) ||
 				!assert.LessOrEqual(t, spread(r), 1, "seed %d: owners %v", seed, r.Owners) ||
 				!assert.LessOrEqual(t, rounds, 4, "seed %d: from %v to %v", seed, before.Owners, r.Owners) {
@@ -95,21 +95,21 @@ func TestSharesMoveNoMoreThanTheyMust(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		shards, members := 1+random.IntN(64), 1+random.IntN(10)
-		r := checkpoint.NewRoster(shards, time.Time{})
+		r := checkpoint.NewMembership(shards, time.Time{})
 		for range members {
 			r, _ = r.Join(checkpoint.Member{})
 		}
-		r, _, moves := settle(t, random, r)
+		r, _, moves := converge(t, random, r)
 		require.Equal(t, shards, moves, "seed %d: each shard is taken once", seed)
 
 		joined, newcomer := r.Join(checkpoint.Member{})
-		joined, _, moves = settle(t, random, joined)
+		joined, _, moves = converge(t, random, joined)
 		require.Equal(t, 2*len(joined.Of(newcomer)), moves, "seed %d: only what the newcomer has was given and taken", seed)
 		require.LessOrEqual(t, len(joined.Of(newcomer)), shards/(members+1)+1, "seed %d", seed)
 
 		left := joined.Leave(newcomer)
 		free := len(left.Free())
-		left, _, moves = settle(t, random, left)
+		left, _, moves = converge(t, random, left)
 		require.Equal(t, free, moves, "seed %d: only what the leaver had was taken", seed)
 		require.LessOrEqual(t, spread(left), 1, "seed %d", seed)
 	}
@@ -121,22 +121,22 @@ func TestAllThatACrashedMemberHadIsTakenAtTheFirstLook(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 4))
 		shards, members := 1+random.IntN(64), 2+random.IntN(10)
-		r := checkpoint.NewRoster(shards, time.Time{})
+		r := checkpoint.NewMembership(shards, time.Time{})
 		for range members {
 			r, _ = r.Join(checkpoint.Member{})
 		}
-		r, _, _ = settle(t, random, r)
+		r, _, _ = converge(t, random, r)
 		r, _ = round(random, r.Leave(workers(r)[random.IntN(members)]))
 		require.Empty(t, r.Free(), "seed %d: %d shards, owners %v", seed, shards, r.Owners)
 	}
 }
 
-func TestABalancedRosterMovesNothing(t *testing.T) {
+func TestABalancedMembershipMovesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		shards, members := 1+random.IntN(64), 1+random.IntN(10)
-		r := checkpoint.NewRoster(shards, time.Time{})
+		r := checkpoint.NewMembership(shards, time.Time{})
 		for range members {
 			r, _ = r.Join(checkpoint.Member{})
 		}
@@ -150,7 +150,7 @@ func TestABalancedRosterMovesNothing(t *testing.T) {
 
 func TestMembersOfAPausedGroupGiveAllAndTakeNothing(t *testing.T) {
 	t.Parallel()
-	r, first := checkpoint.NewRoster(4, time.Time{}).Join(checkpoint.Member{})
+	r, first := checkpoint.NewMembership(4, time.Time{}).Join(checkpoint.Member{})
 	r, second := r.Join(checkpoint.Member{})
 	r = r.Take(first, []int{0, 2}).Pause()
 
@@ -167,7 +167,7 @@ func TestMembersOfAPausedGroupGiveAllAndTakeNothing(t *testing.T) {
 
 func TestOperatorsTakeNoShare(t *testing.T) {
 	t.Parallel()
-	r, operator := checkpoint.NewRoster(4, time.Time{}).Join(checkpoint.Member{Operator: true})
+	r, operator := checkpoint.NewMembership(4, time.Time{}).Join(checkpoint.Member{Operator: true})
 	r, first := r.Join(checkpoint.Member{})
 	r, second := r.Join(checkpoint.Member{})
 	r = r.Take(operator, []int{3})
@@ -175,7 +175,7 @@ func TestOperatorsTakeNoShare(t *testing.T) {
 	take, give := r.Share(operator)
 	assert.Empty(t, take)
 	assert.Empty(t, give)
-	r, _, _ = settle(t, rand.New(rand.NewPCG(1, 1)), r)
+	r, _, _ = converge(t, rand.New(rand.NewPCG(1, 1)), r)
 	assert.Equal(t, []int{3}, r.Of(operator), "nobody takes what it holds")
 	assert.Len(t, append(r.Of(first), r.Of(second)...), 3)
 	assert.LessOrEqual(t, spread(r), 1)

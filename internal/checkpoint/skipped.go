@@ -36,7 +36,7 @@ type Skipped struct {
 }
 
 const (
-	// skippedPrefix sorts before the roster and outside the range of the cursor and those behind,
+	// skippedPrefix sorts before the membership and outside the range of the cursor and those behind,
 	// so that a removal of the shard takes the records with it, and no other reader comes across
 	// them.
 	skippedPrefix = "event/"

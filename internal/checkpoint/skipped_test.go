@@ -136,7 +136,7 @@ func TestAStopIsAPauseWithItsReason(t *testing.T) {
 	seen := s.create(t, []int{0})
 	why := checkpoint.Stopped{Aggregate: x, Number: 3, EventType: "deposited", At: time.UnixMilli(7), Reason: "it failed"}
 
-	_, err := s.ChangeRoster(t.Context(), key, seen, seen.Stop(why))
+	_, err := s.ChangeMembership(t.Context(), key, seen, seen.Stop(why))
 
 	require.NoError(t, err)
 	now := s.read(t)
@@ -148,7 +148,7 @@ func TestAStopIsAPauseWithItsReason(t *testing.T) {
 	assert.Empty(t, take)
 	assert.Equal(t, []int{0}, give)
 
-	_, err = s.ChangeRoster(t.Context(), key, now, now.Resume())
+	_, err = s.ChangeMembership(t.Context(), key, now, now.Resume())
 	require.NoError(t, err)
 	now = s.read(t)
 	assert.False(t, now.Paused)

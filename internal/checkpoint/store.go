@@ -26,16 +26,16 @@ var ErrCorrupt = errors.New("corrupt checkpoint row")
 
 // Attributes of the rows.
 const (
-	attrEpoch    = "epoch"
-	attrPosition = "position"
-	attrHead     = "head"
-	attrCursor   = "occurred_at"
-	attrSwept    = "swept_at"
-	attrParkedAt = "parked_at"
-	attrFailedAt = "failed_at"
-	attrNumber   = "number"
-	attrReason   = "reason"
-	attrRevision = "revision"
+	attrEpoch      = "epoch"
+	attrPosition   = "position"
+	attrHead       = "head"
+	attrCursor     = "occurred_at"
+	attrReconciled = "swept_at"
+	attrParkedAt   = "parked_at"
+	attrFailedAt   = "failed_at"
+	attrNumber     = "number"
+	attrReason     = "reason"
+	attrRevision   = "revision"
 
 	attrSkippedAt = "skipped_at"
 	attrStoppedAt = "stopped_at"

@@ -67,9 +67,9 @@
 //
 // In the classic layout the tail goes by these times, so a group that has passed them does not see
 // the events when it tails the journal. It gets them with the next event of their aggregate, or at
-// the latest by the sweep (subscriber.Config.SweepInterval, 1 hour by default), in order and each
-// once. If that is too late, call Reconcile of package groups, import before the groups start, or
-// import into a separate journal. A subscription that has no sweeps, which is the default with
+// the latest by a reconciliation (subscriber.Config.ReconcileInterval, 1 hour by default), in order
+// and each once. If that is too late, call Reconcile of package groups, import before the groups
+// start, or import into a separate journal. A subscription without reconciliations, the default with
 // subscriber.Config.Broadcast or Positions, gets them with the next event of their aggregate alone.
 // In the packed layout the tail goes by the time of writing, so groups get imported events at once.
 //

@@ -27,13 +27,13 @@ import (
 // behind has crashed.
 func (w *world) begins(g readmodel.Generation, topic string, crashed bool) {
 	w.t.Helper()
-	roster := checkpoint.NewRoster(w.j.Shards(), time.Time{})
+	roster := checkpoint.NewMembership(w.j.Shards(), time.Time{})
 	if crashed {
 		var number uint64
 		roster, number = roster.Join(checkpoint.Member{})
 		roster = roster.Take(number, []int{0})
 	}
-	_, err := checkpoint.New(w.j).ChangeRoster(w.t.Context(), checkpoint.Key{Group: g.Group(), Topic: topic}, checkpoint.Roster{}, roster)
+	_, err := checkpoint.New(w.j).ChangeMembership(w.t.Context(), checkpoint.Key{Group: g.Group(), Topic: topic}, checkpoint.Membership{}, roster)
 	require.NoError(w.t, err)
 }
 

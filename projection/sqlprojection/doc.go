@@ -67,6 +67,6 @@
 //
 // A new journal counts epochs from 1 again, so give it another table, or empty this one. If the
 // database is restored from a backup, its positions go back together with the read model. Set
-// Config.SweepInterval of the subscriber, to a minute say, until a sweep has found all aggregates
+// Config.ReconcileInterval of the subscriber, to a minute say, until it has found all aggregates
 // that have events to handle again.
 package sqlprojection

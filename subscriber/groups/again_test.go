@@ -42,8 +42,8 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	client := dynamodb.New(raw.Options(), func(o *dynamodb.Options) { o.HTTPClient = w })
 	r = &rival{store: open(t, raw, journal.Config{})}
 	r.rows = checkpoint.New(r.Journal)
-	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := r.rows.ChangeRoster(t.Context(), rivalsWork, checkpoint.Roster{}, roster)
+	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := r.rows.ChangeMembership(t.Context(), rivalsWork, checkpoint.Membership{}, roster)
 	require.NoError(t, err)
 	r.member = member
 	r.write(t, "x", 0, 3)
@@ -55,7 +55,7 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did bool) {
 	r.once.Do(func() {
 		did = true
-		roster, err := r.rows.ModifyRoster(context.Background(), rivalsWork, func(now checkpoint.Roster) (checkpoint.Roster, error) {
+		roster, err := r.rows.ModifyMembership(context.Background(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
 			return now.Take(r.member, []int{0}), nil
 		})
 		assert.NoError(t, err)

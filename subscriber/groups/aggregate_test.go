@@ -222,11 +222,11 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.write(t, "x", 0, 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
-	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, roster)
+	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, roster)
 	require.NoError(t, err)
 	taken := proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
-		_, err := store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+		_, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			return r.Take(member, []int{0}), nil
 		})
 		assert.NoError(t, err)

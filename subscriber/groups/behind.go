@@ -77,7 +77,7 @@ func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregat
 // Errors: those of Behind.
 func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
 	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list parked aggregates of"}
-	return list.all(ctx, func(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
 		parked := slices.DeleteFunc(slices.Clone(listed), func(b checkpoint.Behind) bool { return b.Parked == nil })
 		return g.behind(ctx, r, shard, parked)
 	})
@@ -92,14 +92,14 @@ type list struct {
 }
 
 // describer returns the values to yield for some entries of one shard.
-type describer func(context.Context, checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
+type describer func(context.Context, checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
 
 // describedAtOnce is how many entries are described at once, at most.
 const describedAtOnce = 100
 
 func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, error] {
 	return func(yield func(Behind, error) bool) {
-		err := l.pages(ctx, func(r checkpoint.Roster, shard checkpoint.Shard, listed []checkpoint.Behind) (bool, error) {
+		err := l.pages(ctx, func(r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) (bool, error) {
 			described, err := describe(ctx, r, shard, listed)
 			for _, one := range described {
 				if !yield(one, nil) {
@@ -115,7 +115,7 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 }
 
 // pages passes the entries to visit until it returns false or an error.
-func (l list) pages(ctx context.Context, visit func(checkpoint.Roster, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
+func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
 	roster, err := l.groups.roster(ctx, l.key)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 }
 
 // behind returns the aggregates of some entries of a shard with their positions.
-func (g *Groups) behind(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+func (g *Groups) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrElsewhere)
 	if err != nil && !unknown {

@@ -124,10 +124,10 @@ func (b *bulk) run(ctx context.Context) error {
 	return nil
 }
 
-func (b *bulk) roster(ctx context.Context) (checkpoint.Roster, error) {
+func (b *bulk) roster(ctx context.Context) (checkpoint.Membership, error) {
 	roster, err := b.groups.roster(ctx, b.key)
 	if err == nil && b.skips {
-		err = edit{elsewhere: roster.Elsewhere}.own()
+		err = edit{elsewhere: roster.ExternalPositions}.own()
 	}
 	return roster, err
 }
@@ -172,8 +172,8 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 			return err
 		}
 	}
-	return b.groups.store.Operate(ctx, b.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-		if err := (edit{elsewhere: b.skips && r.Elsewhere}).own(); err != nil {
+	return b.groups.store.Operate(ctx, b.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+		if err := (edit{elsewhere: b.skips && r.ExternalPositions}).own(); err != nil {
 			return err
 		}
 		h := hold{shard: shard, start: r.Start, epoch: r.Epochs[number]}
@@ -199,7 +199,7 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 func (b *bulk) show(ctx context.Context, number int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), showTimeout)
 	defer cancel()
-	_ = b.groups.store.Operate(ctx, b.key, number, func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil })
+	_ = b.groups.store.Operate(ctx, b.key, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
 }
 
 const showTimeout = 5 * time.Second

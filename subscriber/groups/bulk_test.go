@@ -31,12 +31,12 @@ func (s store) park(t *testing.T, id string, number uint64, reason string) {
 // owned makes a group of one member that owns all shards, with epoch 1.
 func (s store) owned(t *testing.T) {
 	t.Helper()
-	roster, member := checkpoint.NewRoster(s.Shards(), time.Time{}).Join(checkpoint.Member{Lease: time.Hour})
+	roster, member := checkpoint.NewMembership(s.Shards(), time.Time{}).Join(checkpoint.Member{Lease: time.Hour})
 	var all []int
 	for n := range s.Shards() {
 		all = append(all, n)
 	}
-	_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster{}, roster.Take(member, all))
+	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster.Take(member, all))
 	require.NoError(t, err)
 }
 
@@ -265,7 +265,7 @@ func TestAnEditOfManyTakesAShardAgainThatWasTakenAway(t *testing.T) {
 	var edits atomic.Int64
 	var seen []checkpoint.Behind
 	taken := db.Inject(dynamotest.PauseReply(func(ctx context.Context) {
-		roster, err := store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Take(1, []int{0}), nil })
+		roster, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Take(1, []int{0}), nil })
 		assert.NoError(t, err)
 		progress, err := store.Progress(ctx, checkpoint.Shard{Group: checkpoint.Group{Name: group}, Topic: topic})
 		assert.NoError(t, err)
@@ -303,7 +303,9 @@ func TestNothingIsSkippedThatTheGroupHasHandledMeanwhile(t *testing.T) {
 func TestAFormerOwnersWriteIsRefusedOrNoticedByASkipOfMany(t *testing.T) {
 	t.Parallel()
 	r, operator, w := newRival(t)
-	_, err := r.rows.ModifyRoster(t.Context(), rivalsWork, func(now checkpoint.Roster) (checkpoint.Roster, error) { return now.Take(r.member, []int{0}), nil })
+	_, err := r.rows.ModifyMembership(t.Context(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
+		return now.Take(r.member, []int{0}), nil
+	})
 	require.NoError(t, err)
 	_, _, err = r.rows.Claim(t.Context(), rivals, account("x"), 1)
 	require.NoError(t, err)
@@ -352,7 +354,7 @@ func TestAnOperatorThatIsSlowKeepsItsShard(t *testing.T) {
 		s.caughtUp(t)
 		k := checkpoint.Key{Group: group, Topic: topic}
 
-		err := checkpoint.New(s.Journal).Operate(t.Context(), k, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
+		err := checkpoint.New(s.Journal).Operate(t.Context(), k, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
 			time.Sleep(time.Minute) // of the bubble: many times the members' leases
 			return ctx.Err()
 		})

@@ -64,7 +64,7 @@
 // # After an import
 //
 // Members compare the heads of all aggregates with the group's positions once an hour
-// (subscriber.Config.SweepInterval), which finds events that the tail shows at the wrong place,
+// (subscriber.Config.ReconcileInterval), which finds events that the tail shows at the wrong place,
 // such as imported ones. [Groups.Reconcile] has them do so at once, and [Groups.WaitReconciled]
 // waits until they have. In the packed layout imported events are in their place; there members
 // compare what was written lately, and all aggregates once a week and after [Groups.Reconcile].

@@ -55,15 +55,15 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, elsewhere: roster.Elsewhere}
+	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, elsewhere: roster.ExternalPositions}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
 	if err := verify(ctx, e); err != nil {
 		return err
 	}
-	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-		e.shard, e.start, e.epoch, e.elsewhere = shard, r.Start, r.Epochs[number], r.Elsewhere
+	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+		e.shard, e.start, e.epoch, e.elsewhere = shard, r.Start, r.Epochs[number], r.ExternalPositions
 		if err := verify(ctx, e); err != nil {
 			return err
 		}

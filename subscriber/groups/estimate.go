@@ -66,7 +66,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Roster) (Lag, error) {
+func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Membership) (Lag, error) {
 	start := roster.Start
 	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {

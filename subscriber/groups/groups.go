@@ -77,9 +77,9 @@ type Member struct {
 }
 
 func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
-	last := m.LastBeat()
+	last := m.LastHeartbeat()
 	return Member{
-		Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator, LastBeat: last, Lease: m.Lease,
+		Number: number, Name: m.Name, Beat: m.Heartbeat, Operator: m.Operator, LastBeat: last, Lease: m.Lease,
 		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
 	}
 }
@@ -111,7 +111,7 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var errs []error
 	for _, k := range keys {
 		now := g.journal.Config().Now()
-		roster, err := g.store.ReadRoster(ctx, k)
+		roster, err := g.store.ReadMembership(ctx, k)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
@@ -138,16 +138,16 @@ func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	return groupOf(k, roster, now), nil
 }
 
-func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roster, error) {
-	roster, err := g.store.ReadRoster(ctx, k)
+func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
+	roster, err := g.store.ReadMembership(ctx, k)
 	if err == nil && !roster.Exists() {
 		err = ErrNoGroup
 	}
 	return roster, err
 }
 
-func groupOf(k checkpoint.Key, r checkpoint.Roster, now time.Time) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, Elsewhere: r.Elsewhere}
+func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {
+	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, Elsewhere: r.ExternalPositions}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		group.Stopped = &stopped
@@ -165,7 +165,7 @@ func groupOf(k checkpoint.Key, r checkpoint.Roster, now time.Time) Group {
 	return group
 }
 
-func shardOf(k checkpoint.Key, r checkpoint.Roster, number int) checkpoint.Shard {
+func shardOf(k checkpoint.Key, r checkpoint.Membership, number int) checkpoint.Shard {
 	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Resets: r.Resets}, Topic: k.Topic, Number: number}
 }
 

@@ -72,12 +72,12 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 
 // busyOf returns an ActiveError if members own shards, or have not come to rest with shards that
 // were taken from them.
-func busyOf(r checkpoint.Roster) *ActiveError {
+func busyOf(r checkpoint.Membership) *ActiveError {
 	active := activeOf(r)
 	if active == nil {
 		return nil
 	}
-	for _, t := range r.Unsettled {
+	for _, t := range r.Unfenced {
 		if t.Member != 0 {
 			active.Shards = append(active.Shards, t.Shard)
 		}
@@ -90,17 +90,17 @@ func busyOf(r checkpoint.Roster) *ActiveError {
 
 // fence claims the positions that transactions of former members may move. It returns false if
 // there is nothing to fence.
-func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.Roster) (fenced bool, err error) {
-	if roster.Elsewhere {
+func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.Membership) (fenced bool, err error) {
+	if roster.ExternalPositions {
 		return false, nil
 	}
 	for number := range roster.Owners {
-		if roster.UnsettledSince(number) == 0 {
+		if roster.UnfencedSince(number) == 0 {
 			continue
 		}
 		fenced = true
 		err := again(ctx, func() error {
-			return g.store.Fence(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+			return g.store.Fence(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 				return g.fenceShard(ctx, shard, r)
 			})
 		})
@@ -111,8 +111,8 @@ func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.
 	return fenced, nil
 }
 
-func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-	since, epoch := r.UnsettledSince(shard.Number), r.Epochs[shard.Number]
+func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+	since, epoch := r.UnfencedSince(shard.Number), r.Epochs[shard.Number]
 	if since == 0 {
 		return nil // somebody else has fenced it
 	}

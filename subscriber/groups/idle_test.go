@@ -41,7 +41,7 @@ func newUnsettled(t *testing.T, handled int) *unsettled {
 		u.owned(t)
 		u.write(t, "x", 0, handled)
 		u.acked(t, "x", uint64(handled))
-		_, err := checkpoint.New(u.Journal).ModifyRoster(t.Context(), rivalsWork, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+		_, err := checkpoint.New(u.Journal).ModifyMembership(t.Context(), rivalsWork, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			return r.Release(1, []int{0}).Leave(1), nil
 		})
 		require.NoError(t, err)
@@ -97,9 +97,9 @@ func (u *unsettled) never(t *testing.T) {
 
 func (u *unsettled) terms(t *testing.T) []checkpoint.Term {
 	t.Helper()
-	roster, err := checkpoint.New(u.Journal).ReadRoster(t.Context(), rivalsWork)
+	roster, err := checkpoint.New(u.Journal).ReadMembership(t.Context(), rivalsWork)
 	require.NoError(t, err)
-	return roster.Unsettled
+	return roster.Unfenced
 }
 
 func TestATransactionOfAnEvictedMemberNeverCommitsOnceTheGroupIsIdle(t *testing.T) {
@@ -129,7 +129,7 @@ func TestATransactionOfAMemberThatLostItsShardNeverCommitsOnceTheGroupIsIdle(t *
 		// No heartbeat of the member gets through until the group has been asked for.
 		deaf := u.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"))
 		require.NoError(t, checkpoint.New(u.Journal).Operate(t.Context(), rivalsWork, 0,
-			func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil }))
+			func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil }))
 		require.NoError(t, u.Pause(t.Context(), group, topic))
 		assert.Equal(t, []checkpoint.Term{{Shard: 0, Epoch: 2, Member: 2}}, u.terms(t))
 		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -186,11 +186,11 @@ func TestFencingCostsAWriteForEachAggregateHandledSince(t *testing.T) {
 	for n := range 100 {
 		s.acked(t, string(rune('0'+n)), 1)
 	}
-	evict := func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	evict := func(r checkpoint.Membership) (checkpoint.Membership, error) {
 		r, member := r.Join(checkpoint.Member{})
 		return r.Take(member, []int{0}).Leave(member), nil
 	}
-	_, err := rows.ModifyRoster(t.Context(), rivalsWork, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	_, err := rows.ModifyMembership(t.Context(), rivalsWork, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 		return evict(r.Release(1, []int{0}).Leave(1))
 	})
 	require.NoError(t, err)

@@ -149,7 +149,7 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 type comparison struct {
 	groups   *Groups
 	shard    checkpoint.Shard
-	roster   checkpoint.Roster
+	roster   checkpoint.Membership
 	options  LagOptions
 	compared func(aggregates int)
 
@@ -167,7 +167,7 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for standings, err := range c.groups.store.Standings(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for standings, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}
@@ -179,10 +179,10 @@ func (c *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) error {
+func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateProgress) error {
 	err := inParallel(readers, len(standings), func(i int) (err error) {
 		s := &standings[i]
-		if c.roster.Elsewhere {
+		if c.roster.ExternalPositions {
 			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {

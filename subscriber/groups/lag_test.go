@@ -21,8 +21,8 @@ import (
 // begin makes a group without members.
 func (s store) begin(t *testing.T, start time.Time) {
 	t.Helper()
-	_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: group, Topic: topic},
-		checkpoint.Roster{}, checkpoint.NewRoster(s.Shards(), start))
+	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic},
+		checkpoint.Membership{}, checkpoint.NewMembership(s.Shards(), start))
 	require.NoError(t, err)
 }
 

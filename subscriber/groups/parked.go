@@ -25,7 +25,7 @@ func (g *Groups) SelectParked(ctx context.Context, group, topic string, s Select
 }
 
 // describe returns the parked aggregates among some entries that are selected.
-func (b *bulk) describe(ctx context.Context, r checkpoint.Roster, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+func (b *bulk) describe(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	selected, err := b.selected(ctx, b.candidates(entries))
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Pause(ctx context.Context, group, topic string) error {
-	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster.Pause)
+	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership.Pause)
 }
 
 // Resume has a paused group go on where it is. Members learn of it within a quarter of
@@ -23,11 +23,11 @@ func (g *Groups) Pause(ctx context.Context, group, topic string) error {
 //
 // Errors: those of Pause.
 func (g *Groups) Resume(ctx context.Context, group, topic string) error {
-	return g.pause(ctx, "resume", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster.Resume)
+	return g.pause(ctx, "resume", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership.Resume)
 }
 
-func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, change func(checkpoint.Roster) checkpoint.Roster) error {
-	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return change(r), nil })
+func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, change func(checkpoint.Membership) checkpoint.Membership) error {
+	_, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return change(r), nil })
 	if err != nil {
 		return failed(what, k, err)
 	}
@@ -36,7 +36,7 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 
 // activeOf returns an ActiveError if the group has members. Operators do not count: they hold a
 // shard for a moment, or as long as no member wants it.
-func activeOf(r checkpoint.Roster) *ActiveError {
+func activeOf(r checkpoint.Membership) *ActiveError {
 	var active ActiveError
 	for _, m := range groupOf(checkpoint.Key{}, r, time.Time{}).Members {
 		if !m.Operator {

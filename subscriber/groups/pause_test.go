@@ -89,8 +89,8 @@ func TestWhoWaitsInVainIsToldWhoWorks(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 2)
 		k := checkpoint.Key{Group: group, Topic: topic}
-		crashed, number := checkpoint.NewRoster(2, time.Time{}).Join(checkpoint.Member{})
-		_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), k, checkpoint.Roster{}, crashed.Take(number, []int{1}))
+		crashed, number := checkpoint.NewMembership(2, time.Time{}).Join(checkpoint.Member{})
+		_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), k, checkpoint.Membership{}, crashed.Take(number, []int{1}))
 		require.NoError(t, err)
 		require.NoError(t, s.Pause(t.Context(), group, topic))
 

@@ -29,9 +29,9 @@ func WithPositions(store Positions) Option { return func(g *Groups) { g.elsewher
 
 // positions reads those on aggregates of a shard, those that there are.
 func (g *Groups) positions(
-	ctx context.Context, k checkpoint.Shard, r checkpoint.Roster, ids []aggregate.ID, consistent bool,
+	ctx context.Context, k checkpoint.Shard, r checkpoint.Membership, ids []aggregate.ID, consistent bool,
 ) (map[aggregate.ID]uint64, error) {
-	if !r.Elsewhere {
+	if !r.ExternalPositions {
 		return g.store.Positions(ctx, k, ids, consistent)
 	}
 	if err := g.readable(r); err != nil {
@@ -55,8 +55,8 @@ func (g *Groups) positions(
 }
 
 // readable refuses a group whose positions nobody has told how to read.
-func (g *Groups) readable(r checkpoint.Roster) error {
-	if r.Elsewhere && g.elsewhere == nil {
+func (g *Groups) readable(r checkpoint.Membership) error {
+	if r.ExternalPositions && g.elsewhere == nil {
 		return fmt.Errorf("%w: make Groups with WithPositions and that store, to have it read", ErrElsewhere)
 	}
 	return nil

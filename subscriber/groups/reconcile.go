@@ -14,7 +14,7 @@ import (
 // taken up their shards again, they compare all aggregates with the group's positions, and handle
 // what is missing.
 //
-// In the classic layout they do so by themselves every subscriber.Config.SweepInterval, by default
+// In the classic layout they do so by themselves every subscriber.Config.ReconcileInterval, by default
 // one hour. Call Reconcile to have it earlier, for instance after an import, whose events may be
 // dated before the place that the members have reached. In the packed layout members compare by
 // themselves only what was written lately, and all aggregates once a week.
@@ -26,7 +26,7 @@ import (
 // shard was compared, also while the group is paused. [Groups.Reconciling] returns the shards that
 // are still marked, and [Groups.WaitReconciled] waits until none is.
 //
-// Members that never compare (a negative SweepInterval, the default of a group with positions in a
+// Members that never compare (a negative ReconcileInterval, the default of a group with positions in a
 // store of its own) ignore it.
 //
 // It costs three write units for each shard, and then what the comparison costs: half a read unit
@@ -41,8 +41,8 @@ func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	_, err := g.roster(ctx, k)
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
 		err = again(ctx, func() error {
-			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-				return g.store.RequestSweep(ctx, shard, r.Epochs[number])
+			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+				return g.store.RequestReconciliation(ctx, shard, r.Epochs[number])
 			})
 		})
 	}
@@ -76,7 +76,7 @@ func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int
 	if err != nil {
 		return nil, err
 	}
-	return g.store.SweepRequested(ctx, checkpoint.Group{Name: k.Group, Resets: roster.Resets}, k.Topic, shards)
+	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: roster.Resets}, k.Topic, shards)
 }
 
 // WaitReconciled waits until members have compared all shards that [Groups.Reconcile] has marked,

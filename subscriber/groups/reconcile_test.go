@@ -31,7 +31,7 @@ func (s store) importEarly(t *testing.T, id string, after int) {
 func (s store) calm() subscriber.Config {
 	config := s.quick()
 	config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Second, 10*time.Second, time.Second
-	config.LeaseDuration, config.SweepInterval = 20*time.Second, 24*time.Hour
+	config.LeaseDuration, config.ReconcileInterval = 20*time.Second, 24*time.Hour
 	return config
 }
 
@@ -98,12 +98,12 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 	progress, err := rows.Progress(t.Context(), shard)
 	require.NoError(t, err)
 	assert.True(t, progress.Cursor.Equal(at(5)), "the cursor stays")
-	assert.True(t, progress.Swept.Equal(time.UnixMilli(0)))
+	assert.True(t, progress.Reconciled.Equal(time.UnixMilli(0)))
 	require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, 1, at(7), at(7)), checkpoint.ErrFenced, "the former owner's write")
 	require.ErrorIs(t, s.Reconcile(t.Context(), "nobody", topic), groups.ErrNoGroup)
 }
 
-func TestASweepContinuesWhereAnErrorEndedIt(t *testing.T) {
+func TestAReconciliationContinuesWhereAnErrorEndedIt(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
@@ -129,7 +129,7 @@ func TestASweepContinuesWhereAnErrorEndedIt(t *testing.T) {
 
 		require.NoError(t, s.Reconcile(t.Context(), group, topic))
 
-		within(t, "the sweep goes on", func() bool { return len(got.of("h")) == 2 && failed.Fired() == 2 })
+		within(t, "the reconciliation goes on", func() bool { return len(got.of("h")) == 2 && failed.Fired() == 2 })
 		time.Sleep(time.Minute)
 		pages := 0
 		for _, call := range recording.Calls("Query") {

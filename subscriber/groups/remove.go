@@ -39,7 +39,7 @@ func (g *Groups) Remove(ctx context.Context, group, topic string, removal Remova
 func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) error {
 	between := patience()
 	for began := false; ; began = true {
-		emptied, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+		emptied, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			if active := activeOf(r); active != nil && !removal.Force {
 				return r, active
 			}
@@ -57,7 +57,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if err := g.removeRows(ctx, k, emptied.Resets+1, removal.Progress); err != nil {
 			return err
 		}
-		if err = g.store.RemoveRoster(ctx, k, emptied); !errors.Is(err, checkpoint.ErrRosterMoved) {
+		if err = g.store.RemoveMembership(ctx, k, emptied); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
 		}
 		// Members have joined, which the next round finds; a beat of one is in the way for a moment

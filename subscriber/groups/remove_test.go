@@ -104,7 +104,7 @@ func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
 	s.acked(t, "x", 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
 	proxy.Inject(dynamotest.Pause(func(context.Context) {
-		_, err := store.ModifyRoster(context.Background(), k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+		_, err := store.ModifyMembership(context.Background(), k, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 			r, _ = r.Join(checkpoint.Member{})
 			return r, nil
 		})

@@ -28,7 +28,7 @@ import (
 func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	start := g.store.Start(to.Time(g.journal.Config().Now()))
-	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Reset(start), nil })
+	_, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Reset(start), nil })
 	if err != nil {
 		return failed("reset", k, err)
 	}
@@ -75,7 +75,7 @@ func (g *Groups) removeRows(ctx context.Context, k checkpoint.Key, before uint64
 	}
 	for resets := range before {
 		err := inParallel(removers, g.journal.Shards(), func(number int) error {
-			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Roster{Resets: resets}, number), report)
+			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Membership{Resets: resets}, number), report)
 		})
 		if err != nil {
 			return err

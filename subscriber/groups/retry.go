@@ -50,8 +50,8 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 		return err
 	}
 	return again(ctx, func() error {
-		return g.store.Operate(ctx, k, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-			if err := (edit{elsewhere: r.Elsewhere}).own(); err != nil {
+		return g.store.Operate(ctx, k, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+			if err := (edit{elsewhere: r.ExternalPositions}).own(); err != nil {
 				return err
 			}
 			record, found, err := g.store.ReadSkipped(ctx, shard.Group, id, number)
@@ -82,7 +82,7 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
 	if err == nil {
-		err = edit{elsewhere: roster.Elsewhere}.own()
+		err = edit{elsewhere: roster.ExternalPositions}.own()
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
@@ -101,7 +101,7 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 // handOver takes a shard from its owner and frees it. The next owner reads the records.
 func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) error {
 	return again(ctx, func() error {
-		return g.store.Operate(ctx, k, number, func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil })
+		return g.store.Operate(ctx, k, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
 	})
 }
 

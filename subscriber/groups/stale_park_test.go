@@ -20,7 +20,7 @@ func TestAnAggregateIsNotParkedByAnEventThatTheGroupIsBeyond(t *testing.T) {
 	s.begin(t, time.Time{})
 	s.write(t, "x", 0, 3)
 	store := checkpoint.New(s.Journal)
-	_, err := store.ModifyRoster(t.Context(), checkpoint.Key{Group: group, Topic: topic}, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	_, err := store.ModifyMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 		r, first := r.Join(checkpoint.Member{})
 		r, second := r.Join(checkpoint.Member{})
 		return r.Take(first, []int{0}).Take(second, []int{0}).Leave(first, second), nil

@@ -15,7 +15,7 @@ func TestTheTopicsOfAGroupAreThoseThatItIsOn(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	for _, k := range []checkpoint.Key{{Group: "totals", Topic: "order"}, {Group: "totals", Topic: "account"}, {Group: "totals.2", Topic: "refund"}} {
-		_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), k, checkpoint.Roster{}, checkpoint.NewRoster(2, time.Time{}))
+		_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), k, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
 		require.NoError(t, err)
 	}
 	topics := func(name string) []string {

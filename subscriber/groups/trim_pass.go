@@ -26,7 +26,7 @@ type trim struct {
 // consumer is a consumer group of the topic.
 type consumer struct {
 	key    checkpoint.Key
-	roster checkpoint.Roster
+	roster checkpoint.Membership
 }
 
 // consumers returns the groups whose positions count, as they are now.
@@ -41,7 +41,7 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 			if k.Topic != t.topic {
 				continue
 			}
-			roster, err := t.groups.store.ReadRoster(ctx, k)
+			roster, err := t.groups.store.ReadMembership(ctx, k)
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 		err = ErrNoGroups
 	}
 	for _, c := range found {
-		if c.roster.Elsewhere && t.groups.elsewhere == nil {
+		if c.roster.ExternalPositions && t.groups.elsewhere == nil {
 			err = &ElsewhereError{Group: c.key.Group, Topic: t.topic}
 		}
 	}

@@ -84,8 +84,8 @@ func TestATrimRemovesWhatAllGroupsHaveHandled(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
-		_, err := checkpoint.New(q.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: "other", Topic: topic},
-			checkpoint.Roster{}, checkpoint.NewRoster(q.Shards(), time.Time{}))
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: "other", Topic: topic},
+			checkpoint.Membership{}, checkpoint.NewMembership(q.Shards(), time.Time{}))
 		require.NoError(t, err)
 		q.publish(t, "worker", 5)
 		q.acked(t, "worker", 5)
@@ -216,9 +216,9 @@ func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64
 func TestATrimNeedsPositionsThatAreElsewhere(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
-		roster := checkpoint.NewRoster(q.Shards(), time.Time{})
-		roster.Elsewhere = true
-		_, err := checkpoint.New(q.Journal).ChangeRoster(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster{}, roster)
+		roster := checkpoint.NewMembership(q.Shards(), time.Time{})
+		roster.ExternalPositions = true
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster)
 		require.NoError(t, err)
 		q.publish(t, "worker", 3)
 

@@ -496,11 +496,11 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 	text := string(stored)
 	tables := map[string]string{
 		"commit-classic": classicCommits(t), "commit-packed": packedCommits(t),
-		"load":       loads(t),
-		"other":      others(t),
-		"handling":   handlings(t),
-		"membership": membership(t),
-		"sweep":      sweeps(t),
+		"load":           loads(t),
+		"other":          others(t),
+		"handling":       handlings(t),
+		"membership":     membership(t),
+		"reconciliation": reconciliations(t),
 	}
 	for name, table := range tables {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"

@@ -22,7 +22,7 @@ var group = checkpoint.Key{Group: "order-history", Topic: "document"}
 func membership(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| shards | members | the first joins | a beat | a shard changes hands |\n|---|---|---|---|---|\n")
+	b.WriteString("| shards | members | the first joins | a heartbeat | a shard changes hands |\n|---|---|---|---|---|\n")
 	for _, shards := range []int{1, 16, 64, 256, 1024} {
 		for _, members := range []int{1, 8, 50, 200} {
 			w := world{t: t, db: dynamotest.New(t)}
@@ -32,11 +32,11 @@ func membership(t *testing.T) string {
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)
 			now := time.Date(2025, 6, 1, 12, 0, 0, 123e6, time.UTC)
-			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Beat: checkpoint.NextBeat(0, now, 10*time.Second)} // as members ask for it
-			roster := checkpoint.NewRoster(shards, time.Time{})
-			change := func(next checkpoint.Roster) bill {
+			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Heartbeat: checkpoint.NextHeartbeat(0, now, 10*time.Second)} // as members ask for it
+			roster := checkpoint.NewMembership(shards, time.Time{})
+			change := func(next checkpoint.Membership) bill {
 				return w.bill(func(ctx context.Context) (err error) {
-					roster, err = store.ChangeRoster(ctx, group, roster, next)
+					roster, err = store.ChangeMembership(ctx, group, roster, next)
 					return err
 				})
 			}
@@ -52,7 +52,7 @@ func membership(t *testing.T) string {
 			}
 			change(roster)
 			beat := w.bill(func(ctx context.Context) error {
-				_, err := store.Beat(ctx, group, roster, first, checkpoint.NextBeat(one.Beat, now, one.Lease))
+				_, err := store.Heartbeat(ctx, group, roster, first, checkpoint.NextHeartbeat(one.Heartbeat, now, one.Lease))
 				return err
 			})
 			hands := change(roster.Release(first, []int{0}))
@@ -63,8 +63,8 @@ func membership(t *testing.T) string {
 	return b.String()
 }
 
-// sweeps are comparisons of 1,000 heads with positions, in one shard.
-func sweeps(t *testing.T) string {
+// reconciliations are comparisons of 1,000 heads with positions, in one shard.
+func reconciliations(t *testing.T) string {
 	t.Helper()
 	const aggregates = 1_000
 	var b strings.Builder
@@ -89,7 +89,7 @@ func sweeps(t *testing.T) string {
 			}
 			bill := w.bill(func(ctx context.Context) error {
 				found := 0
-				for page, err := range store.Standings(ctx, shard, aggregate.ID{}, nil) {
+				for page, err := range store.AggregateProgress(ctx, shard, aggregate.ID{}, nil) {
 					if err != nil {
 						return err
 					}

@@ -161,7 +161,7 @@ func (p *plan) provoke() {
 		p.wrongClocks = false
 		p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.1}}
 		for i := range p.groups {
-			p.groups[i].config.SweepInterval = -1
+			p.groups[i].config.ReconcileInterval = -1
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (p *plan) withoutSweeps(r *rand.Rand) {
 	p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.02}}
 	for i := range p.groups {
 		if r.IntN(2) == 0 {
-			p.groups[i].config.SweepInterval = -1
+			p.groups[i].config.ReconcileInterval = -1
 		}
 	}
 }

@@ -171,7 +171,7 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			NackResendSleep:    draw.Pick(r, -1, 20*time.Millisecond, 0),
 			MaxNackResendSleep: draw.Pick(r, 0, 500*time.Millisecond, 2*time.Second),
 			AckDeadline:        time.Duration(draw.Pick(r, 0, 0, 500, 5000)) * time.Millisecond,
-			SweepInterval:      seconds(r, 10, 40),
+			ReconcileInterval:  seconds(r, 10, 40),
 			PollInterval:       poll,
 			MaxPollInterval:    max(2*poll, time.Second),
 			TrailingDelay:      p.trailing,
@@ -242,7 +242,7 @@ func (p *plan) String() string {
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
-			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.SweepInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
+			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.ReconcileInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
 			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers, g.failures)
 	}
 	return s

@@ -126,7 +126,7 @@ func (l *life) close() {
 	err := l.sub.Close()
 	took := time.Since(start)
 	w.oracle.note("closed", l.member.name)
-	w.oracle.count("swept", int(l.sub.Stats().Swept))
+	w.oracle.count("swept", int(l.sub.Stats().Reconciled))
 	w.oracle.count("expired", int(l.sub.Stats().Expired))
 	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
 	w.oracle.count("truncated", int(l.sub.Stats().Truncated))

@@ -159,25 +159,3 @@ func inOrderOfTidy(lines []string) []string {
 	}
 	return sorted
 }
-
-// requiredBy returns modules with the versions that a go.mod requires, as path@version.
-func requiredBy(name string, paths ...string) ([]string, error) {
-	content, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := modfile.ParseLax(name, content, nil)
-	if err != nil {
-		return nil, err
-	}
-	var found []string
-	for _, required := range file.Require {
-		if slices.Contains(paths, required.Mod.Path) {
-			found = append(found, required.Mod.String())
-		}
-	}
-	if len(found) != len(paths) {
-		return nil, fmt.Errorf("%s does not require all of %s", name, strings.Join(paths, ", "))
-	}
-	return found, nil
-}

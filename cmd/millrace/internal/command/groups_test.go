@@ -209,8 +209,8 @@ func TestMembersThatCrashedAreMarkedAsDead(t *testing.T) {
 	const lease = 10 * time.Second
 	now := time.Now()
 	join := func(name string, ago time.Duration, shards ...int) {
-		_, err := checkpoint.New(j).ModifyRoster(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(r checkpoint.Roster) (checkpoint.Roster, error) {
-			r, number := r.Join(checkpoint.Member{Name: name, Lease: lease, Beat: checkpoint.NextBeat(0, now.Add(-ago), lease)})
+		_, err := checkpoint.New(j).ModifyMembership(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+			r, number := r.Join(checkpoint.Member{Name: name, Lease: lease, Heartbeat: checkpoint.NextHeartbeat(0, now.Add(-ago), lease)})
 			return r.Take(number, shards), nil
 		})
 		require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestAReconciliationIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", SweepInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "audit", ReconcileInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
 		PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
 	}, nil)
 	require.NoError(t, err)

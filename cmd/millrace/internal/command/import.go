@@ -30,7 +30,7 @@ An aggregate of the journal that is not the one of the archive ends the import, 
 it.
 
 In the classic layout, consumer groups that have passed the time of the events get them with the next event of their aggregate, at the
-latest by the sweep (subscriber.Config.SweepInterval, an hour by default). Where that is too late, import before groups start, or use
+latest by a reconciliation (subscriber.Config.ReconcileInterval, an hour by default). Where that is too late, import before groups start, or use
 "millrace group reconcile". In the packed layout the tail goes by the time of writing, so groups get imported events at once.`,
 		Example: "  millrace import backup.jsonl\n  gunzip -c account-42.jsonl.gz | millrace import --endpoint http://127.0.0.1:8000 -",
 		Args:    wants("FILE"),

@@ -70,8 +70,8 @@ func consume(t *testing.T, m *readmodel.Model, j *journal.Journal) (stop func())
 // begins has a group begin on accounts, with a member that has crashed.
 func begins(t *testing.T, j *journal.Journal, group string) {
 	t.Helper()
-	roster, number := checkpoint.NewRoster(j.Shards(), time.Time{}).Join(checkpoint.Member{})
-	_, err := checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: group, Topic: "account"}, checkpoint.Roster{}, roster.Take(number, []int{0}))
+	roster, number := checkpoint.NewMembership(j.Shards(), time.Time{}).Join(checkpoint.Member{})
+	_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: "account"}, checkpoint.Membership{}, roster.Take(number, []int{0}))
 	require.NoError(t, err)
 }
 

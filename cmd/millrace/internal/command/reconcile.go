@@ -28,7 +28,7 @@ func (a *app) reconcile() *cobra.Command {
 		Use:   "reconcile GROUP TOPIC [flags]",
 		Short: "Have a group look for events that it has missed, as after an import",
 		Long: `Have the members of a group compare all aggregates with the group's positions, and handle what is missing. They begin within about two
-minutes. In the classic layout they also do so by themselves every SweepInterval, one hour by default, and events show at the wrong place
+minutes. In the classic layout they also do so by themselves every ReconcileInterval, one hour by default, and events show at the wrong place
 of the tail after an import, or after a writer with a wrong clock. In the packed layout members compare by themselves only what was
 written lately, and all aggregates once a week.
 
@@ -38,7 +38,7 @@ not for aggregates that are parked or stay blocked, which the command behind lis
 
 It takes each shard from its owner for a moment. It costs three write units for each shard. The comparison costs half a read unit for each
 4 KB of positions and, in the classic layout, of heads, states included; in the packed layout half a unit or more for each aggregate.
---status costs a read unit for each shard, and so does each poll of --wait for each shard that is left. Members with a negative SweepInterval, the default where positions are in a store of their own, ignore the marks.`,
+--status costs a read unit for each shard, and so does each poll of --wait for each shard that is left. Members with a negative ReconcileInterval, the default where positions are in a store of their own, ignore the marks.`,
 		Example: "  millrace group reconcile order-history order --wait\n  millrace group reconcile order-history order --status",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -85,7 +85,7 @@ func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileO
 func (a *app) noteWhoCompares(one groups.Group) {
 	switch {
 	case one.Elsewhere:
-		a.note("The group's positions are in a store of its members' own. These compare only if their SweepInterval is set.")
+		a.note("The group's positions are in a store of its members' own. These compare only if their ReconcileInterval is set.")
 	case one.Paused:
 		a.note("The group is paused. Its members compare once it is resumed.")
 	case len(one.Members) == 0:

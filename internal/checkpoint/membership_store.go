@@ -16,38 +16,38 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// ErrRosterMoved means that the roster is not any more as it was seen.
-var ErrRosterMoved = errors.New("the roster of the consumer group has changed meanwhile")
+// ErrMembershipChanged means that the membership is not any more as it was seen.
+var ErrMembershipChanged = errors.New("the roster of the consumer group has changed meanwhile")
 
 const (
-	rosterRow         = "roster"
+	membershipRow     = "roster"
 	registryPartition = "groups"
 
-	attrID        = "id"
-	attrChange    = "change"
-	attrResets    = "generation"
-	attrBase      = "base"
-	attrStart     = "start_at"
-	attrPaused    = "paused"
-	attrStopped   = "stopped"
-	attrResumed   = "resumed"
-	attrElsewhere = "positions_elsewhere"
-	attrJoined    = "joined"
-	attrUnsettled = "unsettled"
-	attrMembers   = "members"
-	attrOwners    = "owners"
-	attrEpochs    = "epochs"
-	attrBeat      = "beat"
-	attrOperator  = "operator"
-	attrName      = "name"
-	attrLease     = "lease"
-	attrToken     = "token"
-	attrNext      = "next_generation" // of a group that was removed
+	attrID                = "id"
+	attrChange            = "change"
+	attrResets            = "generation"
+	attrBase              = "base"
+	attrStart             = "start_at"
+	attrPaused            = "paused"
+	attrStopped           = "stopped"
+	attrResumed           = "resumed"
+	attrExternalPositions = "positions_elsewhere"
+	attrJoined            = "joined"
+	attrUnfenced          = "unsettled"
+	attrMembers           = "members"
+	attrOwners            = "owners"
+	attrEpochs            = "epochs"
+	attrHeartbeat         = "beat"
+	attrOperator          = "operator"
+	attrName              = "name"
+	attrLease             = "lease"
+	attrToken             = "token"
+	attrNext              = "next_generation" // of a group that was removed
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }
 
-func (s *Store) rosterKey(k Key) item { return s.key(k.partition(), rosterRow) }
+func (s *Store) membershipKey(k Key) item { return s.key(k.partition(), membershipRow) }
 
 func (s *Store) registryKey(k Key) item { return s.key(registryPartition, k.partition()) }
 
@@ -82,50 +82,50 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return keys, nil
 }
 
-// ReadRoster reads a roster, strongly consistent: one round trip. One that does not exist is the
+// ReadMembership reads a membership, strongly consistent: one round trip. One that does not exist is the
 // zero value.
-func (s *Store) ReadRoster(ctx context.Context, k Key) (Roster, error) {
+func (s *Store) ReadMembership(ctx context.Context, k Key) (Membership, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: s.rosterKey(k), ConsistentRead: aws.Bool(true),
+		TableName: &s.table, Key: s.membershipKey(k), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return Roster{}, fmt.Errorf("read roster of %s: %w", k.partition(), s.explain(err))
+		return Membership{}, fmt.Errorf("read roster of %s: %w", k.partition(), s.explain(err))
 	}
-	return s.rosterOf(k, out.Item)
+	return s.membershipOf(k, out.Item)
 }
 
-// ChangeRoster replaces a roster as it was seen by the next one and returns it. With ErrRosterMoved
-// it returns the roster as it is. One round trip; one write unit for each KB, which is
-// a roster of about a hundred shards.
-func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Roster, error) {
+// ChangeMembership replaces a membership as it was seen by the next one and returns it. With ErrMembershipChanged
+// it returns the membership as it is. One round trip; one write unit for each KB, which is
+// a membership of about a hundred shards.
+func (s *Store) ChangeMembership(ctx context.Context, k Key, seen, next Membership) (Membership, error) {
 	next.change = s.journal.Config().NewID()
 	var row item
 	var err error
 	if seen.Exists() {
-		row, err = s.update(ctx, s.rosterUpdate(k, seen, next))
+		row, err = s.update(ctx, s.membershipUpdate(k, seen, next))
 	} else {
 		next.id = next.change
-		row, err = s.createRoster(ctx, k, next)
+		row, err = s.createMembership(ctx, k, next)
 	}
 	if err != nil && !errors.Is(err, ErrFenced) {
-		return Roster{}, fmt.Errorf("change roster of %s: %w", k.partition(), err)
+		return Membership{}, fmt.Errorf("change roster of %s: %w", k.partition(), err)
 	}
-	now, corrupt := s.rosterOf(k, row)
+	now, corrupt := s.membershipOf(k, row)
 	switch {
 	case corrupt != nil:
-		return Roster{}, corrupt
+		return Membership{}, corrupt
 	case err == nil, now.change == next.change: // the latter where the reply to the first attempt was lost
 		return now, nil
 	default:
-		return now, ErrRosterMoved
+		return now, ErrMembershipChanged
 	}
 }
 
-// createRoster writes a new roster, and enters the group in the registry. Where a group of that
+// createRoster writes a new membership, and enters the group in the registry. Where a group of that
 // name was removed, it begins with a higher count of resets.
-func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, error) {
+func (s *Store) createMembership(ctx context.Context, k Key, next Membership) (item, error) {
 	for {
-		row := s.rosterKey(k)
+		row := s.membershipKey(k)
 		members := item{}
 		for m, state := range next.Members {
 			members[strconv.FormatUint(m, 10)] = memberValue(state)
@@ -174,8 +174,8 @@ func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, err
 	}
 }
 
-// refusals returns the rows that refused a creation: the roster, the registry's.
-func refusals(err error) (roster, registry item) {
+// refusals returns the rows that refused a creation: the membership, the registry's.
+func refusals(err error) (membership, registry item) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
 		return nil, nil
@@ -189,16 +189,16 @@ func refusals(err error) (roster, registry item) {
 	return rows[0], rows[1]
 }
 
-// attributes are those of a roster that one change sets; nil for what is absent. Members are not
+// attributes are those of a membership that one change sets; nil for what is absent. Members are not
 // among them: their beats rise meanwhile.
-func (r Roster) attributes() item {
+func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrElsewhere: nil, attrUnsettled: nil,
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil,
 	}
-	if len(r.Unsettled) > 0 {
-		attributes[attrUnsettled] = termsValue(r.Unsettled)
+	if len(r.Unfenced) > 0 {
+		attributes[attrUnfenced] = termsValue(r.Unfenced)
 	}
 	if !r.Start.IsZero() {
 		attributes[attrStart] = number(r.Start.UnixMilli())
@@ -209,8 +209,8 @@ func (r Roster) attributes() item {
 	if r.Stopped != nil {
 		attributes[attrStopped] = stoppedValue(*r.Stopped)
 	}
-	if r.Elsewhere {
-		attributes[attrElsewhere] = &types.AttributeValueMemberBOOL{Value: true}
+	if r.ExternalPositions {
+		attributes[attrExternalPositions] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if r.Resumed > 0 {
 		attributes[attrResumed] = number(r.Resumed)
@@ -220,7 +220,7 @@ func (r Roster) attributes() item {
 
 // rosterUpdate sets everything but the members' beats. A member that is removed must not have shown
 // a sign of life since it was seen.
-func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput {
+func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateItemInput {
 	var set, remove []string
 	condition := []string{"#change = :seen"}
 	names := map[string]string{}
@@ -243,8 +243,8 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 	for m, state := range seen.Members {
 		if _, stays := next.Members[m]; !stays {
-			names["#members"], names[fmt.Sprint("#m", m)], names["#beat"] = attrMembers, strconv.FormatUint(m, 10), attrBeat
-			values[fmt.Sprint(":m", m)] = number(state.Beat)
+			names["#members"], names[fmt.Sprint("#m", m)], names["#beat"] = attrMembers, strconv.FormatUint(m, 10), attrHeartbeat
+			values[fmt.Sprint(":m", m)] = number(state.Heartbeat)
 			remove = append(remove, fmt.Sprintf("#members.#m%d", m))
 			condition = append(condition, fmt.Sprintf("#members.#m%d.#beat = :m%d", m, m))
 		}
@@ -254,7 +254,7 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 		expression += " REMOVE " + strings.Join(remove, ", ")
 	}
 	return &dynamodb.UpdateItemInput{
-		Key:                       s.rosterKey(k),
+		Key:                       s.membershipKey(k),
 		UpdateExpression:          &expression,
 		ConditionExpression:       aws.String(strings.Join(condition, " AND ")),
 		ExpressionAttributeNames:  names,
@@ -262,19 +262,19 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 }
 
-// Beat records a heartbeat of a member and returns the roster. ErrFenced: it is no member any more.
-func (s *Store) Beat(ctx context.Context, k Key, r Roster, member, beat uint64) (Roster, error) {
+// Beat records a heartbeat of a member and returns the membership. ErrFenced: it is no member any more.
+func (s *Store) Heartbeat(ctx context.Context, k Key, r Membership, member, heartbeat uint64) (Membership, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                 s.rosterKey(k),
+		Key:                 s.membershipKey(k),
 		UpdateExpression:    aws.String("SET #members.#m.#beat = :beat"),
 		ConditionExpression: aws.String("attribute_exists(#members.#m) AND #id = :id"),
 		ExpressionAttributeNames: map[string]string{
-			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrBeat,
+			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrHeartbeat,
 		},
-		ExpressionAttributeValues: item{":beat": number(beat), ":id": text(r.id)},
+		ExpressionAttributeValues: item{":beat": number(heartbeat), ":id": text(r.id)},
 	})
 	if err != nil {
-		return Roster{}, fmt.Errorf("beat of member %d of %s: %w", member, k.partition(), err)
+		return Membership{}, fmt.Errorf("beat of member %d of %s: %w", member, k.partition(), err)
 	}
-	return s.rosterOf(k, row)
+	return s.membershipOf(k, row)
 }

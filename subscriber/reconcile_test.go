@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// The tail of the packed layout is by the time of writing, so sweeps read that again instead of
+// The tail of the packed layout is by the time of writing, so reconciliations read that again instead of
 // listing the aggregates.
-func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
+func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := createIn(t, journal.Packed, 1)
@@ -31,10 +31,10 @@ func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
 		write(t, j, "known", 0, 2)
 		config := quick(j)
 		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
-		config.LeaseDuration, config.SweepInterval = time.Hour, time.Hour
+		config.LeaseDuration, config.ReconcileInterval = time.Hour, time.Hour
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 2)
-		swept := func() time.Time { return progress(t, j).Swept }
+		reconciled := func() time.Time { return progress(t, j).Reconciled }
 		await := func(what string, done func() bool) {
 			begun := time.Now()
 			for !done() {
@@ -42,11 +42,11 @@ func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 		}
-		await("first sweep", func() bool { return swept().Unix() > 0 })
+		await("first sweep", func() bool { return reconciled().Unix() > 0 })
 		busy := 0
 		next := func() {
-			before := swept()
-			await("next sweep", func() bool { return swept().After(before) })
+			before := reconciled()
+			await("next sweep", func() bool { return reconciled().After(before) })
 			write(t, j, "busy", busy, 1)
 			receiveIn(t, messages, 1, time.Hour)
 			busy++
@@ -54,7 +54,7 @@ func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
 		}
 		next()
 
-		// An event shows in the tail long before the place up to which sweeps have read.
+		// An event shows in the tail long before the place up to which reconciliations have read.
 		late := func(id string, after, n int, age time.Duration) {
 			was := time.Now().Add(-age)
 			write(t, at(t, client, func() time.Time { return was }), id, after, n)
@@ -64,7 +64,7 @@ func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
 		assert.ElementsMatch(t, append(expect("new", 1, 3), "known/3"), receiveIn(t, messages, 4, 2*time.Hour))
 		next()
 		assert.Zero(t, lists.Fired(), "no sweep lists the aggregates")
-		assert.EqualValues(t, 4, sub.Stats().Swept)
+		assert.EqualValues(t, 4, sub.Stats().Reconciled)
 
 		next()
 		late("old", 0, 1, 240*time.Hour)
@@ -90,15 +90,15 @@ func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within tim
 	return payloads
 }
 
-// The first sweep of a week finds an event wherever the tail shows it.
-func TestTheFirstSweepOfAWeekComparesAllAggregates(t *testing.T) {
+// The first reconciliation of a week finds an event wherever the tail shows it.
+func TestTheFirstReconciliationOfAWeekComparesAllAggregates(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := createIn(t, journal.Packed, 1)
 		j := open(t, client)
 		config := quick(j)
 		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
-		config.LeaseDuration, config.SweepInterval = time.Hour, time.Hour
+		config.LeaseDuration, config.ReconcileInterval = time.Hour, time.Hour
 		_, messages := subscribe(t, config)
 		write(t, j, "x", 0, 1)
 		receiveIn(t, messages, 1, time.Hour)

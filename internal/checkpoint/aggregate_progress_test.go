@@ -45,15 +45,15 @@ func headsMeetPositions(t *testing.T, s store, ids []string) {
 	require.NoError(t, s.PutPosition(t.Context(), group, account("nobody"), 1, 5))
 
 	seen := map[string]bool{}
-	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, nil) {
+	for page, err := range s.AggregateProgress(t.Context(), shard, aggregate.ID{}, nil) {
 		require.NoError(t, err)
-		for _, standing := range page {
-			id := standing.Head.Aggregate.Value
+		for _, progress := range page {
+			id := progress.Head.Aggregate.Value
 			assert.False(t, seen[id], "%q comes twice", id)
 			seen[id] = true
 			position, found := want[id]
-			assert.Equal(t, found, standing.Found, "%q", id)
-			assert.Equal(t, position, standing.Position, "%q", id)
+			assert.Equal(t, found, progress.Found, "%q", id)
+			assert.Equal(t, position, progress.Position, "%q", id)
 		}
 	}
 	assert.Len(t, seen, len(ids))
@@ -73,12 +73,12 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 		require.NoError(t, s.PutPosition(t.Context(), group, id, 1, uint64(n)))
 	}
 	pages, met := 0, 0
-	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, nil) {
+	for page, err := range s.AggregateProgress(t.Context(), shard, aggregate.ID{}, nil) {
 		require.NoError(t, err)
 		pages++
-		for _, standing := range page {
-			assert.True(t, standing.Found)
-			assert.Equal(t, standing.Head.Aggregate.Value, fmt.Sprintf("%d", standing.Position))
+		for _, progress := range page {
+			assert.True(t, progress.Found)
+			assert.Equal(t, progress.Head.Aggregate.Value, fmt.Sprintf("%d", progress.Position))
 			met++
 		}
 	}
@@ -94,7 +94,7 @@ func TestACorruptHeadDoesNotHideTheOthers(t *testing.T) {
 	s.corruptHead(t, account("a"))
 	var corrupt []*journal.CorruptItemError
 	met := 0
-	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }) {
+	for page, err := range s.AggregateProgress(t.Context(), shard, aggregate.ID{}, func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }) {
 		require.NoError(t, err)
 		met += len(page)
 	}
@@ -103,7 +103,7 @@ func TestACorruptHeadDoesNotHideTheOthers(t *testing.T) {
 	assert.Equal(t, account("a"), corrupt[0].Aggregate)
 
 	s.put(t, "group/account-0", "position/b-0", item{"position": text("five")})
-	for _, err := range s.Standings(t.Context(), shard, aggregate.ID{}, func(*journal.CorruptItemError) {}) {
+	for _, err := range s.AggregateProgress(t.Context(), shard, aggregate.ID{}, func(*journal.CorruptItemError) {}) {
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt)
 	}
 }

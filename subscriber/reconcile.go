@@ -23,36 +23,36 @@ import (
 // that it takes at most some 130 read units a second, besides those of positions. recentPause is
 // that for each thousand events that are read again.
 const (
-	sweepPause  = time.Second
-	recentPause = 100 * time.Millisecond
+	comparePause = time.Second
+	recentPause  = 100 * time.Millisecond
 )
 
-// sweepTurn is how long a sweep goes on before the other shards have their turns.
-const sweepTurn = time.Minute
+// sweepTurn is how long a reconciliation goes on before the other shards have their turns.
+const reconcileSlice = time.Minute
 
-// sweeping compares the journal with positions, one shard after the other, each when SweepInterval
+// sweeping compares the journal with positions, one shard after the other, each when ReconcileInterval
 // has passed since it was last done, by whichever member.
-func (m *member) sweeping(ctx context.Context) (stop func()) {
-	if m.config.SweepInterval < 0 {
+func (m *member) reconciling(ctx context.Context) (stop func()) {
+	if m.config.ReconcileInterval < 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var sweeper sync.WaitGroup
-	sweeper.Add(1)
+	var reconciler sync.WaitGroup
+	reconciler.Add(1)
 	go func() {
-		defer sweeper.Done()
-		partial := map[*source]sweepPart{}
-		between := min(m.config.SweepInterval/20, time.Minute)
+		defer reconciler.Done()
+		partial := map[*source]reconcileState{}
+		between := min(m.config.ReconcileInterval/20, time.Minute)
 		for wait := between; ctx.Err() == nil; {
 			pause(ctx, wait)
 			wait = between
-			left := map[*source]sweepPart{}
+			left := map[*source]reconcileState{}
 			for n := range m.held {
-				if sh := m.held[n].Load(); sh != nil && sh.source.sweepIsDue() {
-					if part, done := sh.source.sweep(ctx, partial[sh.source]); !done {
+				if sh := m.held[n].Load(); sh != nil && sh.source.reconciliationIsDue() {
+					if part, done := sh.source.reconcile(ctx, partial[sh.source]); !done {
 						left[sh.source] = part
 						if part.gaveWay {
-							wait = min(between, sweepPause)
+							wait = min(between, comparePause)
 						}
 					}
 				}
@@ -62,21 +62,21 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 	}()
 	return func() {
 		cancel()
-		sweeper.Wait()
+		reconciler.Wait()
 	}
 }
 
-func (s *source) sweepIsDue() bool {
-	at, _, may := s.sequencer.lastSweep()
+func (s *source) reconciliationIsDue() bool {
+	at, _, may := s.sequencer.lastReconciliation()
 	since := s.now().Sub(at)
 	// A time in the future comes from a clock that was ahead. Ignore it.
-	return may && s.sequencer.isHealthy() && (since >= s.config.SweepInterval || since < 0)
+	return may && s.sequencer.isHealthy() && (since >= s.config.ReconcileInterval || since < 0)
 }
 
-// sweepPart is how far a sweep came that an error ended.
-type sweepPart struct {
+// sweepPart is how far a reconciliation came that an error ended.
+type reconcileState struct {
 	began   time.Time       // zero for one that has not begun
-	turns   uint64          // of the cursor, when it began
+	rewinds uint64          // of the cursor, when it began
 	gaveWay bool            // it ended because other shards are to have their turns
 	recent  bool            // it compares what was written lately, not all aggregates
 	at      eventlog.Cursor // of a recent one: it has compared what is before
@@ -84,21 +84,21 @@ type sweepPart struct {
 }
 
 // sweepPage is a page of aggregates that was compared with positions.
-type sweepPage struct {
+type comparedPage struct {
 	moved []*journal.Record // the last events of those beyond their positions, as far as the page shows
-	rest  sweepPart         // where to continue
+	rest  reconcileState    // where to continue
 	pause time.Duration     // before the next one
 }
 
-// sweep lets every aggregate that is not where the journal is go on. It begins where the part
+// reconciliation lets every aggregate that is not where the journal is go on. It begins where the part
 // before it ended, and returns where to continue after an error.
-func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, done bool) {
-	if _, turns, _ := s.sequencer.lastSweep(); part.began.IsZero() || part.turns != turns {
-		part = s.beginSweep()
+func (s *source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
+	if _, rewinds, _ := s.sequencer.lastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
+		part = s.beginReconciliation()
 	}
 	part.gaveWay = false
-	turn := time.Now().Add(sweepTurn)
-	// A connection that hangs must not end all sweeps.
+	slice := time.Now().Add(reconcileSlice)
+	// A connection that hangs must not end all reconciliations.
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hangs := time.AfterFunc(readTimeout, cancel)
@@ -119,37 +119,37 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
 			return part, false
 		}
-		s.sequencer.hear(page.moved, bySweep, 0)
+		s.sequencer.observe(page.moved, byReconciliation, 0)
 		part = page.rest
-		if time.Now().After(turn) {
+		if time.Now().After(slice) {
 			part.gaveWay = true
 			return part, false
 		}
-		pause(ctx, min(page.pause, s.config.SweepInterval/100))
+		pause(ctx, min(page.pause, s.config.ReconcileInterval/100))
 		hangs.Reset(readTimeout)
 	}
-	if part.recent { // spread the sweeps of the shards over time
-		part.began = part.began.Add(-rand.N(max(1, s.config.SweepInterval/10)))
+	if part.recent { // spread the reconciliations of the shards over time
+		part.began = part.began.Add(-rand.N(max(1, s.config.ReconcileInterval/10)))
 	}
-	s.sequencer.setSwept(part.began, part.turns)
-	return sweepPart{}, true
+	s.sequencer.setReconciled(part.began, part.rewinds)
+	return reconcileState{}, true
 }
 
 const week = 7 * 24 * time.Hour
 
-// beginSweep decides what a sweep compares. Where the tail is by the time of writing, an event that
-// is late is near its place, so a sweep reads the tail again, from SweepInterval before the last
-// sweep on. So it finds what came since the last sweep and was late by less than SweepInterval. All
-// aggregates are compared once a week, where the last sweep is not known, and where an operator
+// beginSweep decides what a reconciliation compares. Where the tail is by the time of writing, an event that
+// is late is near its place, so a reconciliation reads the tail again, from ReconcileInterval before the last
+// reconciliation on. So it finds what came since the last reconciliation and was late by less than ReconcileInterval. All
+// aggregates are compared once a week, where the last reconciliation is not known, and where an operator
 // asks for it; in other layouts always.
-func (s *source) beginSweep() sweepPart {
-	last, turns, _ := s.sequencer.lastSweep()
-	part := sweepPart{began: s.now(), turns: turns}
+func (s *source) beginReconciliation() reconcileState {
+	last, rewinds, _ := s.sequencer.lastReconciliation()
+	part := reconcileState{began: s.now(), rewinds: rewinds}
 	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
 	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part
 	}
-	part.recent, part.at = true, eventlog.CursorAt(last.Add(-s.config.SweepInterval))
+	part.recent, part.at = true, eventlog.CursorAt(last.Add(-s.config.ReconcileInterval))
 	return part
 }
 
@@ -161,19 +161,19 @@ func (s *source) weekBegins() time.Duration {
 }
 
 // compareAll compares all aggregates with positions.
-func (s *source) compareAll(ctx context.Context, part sweepPart) iter.Seq2[sweepPage, error] {
+func (s *source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	corrupt := func(err *journal.CorruptItemError) {
 		s.stats.corrupt.Add(1)
 		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
 	}
-	return func(yield func(sweepPage, error) bool) {
-		for standings, err := range s.checkpoint.Standings(ctx, s.key, part.after, corrupt) {
+	return func(yield func(comparedPage, error) bool) {
+		for page, err := range s.checkpoint.AggregateProgress(ctx, s.key, part.after, corrupt) {
 			var moved []*journal.Record
-			for _, standing := range standings {
-				moved = s.compare(ctx, moved, standing.Head.Aggregate, standing.Head.Version, standing.Position)
-				part.after = standing.Head.Aggregate
+			for _, progress := range page {
+				moved = s.compare(ctx, moved, progress.Head.Aggregate, progress.Head.Version, progress.Position)
+				part.after = progress.Head.Aggregate
 			}
-			if !yield(sweepPage{moved, part, sweepPause}, err) || err != nil {
+			if !yield(comparedPage{moved, part, comparePause}, err) || err != nil {
 				return
 			}
 		}
@@ -185,8 +185,8 @@ func (s *source) compareAll(ctx context.Context, part sweepPart) iter.Seq2[sweep
 const beyondOfPage = 10
 
 // compareRecent compares the aggregates with positions that the tail has from a cursor on.
-func (s *source) compareRecent(ctx context.Context, part sweepPart) iter.Seq2[sweepPage, error] {
-	return func(yield func(sweepPage, error) bool) {
+func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
+	return func(yield func(comparedPage, error) bool) {
 		for more := true; more; {
 			found, err := s.page(ctx, eventlog.TailQuery{
 				AggregateType: s.topic, Shard: s.number, After: part.at, Until: part.began, NumbersOnly: true,
@@ -200,7 +200,7 @@ func (s *source) compareRecent(ctx context.Context, part sweepPart) iter.Seq2[sw
 				positions, err = s.checkpoint.Positions(ctx, s.key, slices.Collect(maps.Keys(ends)), false)
 			}
 			if err != nil {
-				yield(sweepPage{}, err)
+				yield(comparedPage{}, err)
 				return
 			}
 			var moved []*journal.Record
@@ -215,7 +215,7 @@ func (s *source) compareRecent(ctx context.Context, part sweepPart) iter.Seq2[sw
 				moved = s.compare(ctx, moved, id, end, positions[id])
 			}
 			part.at, more = found.Next, found.More
-			if !yield(sweepPage{moved, part, time.Duration(len(found.Records)) * recentPause / 1000}, nil) {
+			if !yield(comparedPage{moved, part, time.Duration(len(found.Records)) * recentPause / 1000}, nil) {
 				return
 			}
 		}
@@ -234,7 +234,7 @@ func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggreg
 	return moved
 }
 
-// awaitRoom waits until handlers have caught up with what sweeps have found, for a minute at most:
+// awaitRoom waits until handlers have caught up with what reconciliations have found, for a minute at most:
 // the other shards are to be swept too.
 func (s *source) awaitRoom(ctx context.Context) bool {
 	patience := time.Now().Add(time.Minute)
@@ -242,7 +242,7 @@ func (s *source) awaitRoom(ctx context.Context) bool {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
 		}
-		pause(ctx, sweepPause)
+		pause(ctx, comparePause)
 	}
 	return true
 }

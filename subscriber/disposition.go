@@ -10,7 +10,7 @@ import (
 )
 
 // verdict is the decision to give up an event.
-type verdict struct {
+type disposition struct {
 	number    uint64
 	eventType string
 	at        time.Time
@@ -19,14 +19,14 @@ type verdict struct {
 	reason    string // the same for people
 }
 
-func (v *verdict) fields(st *stream) watermill.LogFields {
+func (v *disposition) fields(st *stream) watermill.LogFields {
 	return watermill.LogFields{"aggregate_id": st.id.Value, "number": v.number, "attempts": v.attempts}
 }
 
 // carryOut writes what follows from a verdict, and reports whether the stream goes on. After an
 // error it is called again, and the event does not come meanwhile: nobody could tell whether an
 // earlier attempt at the write will still be done.
-func (d *deliverer) carryOut(st *stream) (more bool, err error) {
+func (d *deliverer) apply(st *stream) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
 	switch d.config.Failures.kind {
@@ -43,7 +43,7 @@ func (d *deliverer) carryOut(st *stream) (more bool, err error) {
 
 // park lists an aggregate as parked, and lets it rest.
 func (d *deliverer) park(ctx context.Context, st *stream) error {
-	v := st.delivery.verdict
+	v := st.delivery.disposition
 	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 		return err
 	}

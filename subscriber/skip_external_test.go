@@ -133,7 +133,7 @@ func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
 		require.NoError(t, err)
 		msg.Nack()
 
-		eventually(t, "it gives the shard up", func() bool { return roster(t, j).Epochs[0] > 1 })
+		eventually(t, "it gives the shard up", func() bool { return membership(t, j).Epochs[0] > 1 })
 		assert.Empty(t, recording.Calls("PutItem"))
 		assert.Empty(t, skipped(t, j))
 	})

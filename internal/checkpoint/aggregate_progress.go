@@ -14,36 +14,36 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Standing is how far a group has got with an aggregate.
-type Standing struct {
+// AggregateProgress is how far a group has got with an aggregate.
+type AggregateProgress struct {
 	Head     journal.Head // without its snapshot
 	Position uint64
 	Found    bool // there is a position
 }
 
-// Standings compares the heads of a shard with the group's positions, page by page, as the caller
+// AggregateProgress compares the heads of a shard with the group's positions, page by page, as the caller
 // asks for them: all, or those after an aggregate, if that is not zero. Both are read eventually
 // consistent: half a read unit for each 4 KB of the snapshot table, states included, and of
 // positions, some 100 bytes each. Heads that cannot be read go to corrupt.
-func (s *Store) Standings(
+func (s *Store) AggregateProgress(
 	ctx context.Context, k Shard, after aggregate.ID, corrupt func(*journal.CorruptItemError),
-) iter.Seq2[[]Standing, error] {
-	return func(yield func([]Standing, error) bool) {
+) iter.Seq2[[]AggregateProgress, error] {
+	return func(yield func([]AggregateProgress, error) bool) {
 		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, After: after}
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, corrupt) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			standings, err := s.standings(ctx, k, heads)
-			if !yield(standings, err) || err != nil {
+			page, err := s.progressOfHeads(ctx, k, heads)
+			if !yield(page, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-func (s *Store) standings(ctx context.Context, k Shard, heads []journal.Head) ([]Standing, error) {
+func (s *Store) progressOfHeads(ctx context.Context, k Shard, heads []journal.Head) ([]AggregateProgress, error) {
 	if len(heads) == 0 {
 		return nil, nil
 	}
@@ -55,12 +55,12 @@ func (s *Store) standings(ctx context.Context, k Shard, heads []journal.Head) ([
 	if err != nil {
 		return nil, err
 	}
-	standings := make([]Standing, len(heads))
+	page := make([]AggregateProgress, len(heads))
 	for i, head := range heads {
 		position, found := positions[head.Aggregate.Value]
-		standings[i] = Standing{Head: head, Position: position, Found: found}
+		page[i] = AggregateProgress{Head: head, Position: position, Found: found}
 	}
-	return standings, nil
+	return page, nil
 }
 
 // positions reads the rows of positions from one sort key to another. Their order need not be that

@@ -20,8 +20,8 @@ func TestMembersJoinTakeReleaseAndLeave(t *testing.T) {
 	s := setup(t, 3)
 	assert.False(t, s.read(t).Exists())
 	start := time.UnixMilli(1234567)
-	next, first := checkpoint.NewRoster(3, start).Join(checkpoint.Member{})
-	created, err := s.ChangeRoster(t.Context(), key, checkpoint.Roster{}, next.Take(first, []int{0, 1, 2}))
+	next, first := checkpoint.NewMembership(3, start).Join(checkpoint.Member{})
+	created, err := s.ChangeMembership(t.Context(), key, checkpoint.Membership{}, next.Take(first, []int{0, 1, 2}))
 	require.NoError(t, err)
 	assert.True(t, created.Exists())
 	assert.Equal(t, created, s.read(t))
@@ -31,14 +31,14 @@ func TestMembersJoinTakeReleaseAndLeave(t *testing.T) {
 	assert.False(t, created.Owns(first, 2, 2))
 
 	next, second := created.Release(first, []int{2}).Join(checkpoint.Member{Operator: true})
-	joined, err := s.ChangeRoster(t.Context(), key, created, next.Take(second, []int{2}))
+	joined, err := s.ChangeMembership(t.Context(), key, created, next.Take(second, []int{2}))
 	require.NoError(t, err)
 	assert.Equal(t, joined, s.read(t))
 	assert.Equal(t, []int{2}, joined.Of(second))
 	assert.Equal(t, []uint64{1, 1, 2}, joined.Epochs)
 	assert.True(t, joined.Members[second].Operator)
 
-	left, err := s.ChangeRoster(t.Context(), key, joined, joined.Leave(first))
+	left, err := s.ChangeMembership(t.Context(), key, joined, joined.Leave(first))
 	require.NoError(t, err)
 	assert.Equal(t, left, s.read(t))
 	assert.Equal(t, []int{0, 1}, left.Free())
@@ -56,11 +56,11 @@ func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, []int{0, 1})
-	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{1}).Pause())
+	seen, err := s.ChangeMembership(t.Context(), key, seen, seen.Take(1, []int{1}).Pause())
 	require.NoError(t, err)
 	assert.Equal(t, []uint64{1, 2}, seen.Epochs)
 
-	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.UnixMilli(77)))
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.UnixMilli(77)))
 	require.NoError(t, err)
 	assert.Equal(t, seen, s.read(t))
 	assert.EqualValues(t, 1, seen.Resets)
@@ -72,61 +72,61 @@ func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
 	assert.Len(t, seen.Members, 1)
 
 	early := time.UnixMilli(-86_400_000) // events can be dated before 1970
-	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(early))
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(early))
 	require.NoError(t, err)
 	assert.Equal(t, early, seen.Start)
 
-	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}).Resume())
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}).Resume())
 	require.NoError(t, err)
 	assert.Zero(t, s.read(t).Start)
 	assert.False(t, s.read(t).Paused)
 	assert.EqualValues(t, 3, seen.Resets)
 }
 
-func TestOfTwoChangesToOneRosterTheFirstCounts(t *testing.T) {
+func TestOfTwoChangesToOneMembershipTheFirstCounts(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
-	first, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{0}))
+	first, err := s.ChangeMembership(t.Context(), key, seen, seen.Take(1, []int{0}))
 	require.NoError(t, err)
 
-	now, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(2, []int{0}))
+	now, err := s.ChangeMembership(t.Context(), key, seen, seen.Take(2, []int{0}))
 
-	require.ErrorIs(t, err, checkpoint.ErrRosterMoved)
+	require.ErrorIs(t, err, checkpoint.ErrMembershipChanged)
 	assert.Equal(t, first, now, "it is told how it is")
 	assert.Equal(t, first, s.read(t))
 }
 
-func TestABeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
+func TestAHeartbeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
 
-	now, err := s.Beat(t.Context(), key, seen, 1, 7)
+	now, err := s.Heartbeat(t.Context(), key, seen, 1, 7)
 	require.NoError(t, err)
-	assert.EqualValues(t, 7, now.Members[1].Beat)
-	assert.Zero(t, now.Members[2].Beat)
+	assert.EqualValues(t, 7, now.Members[1].Heartbeat)
+	assert.Zero(t, now.Members[2].Heartbeat)
 
-	changed, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{0}))
+	changed, err := s.ChangeMembership(t.Context(), key, seen, seen.Take(1, []int{0}))
 	require.NoError(t, err, "it has not changed but for the beat")
-	assert.EqualValues(t, 7, changed.Members[1].Beat, "which is not put back")
+	assert.EqualValues(t, 7, changed.Members[1].Heartbeat, "which is not put back")
 }
 
 func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
-	_, err := s.Beat(t.Context(), key, seen, 1, 1)
+	_, err := s.Heartbeat(t.Context(), key, seen, 1, 1)
 	require.NoError(t, err)
 
-	now, err := s.ChangeRoster(t.Context(), key, seen, seen.Leave(1))
-	require.ErrorIs(t, err, checkpoint.ErrRosterMoved)
+	now, err := s.ChangeMembership(t.Context(), key, seen, seen.Leave(1))
+	require.ErrorIs(t, err, checkpoint.ErrMembershipChanged)
 
-	_, err = s.ChangeRoster(t.Context(), key, now, now.Leave(1))
+	_, err = s.ChangeMembership(t.Context(), key, now, now.Leave(1))
 	require.NoError(t, err)
-	_, err = s.Beat(t.Context(), key, seen, 1, 2)
+	_, err = s.Heartbeat(t.Context(), key, seen, 1, 2)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
-	_, err = s.Beat(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, seen, 1, 2)
+	_, err = s.Heartbeat(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, seen, 1, 2)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
 	assert.Zero(t, s.rows(t, "nobody/account"), "a beat makes no row")
 }
@@ -135,14 +135,14 @@ func TestAMemberOfAGroupThatWasRemovedIsNoneOfTheNextOfThatName(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	removed := s.create(t, []int{0})
-	require.NoError(t, s.RemoveRoster(t.Context(), key, removed))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, removed))
 	made := s.create(t, []int{0})
 	require.Contains(t, made.Members, uint64(1), "numbers begin anew")
 
-	_, err := s.Beat(t.Context(), key, removed, 1, 1)
+	_, err := s.Heartbeat(t.Context(), key, removed, 1, 1)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
 	assert.False(t, removed.Same(made))
-	_, err = s.Beat(t.Context(), key, made, 1, 1)
+	_, err = s.Heartbeat(t.Context(), key, made, 1, 1)
 	require.NoError(t, err)
 }
 
@@ -153,15 +153,15 @@ func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
 	s.loseFirst("TransactWriteItems")
 	seen := s.create(t, []int{0})
 
-	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Release(1, []int{0}))
+	seen, err := s.ChangeMembership(t.Context(), key, seen, seen.Release(1, []int{0}))
 	require.NoError(t, err)
 	joined, number := seen.Join(checkpoint.Member{})
-	seen, err = s.ChangeRoster(t.Context(), key, seen, joined)
+	seen, err = s.ChangeMembership(t.Context(), key, seen, joined)
 	require.NoError(t, err)
-	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Leave(number))
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Leave(number))
 	require.NoError(t, err)
 	assert.Equal(t, seen, s.read(t))
-	_, err = s.Beat(t.Context(), key, seen, 1, 1)
+	_, err = s.Heartbeat(t.Context(), key, seen, 1, 1)
 	require.NoError(t, err)
 }
 
@@ -173,14 +173,14 @@ func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
 		made.Add(1)
 		go func() {
 			defer made.Done()
-			var seen checkpoint.Roster
+			var seen checkpoint.Membership
 			for {
 				next := seen
 				if !seen.Exists() {
-					next = checkpoint.NewRoster(2, time.Time{})
+					next = checkpoint.NewMembership(2, time.Time{})
 				}
 				next, _ = next.Join(checkpoint.Member{})
-				now, err := s.ChangeRoster(context.Background(), key, seen, next)
+				now, err := s.ChangeMembership(context.Background(), key, seen, next)
 				if err == nil {
 					return
 				}
@@ -195,21 +195,21 @@ func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
 	assert.Equal(t, []checkpoint.Key{key}, keys)
 }
 
-func TestARosterIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
+func TestAMembershipIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	modify := func(change func(checkpoint.Roster) checkpoint.Roster) error {
-		_, err := s.ModifyRoster(t.Context(), key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return change(r), nil })
+	modify := func(change func(checkpoint.Membership) checkpoint.Membership) error {
+		_, err := s.ModifyMembership(t.Context(), key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return change(r), nil })
 		return err
 	}
-	pause := func(r checkpoint.Roster) checkpoint.Roster { return r.Pause() }
+	pause := func(r checkpoint.Membership) checkpoint.Membership { return r.Pause() }
 	require.ErrorIs(t, modify(pause), checkpoint.ErrNoGroup)
 	s.create(t)
 	interfered := false
-	require.NoError(t, modify(func(r checkpoint.Roster) checkpoint.Roster {
+	require.NoError(t, modify(func(r checkpoint.Membership) checkpoint.Membership {
 		if !interfered {
 			interfered = true
-			_, err := s.ChangeRoster(t.Context(), key, r, r.Reset(time.Time{}))
+			_, err := s.ChangeMembership(t.Context(), key, r, r.Reset(time.Time{}))
 			assert.NoError(t, err)
 		}
 		return pause(r)
@@ -223,7 +223,7 @@ func TestTheRegistryHasTheGroups(t *testing.T) {
 	s := setup(t, 1)
 	want := []checkpoint.Key{{Group: "a", Topic: "account"}, {Group: "a", Topic: "shop/order-1"}, {Group: "b", Topic: "account"}}
 	for _, k := range want {
-		_, err := s.ChangeRoster(t.Context(), k, checkpoint.Roster{}, checkpoint.NewRoster(1, time.Time{}))
+		_, err := s.ChangeMembership(t.Context(), k, checkpoint.Membership{}, checkpoint.NewMembership(1, time.Time{}))
 		require.NoError(t, err)
 	}
 	keys, err := s.Keys(t.Context())
@@ -231,7 +231,7 @@ func TestTheRegistryHasTheGroups(t *testing.T) {
 	assert.Equal(t, want, keys)
 }
 
-func TestACorruptRosterIsCalledThat(t *testing.T) {
+func TestACorruptMembershipIsCalledThat(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	s.create(t, []int{0})
@@ -260,18 +260,18 @@ func TestACorruptRosterIsCalledThat(t *testing.T) {
 		"a member that is none": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
 	} {
 		s.put(t, "group/account", "roster", row)
-		_, err := s.ReadRoster(t.Context(), key)
+		_, err := s.ReadMembership(t.Context(), key)
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt, name)
 		assert.ErrorContains(t, err, "group/account", name)
 		assert.ErrorContains(t, err, table, name)
 	}
 }
 
-func TestARosterIsSoughtInATableThatIsThere(t *testing.T) {
+func TestAMembershipIsSoughtInATableThatIsThere(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.proxy.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("GetItem"))
-	_, err := s.ReadRoster(t.Context(), key)
+	_, err := s.ReadMembership(t.Context(), key)
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 }
 
@@ -279,9 +279,9 @@ func TestAResetKeepsThePauseAndNotTheEventThatLedToIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	seen := s.create(t)
-	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Stop(checkpoint.Stopped{Aggregate: x, Number: 1, At: time.Now()}))
+	seen, err := s.ChangeMembership(t.Context(), key, seen, seen.Stop(checkpoint.Stopped{Aggregate: x, Number: 1, At: time.Now()}))
 	require.NoError(t, err)
-	_, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}))
+	_, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}))
 	require.NoError(t, err)
 	now := s.read(t)
 	assert.True(t, now.Paused)

@@ -11,7 +11,7 @@ import (
 )
 
 func memberValue(m Member) types.AttributeValue {
-	value := item{attrBeat: number(m.Beat)}
+	value := item{attrHeartbeat: number(m.Heartbeat)}
 	if m.Lease > 0 {
 		value[attrLease] = number(m.Lease.Milliseconds())
 	}
@@ -36,11 +36,11 @@ func numbers(list []uint64) types.AttributeValue {
 }
 
 // rosterOf reads a row. None is the zero value.
-func (s *Store) rosterOf(k Key, row item) (Roster, error) {
+func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	if len(row) == 0 {
-		return Roster{}, nil
+		return Membership{}, nil
 	}
-	r := Roster{Members: map[uint64]Member{}, id: textOf(row[attrID]), change: textOf(row[attrChange])}
+	r := Membership{Members: map[uint64]Member{}, id: textOf(row[attrID]), change: textOf(row[attrChange])}
 	var errs []error
 	uintOf := func(v types.AttributeValue) uint64 {
 		n, err := uintOf(v)
@@ -52,7 +52,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 	var err error
 	r.Start, err = timeOf(row[attrStart])
 	errs = append(errs, err)
-	r.Paused, r.Elsewhere = isTrue(row[attrPaused]), isTrue(row[attrElsewhere])
+	r.Paused, r.ExternalPositions = isTrue(row[attrPaused]), isTrue(row[attrExternalPositions])
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)
@@ -67,7 +67,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 				continue
 			}
 			r.Members[m] = Member{
-				Beat: uintOf(state.Value[attrBeat]), Operator: isTrue(state.Value[attrOperator]),
+				Heartbeat: uintOf(state.Value[attrHeartbeat]), Operator: isTrue(state.Value[attrOperator]),
 				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond, Token: uintOf(state.Value[attrToken]),
 				Name: textOf(state.Value[attrName]),
 			}
@@ -83,19 +83,19 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 			}
 		}
 	}
-	r.Unsettled, err = termsOf(row[attrUnsettled], s.journal.Shards())
+	r.Unfenced, err = termsOf(row[attrUnfenced], s.journal.Shards())
 	errs = append(errs, err)
 	if shards := s.journal.Shards(); r.change == "" || len(r.Owners) != shards || len(r.Epochs) != shards {
 		errs = append(errs, fmt.Errorf("%w: it has owners of %d shards and epochs of %d, where there are %d", ErrCorrupt, len(r.Owners), len(r.Epochs), shards))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return Roster{}, fmt.Errorf("roster of %s in table %q: %w", k.partition(), s.table, err)
+		return Membership{}, fmt.Errorf("roster of %s in table %q: %w", k.partition(), s.table, err)
 	}
 	return r, nil
 }
 
 // termsValue is three numbers for each term, as varints: mostly four bytes, where a list of numbers
-// would take ten. The roster is written with every heartbeat.
+// would take ten. The membership is written with every heartbeat.
 func termsValue(terms []Term) types.AttributeValue {
 	var value []byte
 	for _, t := range terms {
