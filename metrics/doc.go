@@ -9,7 +9,7 @@
 //	)
 //
 // A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round
-// trip, no read unit. docs/operations/README.md has alerts and queries.
+// trip, no read unit. docs/operations/metrics.md has queries.
 //
 // # Subscribers
 //

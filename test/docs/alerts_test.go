@@ -274,8 +274,10 @@ func collected(t *testing.T) map[string][]string {
 
 type observed struct{}
 
-func (observed) Stats() subscriber.Stats          { return subscriber.Stats{} }
-func (observed) Shards() []subscriber.ShardStatus { return []subscriber.ShardStatus{{Topic: "account"}} }
+func (observed) Stats() subscriber.Stats { return subscriber.Stats{} }
+func (observed) Shards() []subscriber.ShardStatus {
+	return []subscriber.ShardStatus{{Topic: "account"}}
+}
 
 type (
 	projected struct{}
