@@ -55,8 +55,8 @@ func TestAnAlertOnAMissingMetricIsNoticed(t *testing.T) {
 	assert.Equal(t, []string{"no metric millrace_gone"}, unknownSeries(`rate(millrace_gone[5m])`, series))
 	assert.Equal(t, []string{"millrace_subscriber_shards_held has no label shard"},
 		unknownSeries(`sum by (shard) (millrace_subscriber_shards_held)`, series))
-	assert.Equal(t, []string{"millrace_process_looks_total has no label topic"},
-		unknownSeries(`millrace_process_looks_total{topic="account"}`, series))
+	assert.Equal(t, []string{"millrace_process_polls_total has no label topic"},
+		unknownSeries(`millrace_process_polls_total{topic="account"}`, series))
 	assert.Contains(t, unknownSeries(`sum(`, series)[0], "parse error")
 }
 

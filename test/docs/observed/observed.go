@@ -50,7 +50,7 @@ func Trace(provider trace.TracerProvider) (millrace.Config, process.Config) {
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	return millrace.Config{Middleware: []message.HandlerMiddleware{tracing.Middleware(tracing.Config{})}},
-		process.Config{Around: tracing.Steps(tracing.Config{})} // of each process manager
+		process.Config{Middleware: tracing.Steps(tracing.Config{})} // of each process manager
 }
 
 // Writers makes spans of commits.
