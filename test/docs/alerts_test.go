@@ -29,10 +29,10 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 	rules, errs := rulefmt.Parse([]byte(read(t, "operations/alerts.yaml")), false)
 	require.Empty(t, errs)
 	page := read(t, "operations/alerts.md")
-	count := 0
+	var names []string
 	for _, group := range rules.Groups {
 		for _, rule := range group.Rules {
-			count++
+			names = append(names, rule.Alert)
 			assert.Empty(t, unknownSeries(rule.Expr, series), rule.Alert)
 			assert.Contains(t, page, "`"+rule.Alert+"`", "the page explains each alert")
 			assert.NotEmpty(t, rule.Labels["severity"], rule.Alert)
@@ -41,9 +41,9 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 			assert.NoError(t, follow("README.md", runbook), rule.Alert)
 		}
 	}
-	assert.Greater(t, count, 10)
+	assert.Greater(t, len(names), 10)
 	for _, name := range regexp.MustCompile("`(Millrace\\w+)`").FindAllStringSubmatch(page, -1) {
-		assert.Contains(t, read(t, "operations/alerts.yaml"), "alert: "+name[1]+"\n", "documented, and no rule")
+		assert.Contains(t, names, name[1], "documented, and no rule")
 	}
 }
 
