@@ -39,7 +39,7 @@ func Parts(
 ) {
 	registry.MustRegister(
 		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
-		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}), // or a sqlprojection.Store
+		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
 		metrics.NewProcessCollector(sagas, metrics.ProcessConfig{Type: "order-saga"}),
 		metrics.NewRepositoryCollector(orders, metrics.RepositoryConfig{AggregateType: "order"}),
 	)
