@@ -110,7 +110,8 @@ func classicFigures(t *testing.T) (f figures) {
 	f.commit = cost(t, "commit-classic", "in all", eventKB, stateKB)
 	f.snapshot = cost(t, "commit-classic", "with a snapshot", eventKB, stateKB) - f.commit
 	f.load = (cost(t, "load", "read units, classic", stateKB, "0") + cost(t, "load", "read units, classic", stateKB, "100", eventKB)) / 2
-	f.bytes = stored(t, journal.Classic) + 2*(10_000+metadataBytes+overhead)/eventsPerAggregate // the head and its index
+	const copies = 2 // of a state: in the head and in its index
+	f.bytes = stored(t, journal.Classic) + copies*(10_000+metadataBytes+overhead)/eventsPerAggregate
 	return f.consumed(t)
 }
 
