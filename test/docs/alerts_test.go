@@ -3,6 +3,7 @@ package docs
 import (
 	"encoding/json"
 	"iter"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -45,6 +46,21 @@ func TestAlertsUseMetricsThatExist(t *testing.T) {
 	for _, name := range regexp.MustCompile("`(Millrace\\w+)`").FindAllStringSubmatch(page, -1) {
 		assert.Contains(t, names, name[1], "documented, and no rule")
 	}
+}
+
+func TestPagesForOperatorsNameMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	series := collected(t)
+	names, err := filepath.Glob("operations/*.md")
+	require.NoError(t, err)
+	queries := 0
+	for _, name := range names {
+		for _, match := range regexp.MustCompile("`([^`\n]*millrace_[a-z][^`\n]*)`").FindAllStringSubmatch(read(t, name), -1) {
+			queries++
+			assert.Empty(t, unknownSeries(match[1], series), "%s: %s", name, match[1])
+		}
+	}
+	assert.Greater(t, queries, 20)
 }
 
 func TestAnAlertOnAMissingMetricIsNoticed(t *testing.T) {
