@@ -73,7 +73,7 @@ func (sh *shard) run(ctx context.Context) {
 		sh.committer.finish()
 		sh.abandon()
 	}
-	sh.unfenced = !sh.committer.shutOut()
+	sh.unfenced = !sh.committer.fenceHandlers()
 	sh.sequencer.forgetAll()
 }
 
