@@ -18,9 +18,9 @@ import (
 // event of the message ([Config.Failures]): the message is delivered again at once. A message that
 // is delivered again carries only its own event, and so does a second call with the same message.
 // In this way an event that cannot be handled fails alone. After a failure the maximum is half of
-// the number of events that failed, and rises by one with each success. If a run for several events
-// does not return after the end of its context, the message is not delivered again, because it is
-// not known which event is the reason.
+// the number of events that failed, and rises by one with each success. A run for several events
+// that does not return after the end of its context blocks the aggregate, because the event that is
+// the reason is not known.
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {

@@ -138,7 +138,8 @@ func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved i
 	return now
 }
 
-// readRoster bounds one read, so that a connection that hangs does not stall the member.
+// readMembership reads the membership with a time limit, so that a connection that hangs does not
+// block the member.
 func (m *member) readMembership(ctx context.Context) (checkpoint.Membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
 	defer cancel()

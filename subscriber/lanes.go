@@ -21,9 +21,9 @@ type lanes struct {
 	queue   []turn
 	failed  []turn // streams that failed before
 	running int
-	// lanes that serve a stream that failed before
+	// retrying counts the lanes that serve a stream that failed before.
 	retrying int
-	// those of them that have done so for a long time
+	// hanging counts those of the retrying lanes that have served their stream for a long time.
 	hanging int
 	picked  int
 	stopped bool
