@@ -12,6 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
+// Create calls [Ensure], and [EnsureExpiry] if the table has time to live.
+func Create(ctx context.Context, client journal.Client, table journal.TableSchema) error {
+	if err := Ensure(ctx, client, table.Input); err != nil || table.TimeToLive == "" {
+		return err
+	}
+	return EnsureExpiry(ctx, client, *table.Input.TableName, table.TimeToLive)
+}
+
 // Ensure creates a table if it does not exist, and waits until it is active. If the table exists,
 // Ensure compares its keys.
 //
