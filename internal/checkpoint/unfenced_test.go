@@ -65,7 +65,7 @@ func TestUnfencedTermsInAnotherFormatAreCorrupt(t *testing.T) {
 		s := setup(t, 1)
 		s.put(t, "group/account", "roster", item{
 			"change": text("c"), "owners": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
-			"epochs":    &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
+			"epochs":   &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
 			"unfenced": &types.AttributeValueMemberB{Value: value},
 		})
 		_, err := s.ReadMembership(t.Context(), key)
