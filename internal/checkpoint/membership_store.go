@@ -1,7 +1,6 @@
 package checkpoint
 
 //prose:allow roster: a stored name, which does not change
-//prose:allow beat: a stored name, which does not change
 
 import (
 	"context"
@@ -249,10 +248,10 @@ func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateI
 	}
 	for m, state := range seen.Members {
 		if _, stays := next.Members[m]; !stays {
-			names["#members"], names[fmt.Sprint("#m", m)], names["#beat"] = attrMembers, strconv.FormatUint(m, 10), attrHeartbeat
+			names["#members"], names[fmt.Sprint("#m", m)], names["#heartbeat"] = attrMembers, strconv.FormatUint(m, 10), attrHeartbeat
 			values[fmt.Sprint(":m", m)] = number(state.Heartbeat)
 			remove = append(remove, fmt.Sprintf("#members.#m%d", m))
-			condition = append(condition, fmt.Sprintf("#members.#m%d.#beat = :m%d", m, m))
+			condition = append(condition, fmt.Sprintf("#members.#m%d.#heartbeat = :m%d", m, m))
 		}
 	}
 	expression := "SET " + strings.Join(set, ", ")
@@ -273,12 +272,12 @@ func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateI
 func (s *Store) Heartbeat(ctx context.Context, k Key, r Membership, member, heartbeat uint64) (Membership, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                 s.membershipKey(k),
-		UpdateExpression:    aws.String("SET #members.#m.#beat = :beat"),
+		UpdateExpression:    aws.String("SET #members.#m.#heartbeat = :heartbeat"),
 		ConditionExpression: aws.String("attribute_exists(#members.#m) AND #id = :id"),
 		ExpressionAttributeNames: map[string]string{
-			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrHeartbeat,
+			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#heartbeat": attrHeartbeat,
 		},
-		ExpressionAttributeValues: item{":beat": number(heartbeat), ":id": text(r.id)},
+		ExpressionAttributeValues: item{":heartbeat": number(heartbeat), ":id": text(r.id)},
 	})
 	if err != nil {
 		return Membership{}, fmt.Errorf("heartbeat of member %d of %s: %w", member, k.partition(), err)

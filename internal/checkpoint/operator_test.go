@@ -125,7 +125,7 @@ func TestAnOperatorReportsThatItDoesNotKnowWhetherItKeptTheShard(t *testing.T) {
 // onHeartbeat matches the heartbeats of members and operators.
 var onHeartbeat = dynamotest.Matching(func(_ string, in any) bool {
 	update, is := in.(*dynamodb.UpdateItemInput)
-	return is && strings.HasSuffix(*update.UpdateExpression, "#beat = :beat")
+	return is && strings.HasSuffix(*update.UpdateExpression, "#heartbeat = :heartbeat")
 })
 
 func TestAnOperatorWhoseHeartbeatsFailSaysWhyItLostTheShard(t *testing.T) {
