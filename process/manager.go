@@ -77,7 +77,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if config.Now == nil {
 		config.Now = j.Config().Now
 	}
-	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Heard}, config: config, history: today}
+	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Observe}, config: config, history: today}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil
 }
