@@ -29,9 +29,10 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range append(j.layout.tables(), j.checkpointTable()) {
-		if err := ensured(dynamo.EnsureTable(ctx, j.client, table)); err != nil {
-			return fmt.Errorf("create table %q: %w", *table.TableName, err)
+	tables := j.schema()
+	for _, table := range tables {
+		if err := ensured(dynamo.EnsureTable(ctx, j.client, table.Input)); err != nil {
+			return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
 		}
 	}
 	if err := dynamo.Start(ctx, j.verifyUnused); err != nil {
@@ -44,9 +45,12 @@ func Create(ctx context.Context, client Client, config Config) error {
 		return err
 	})
 	if errors.Is(err, ErrNoDescriptor) {
-		for _, table := range j.layout.tables() {
-			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.TableName, j.config.Attributes.TTL)); err != nil {
-				return fmt.Errorf("create table %q: %w", *table.TableName, err)
+		for _, table := range tables {
+			if table.TimeToLive == "" {
+				continue
+			}
+			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.Input.TableName, table.TimeToLive)); err != nil {
+				return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
 			}
 		}
 	}

@@ -37,10 +37,7 @@ func CreateTable(ctx context.Context, client journal.Client, table Table) error 
 	if table.SortKey != "" {
 		addKey(input, table.SortKey, types.KeyTypeRange)
 	}
-	if err := tables.Ensure(ctx, client, input); err != nil || table.TimeToLive == "" {
-		return err
-	}
-	return tables.EnsureExpiry(ctx, client, table.Name, table.TimeToLive)
+	return tables.Create(ctx, client, journal.TableSchema{Input: input, TimeToLive: table.TimeToLive})
 }
 
 func addKey(input *dynamodb.CreateTableInput, attribute string, role types.KeyType) {

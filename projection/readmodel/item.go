@@ -21,15 +21,20 @@ const DefaultTable = "readmodel"
 // of an existing table. Name is [Config].Table. Errors: [*journal.DescriptorMismatchError] if the
 // table exists with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
+	return tables.Create(ctx, client, TableSchema(name))
+}
+
+// TableSchema describes the table that [CreateTable] makes.
+func TableSchema(name string) journal.TableSchema {
 	if name == "" {
 		name = DefaultTable
 	}
-	return tables.Ensure(ctx, client, &dynamodb.CreateTableInput{
+	return journal.TableSchema{Input: &dynamodb.CreateTableInput{
 		TableName:            aws.String(name),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(keyAttribute), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(keyAttribute), KeyType: types.KeyTypeHash}},
 		BillingMode:          types.BillingModePayPerRequest,
-	})
+	}}
 }
 
 const (

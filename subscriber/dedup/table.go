@@ -53,8 +53,17 @@ func CreateTable(ctx context.Context, client journal.Client, config TableConfig)
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return errNoClient
 	}
-	if err := setTable(&config.Name, "Name"); err != nil {
+	table, err := TableSchema(config)
+	if err != nil {
 		return err
+	}
+	return tables.Create(ctx, client, table)
+}
+
+// TableSchema describes the table that [CreateTable] makes. Errors: [*ConfigError].
+func TableSchema(config TableConfig) (journal.TableSchema, error) {
+	if err := setTable(&config.Name, "Name"); err != nil {
+		return journal.TableSchema{}, err
 	}
 	table := &dynamodb.CreateTableInput{
 		TableName:             &config.Name,
@@ -66,10 +75,7 @@ func CreateTable(ctx context.Context, client journal.Client, config TableConfig)
 	if config.Throughput != nil {
 		table.BillingMode = types.BillingModeProvisioned
 	}
-	if err := tables.Ensure(ctx, client, table); err != nil {
-		return err
-	}
-	return tables.EnsureExpiry(ctx, client, config.Name, attrTTL)
+	return journal.TableSchema{Input: table, TimeToLive: attrTTL}, nil
 }
 
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
