@@ -39,7 +39,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// patience bounds a failing test.
+// patience limits the time that a test waits before it fails.
 const patience = time.Minute
 
 type (
@@ -99,7 +99,7 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 	return app
 }
 
-// start runs an App, and returns how to stop it and wait for its end.
+// start runs an App, and returns a function that stops it and waits for its end.
 func start(t *testing.T, app *millrace.App) (stop func() error) {
 	t.Helper()
 	stop, err := app.Start(context.WithoutCancel(t.Context()))
@@ -550,7 +550,7 @@ func TestAnAppSaysThatNobodyHandlesItsCommands(t *testing.T) {
 	}
 }
 
-// hints is a logger that waits for one message.
+// hints is a logger that notes whether one message was logged.
 type hints struct {
 	watermill.NopLogger
 	noCommands atomic.Bool
@@ -759,7 +759,7 @@ func TestAProcessWhoseTableIsMissingIsRefused(t *testing.T) {
 	}
 }
 
-// Such as a program that only writes.
+// A program that only writes is an App without handlers.
 func TestAnAppWithoutHandlersStops(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
@@ -816,7 +816,7 @@ func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
 	}, patience, 10*time.Millisecond, "%v", configured)
 }
 
-// A page shows what its client has written, and changes when others write.
+// A page shows the events that its client has written, and changes when others write.
 func TestPagesAreConsistentAndLive(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
@@ -857,7 +857,7 @@ func TestPagesAreConsistentAndLive(t *testing.T) {
 	require.NoError(t, stop(), "the stream ends before the server stops")
 }
 
-// A group may have a longer CloseTimeout than the App has time.
+// The CloseTimeout of a group may be longer than the StopTimeout of the App.
 func TestAHandlerThatDoesNotReturnHoldsUpTheAppForALimitedTime(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout, c.HandlerTimeout = time.Second, time.Second })

@@ -34,7 +34,8 @@ func (c registerParcel) decide(parcel) (aggregate.Events[parcel], error) {
 
 var parcels = aggregate.Define[parcel]("parcel", registered{})
 
-// An App executes a command that comes as a message, and handles the event that follows.
+// An App executes a command that comes as a message, and handles the event that the command leads
+// to.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)

@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Group is a consumer group and what it handles.
+// Group describes a consumer group and the topics that it handles.
 type Group struct {
-	// Name is subscriber.Config.ConsumerGroup. A new name is a new group, which by default begins
-	// with the first event. Add each group once, with all its topics.
+	// Name is the name of the consumer group (subscriber.Config.ConsumerGroup). A new name is a new
+	// group. By default it begins with the first event. Add each group once, with all its topics.
 	Name string
-	// Topics are the aggregate types whose events the group handles.
+	// Topics are the topics that the group handles. The topic of an event is its aggregate type.
 	Topics []string
-	// Configure, if set, changes the settings of the group's subscriber.
+	// Configure, if set, changes the subscriber settings of the group. It is called last.
 	Configure func(*subscriber.Config)
 }
 
@@ -33,20 +33,20 @@ func (g Group) validate() error {
 	case g.Name == "":
 		return &ConfigError{"Group.Name", "is empty; name the consumer group"}
 	case len(g.Topics) == 0:
-		return &ConfigError{"Group.Topics", fmt.Sprintf("of %q is empty; name the aggregate types whose events it handles", g.Name)}
+		return &ConfigError{"Group.Topics", fmt.Sprintf("of %q is empty; name the topics that the group handles", g.Name)}
 	}
 	for i, topic := range g.Topics {
 		if slices.Contains(g.Topics[:i], topic) {
 			return &ConfigError{"Group.Topics", fmt.Sprintf("of %q has topic %q twice; name it once", g.Name, topic)}
 		}
 		if err := (aggregate.ID{Type: topic, Value: "any"}).Validate(); err != nil {
-			return &ConfigError{"Group.Topics", fmt.Sprintf("of %q has %q, which no aggregate type can be: %v", g.Name, topic, err)}
+			return &ConfigError{"Group.Topics", fmt.Sprintf("of %q has %q, which is not a valid aggregate type: %v", g.Name, topic, err)}
 		}
 	}
 	return nil
 }
 
-// with returns the group with settings that its Configure can change.
+// with returns the group with a Configure that calls set before the group's own Configure.
 func (g Group) with(set func(*subscriber.Config)) Group {
 	configure := g.Configure
 	g.Configure = func(c *subscriber.Config) {
@@ -58,11 +58,12 @@ func (g Group) with(set func(*subscriber.Config)) Group {
 	return g
 }
 
-// Repository returns a repository on the App's journal, as repository.New does. Its definition
-// upcasts the events of its aggregates for what is added after it.
+// Repository adds a repository on the App's journal, and returns it. Its definition upcasts the
+// events of its aggregates for everything that is added later. If config leaves Logger out, it is
+// the logger of the App.
 //
-// Errors: [*ConfigError] if the type was defined before or its events are handled already,
-// [ErrStarted], those of repository.New.
+// Errors: [*ConfigError] if the App already has a definition of the same type, or a handler of its
+// events; [ErrStarted]; the errors of repository.New.
 func Repository[S any](a *App, definition aggregate.Definition[S], config repository.Config) (*repository.Repository[S], error) {
 	if err := a.mayDefine(definition); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func Repository[S any](a *App, definition aggregate.Definition[S], config reposi
 	return r, nil
 }
 
-// mayDefine reports why a definition cannot be added.
+// mayDefine returns an error if a definition cannot be added.
 func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
 	if err := a.mayAdd(); err != nil {
 		return err
@@ -89,19 +90,22 @@ func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
 	}
 	for _, d := range a.definitions {
 		if d.Type() == definition.Type() {
-			return &ConfigError{"definition", fmt.Sprintf("of %q is the second one of that type; use one repository", d.Type())}
+			return &ConfigError{"definition", fmt.Sprintf("of %q is the second one of this aggregate type; use one repository", d.Type())}
 		}
 	}
 	if a.topics[definition.Type()] {
-		return &ConfigError{"definition", fmt.Sprintf("of %q comes after a handler of its events, which would not have them upcast; add it first", definition.Type())}
+		return &ConfigError{"definition", fmt.Sprintf(
+			"of %q is added after a handler of its events, which would receive them without upcasting; add the definition first", definition.Type())}
 	}
 	return nil
 }
 
-// Process adds a process manager, which reacts to the events of some topics. Its consumer group is
-// the aggregate type of its definition. If config leaves them out, Publisher, Marshaler and Logger
-// are those of the App, commands go to [Config].CommandTopic, and the table is Prefix + "process".
-// The table is created.
+// Process adds a process manager, which reacts to the events of the topics, and returns it. Its
+// consumer group has the name of the aggregate type of its definition.
+//
+// If config leaves them out, Publisher, Marshaler and Logger are the App's, the topic of commands
+// is [Config].CommandTopic, and the table is Prefix + "process". Process creates the table if it is
+// missing.
 //
 // Errors: those of [Repository], of process.CreateTable and of process.New.
 func Process[S any](ctx context.Context, a *App, definition process.Definition[S], topics []string, config process.Config) (*process.Manager[S], error) {
@@ -152,15 +156,15 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	if !a.config.ExistingTables {
 		return process.CreateTable(ctx, a.client, config.Table)
 	}
-	// One read unit, so that a missing table shows now, and not with the first step.
+	// This request finds a missing table now, and not at the first step. It costs one read unit.
 	for _, err := range process.NewBacklog(a.client, config.Table).Pending(ctx, process.Query{Type: "millrace", ID: "ready"}) {
 		return err
 	}
 	return nil
 }
 
-// comes reports an event type with a reaction that no topic of the group has, by the definitions
-// that the App knows.
+// comes returns an error if the group handles an event type that the App knows, but lacks the topic
+// of these events.
 func (a *App) comes(g Group, eventTypes []string) error {
 	for _, eventType := range eventTypes {
 		missing := ""
@@ -174,17 +178,18 @@ func (a *App) comes(g Group, eventTypes []string) error {
 			}
 		}
 		if missing != "" {
-			return &ConfigError{"Topics", fmt.Sprintf("of group %q lack %q, whose event %q it handles; add the topic", g.Name, missing, eventType)}
+			return &ConfigError{"Topics", fmt.Sprintf("of group %q lack %q, the topic of event %q, which it handles; add the topic", g.Name, missing, eventType)}
 		}
 	}
 	return nil
 }
 
-// Project adds a projection. The writes of its reactions to the events of a group's topics commit
-// with the group's positions. The positions of other events are stored every 100 ms, unless
-// subscriber.Config.CommitInterval is set.
+// Project adds a projection of the events of a group's topics, and returns it. The writes of a
+// reaction are committed together with the position of the group. The positions of events without
+// writes are stored every 100 ms, unless subscriber.Config.CommitInterval is set.
 //
-// Errors: [*ConfigError], [ErrStarted], those of projection.New and subscriber.NewSubscriber.
+// Errors: [*ConfigError], [ErrStarted], and the errors of projection.New and
+// subscriber.NewSubscriber.
 func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Projection, error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -206,8 +211,9 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	return p, nil
 }
 
-// storeSoon has the positions of a projection stored soon. It has stored those of the events that
-// it has written for, but not of others, for which [App.Consistent] and live pages would wait.
+// storeSoon sets a short commit interval. A projection stores the position of an event with the
+// writes for it. Positions of events without writes are stored at the commit interval, and
+// [App.Consistent] and live pages wait for these.
 func storeSoon(c *subscriber.Config) {
 	if c.CommitInterval == 0 {
 		c.CommitInterval = projectionCommitInterval
@@ -216,9 +222,9 @@ func storeSoon(c *subscriber.Config) {
 
 const projectionCommitInterval = 100 * time.Millisecond
 
-// Handle adds a handler of the messages of a group's topics. Their events are upcast.
+// Handle adds a handler of the messages of a group's topics. Each message is one event, upcast.
 //
-// Errors: [*ConfigError], [ErrStarted], those of subscriber.NewSubscriber.
+// Errors: [*ConfigError], [ErrStarted], and the errors of subscriber.NewSubscriber.
 func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 	if handle == nil {
 		return &ConfigError{"handle", fmt.Sprintf("of group %q is nil; pass a function that handles its messages", g.Name)}
@@ -227,9 +233,10 @@ func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 }
 
 // HandleEvents adds typed handlers of Watermill's cqrs component for the events of a group's
-// topics. Events are upcast. Those without a handler are not delivered.
+// topics, at most one for each type of event. Events are upcast. Events without a handler are not
+// delivered.
 //
-// Errors: those of [App.Handle], and of the cqrs component.
+// Errors: those of [App.Handle] and of the cqrs component.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := a.mayHandle(g, handlers); err != nil {
 		return err
@@ -245,11 +252,14 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	return a.addTyped(g, true, handlers)
 }
 
-// HandleCommands adds the handlers of the commands of [Config].CommandTopic, one for each type, in
-// the group "commands". See package command for handlers. It is called once. A command without a
-// handler is nacked and comes again: in a rolling deployment a newer process handles it.
+// HandleCommands adds the handlers of the commands of [Config].CommandTopic, one for each type of
+// command, in the consumer group "commands". Package command makes such handlers. Call
+// HandleCommands once.
 //
-// Errors: those of [App.Handle], and of the cqrs component.
+// A command without a handler is nacked, and delivered again. So in a rolling deployment a newer
+// process can handle it.
+//
+// Errors: those of [App.Handle] and of the cqrs component.
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	var all []cqrs.GroupEventHandler
 	for _, handler := range handlers {
@@ -266,7 +276,8 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	return a.addTyped(g, false, all)
 }
 
-// mayHandle reports missing handlers, and a second one of a type, which would never be called.
+// mayHandle returns an error if there is no handler, a nil handler, or a second handler of a type,
+// which Watermill would never call.
 func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
 	if len(handlers) == 0 {
 		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
@@ -274,11 +285,11 @@ func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
 	names := map[string]bool{}
 	for _, handler := range handlers {
 		if handler == nil {
-			return &ConfigError{"handlers", fmt.Sprintf("of group %q have a nil one; leave it out", g.Name)}
+			return &ConfigError{"handlers", fmt.Sprintf("of group %q include nil; leave it out", g.Name)}
 		}
 		name := a.config.Marshaler.Name(handler.NewEvent())
 		if names[name] {
-			return &ConfigError{"handlers", fmt.Sprintf("of group %q have two for %q; use a group for each", g.Name, name)}
+			return &ConfigError{"handlers", fmt.Sprintf("of group %q include two for %q; use a group for each", g.Name, name)}
 		}
 		names[name] = true
 	}
@@ -288,14 +299,14 @@ func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
 // commandGroup is the consumer group of commands.
 const commandGroup = "commands"
 
-// commandHandler is a handler of commands as a handler of a group. The handlers of a group share a
+// commandHandler adapts a command handler to a handler of a group. The handlers of a group share a
 // subscriber, so commands of all types stay in order.
 type commandHandler struct{ cqrs.CommandHandler }
 
 // NewEvent returns a new command.
 func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
-// addTyped adds a group processor for each topic. They share a subscriber.
+// addTyped adds a group processor for each topic. The processors share a subscriber.
 func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
 	sub, err := a.newSubscriber(g)
 	if err != nil {
@@ -346,11 +357,11 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 		return nil, err
 	}
 	if a.topicsOf[g.Name] != nil {
-		return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q is that of another group; name all topics in one call, or use a group for each purpose", g.Name)}
+		return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q is the name of another group; pass all topics in one call, or use a group for each purpose", g.Name)}
 	}
 	for _, topic := range g.Topics {
 		if _, taken := a.router.Handlers()[g.handlerName(topic)]; taken {
-			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q makes %q the name of a handler, which another one has; choose another name", g.Name, g.handlerName(topic))}
+			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q leads to the handler name %q, which another handler has; choose another name", g.Name, g.handlerName(topic))}
 		}
 	}
 	return a.configured(g)
@@ -381,15 +392,15 @@ func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
 	a.handled(g.Topics)
 }
 
-// handled records that the events of topics are handled, so that no definition of them is added
-// later.
+// handled records that the topics have a handler. A definition of these events can no longer be
+// added.
 func (a *App) handled(topics []string) {
 	for _, topic := range topics {
 		a.topics[topic] = true
 	}
 }
 
-// mayAdd reports [ErrStarted].
+// mayAdd returns [ErrStarted] if the App has been started.
 func (a *App) mayAdd() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,57 +1,76 @@
-// Package millrace wires an event sourced application: one App opens the tables, runs repositories,
-// projections, process managers and Watermill handlers on one router, and stops them in order.
+// Package millrace wires an event sourced application. One [App] opens the tables, runs
+// repositories, projections, process managers and Watermill handlers on one router, and stops them
+// in order.
 //
-//	config := journal.Config{Layout: journal.Packed, Shards: 4} // they stay as they are
-//	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: config})
-//	orders, err := millrace.Repository(app, order.Definition, repository.Config{})
-//	saga, err := millrace.Process(ctx, app, fulfilment.Definition, []string{"order", "payment"}, process.Config{})
-//	err = app.HandleCommands(command.Handler("ship-order", orders, ship))
-//	history, err := app.Project(millrace.Group{Name: "history", Topics: []string{"order"}}, reactions...)
-//	prices, err := app.ReadModel(ctx, readmodel.Config{Name: "prices", Topics: []string{"order"}}, build)
-//	err = app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"order"}}, cqrs.NewGroupEventHandler(sendMail))
-//	err = app.Serve(listener, server)
-//	err = app.Run(ctx) // until ctx ends, or stop, err := app.Start(ctx)
+//	app, err := millrace.Open(ctx, client, millrace.Config{
+//		Prefix: "post-", Journal: journal.Config{Layout: journal.Packed, Shards: 4},
+//	})
+//	repo, err := millrace.Repository(app, parcels, repository.Config{})
+//	err = app.HandleCommands(command.Handler("register-parcel", repo,
+//		func(c *registerParcel) (string, aggregate.Decision[parcel]) { return c.ID, c.decide }))
+//	err = app.HandleEvents(millrace.Group{Name: "labels", Topics: []string{"parcel"}},
+//		cqrs.NewGroupEventHandler(func(ctx context.Context, e *registered) error {
+//			return printLabel(ctx, e.Weight)
+//		}))
+//	err = app.Run(ctx) // until ctx ends
 //
-// An App is optional: a program can do the same with the packages below it. [App.Journal],
-// [App.Router], [App.Groups] and [App.Publisher] return what an App is made of.
+// The package example has the types, and checks the errors. An App is optional: a program can do
+// the same with the packages below it. [App.Journal], [App.Router], [App.Groups] and
+// [App.Publisher] return the objects that an App consists of.
+//
+// # What an App runs
+//
+//   - [Repository]: loads aggregates, and stores their events.
+//   - [App.HandleCommands]: handlers of commands that come as messages.
+//   - [App.HandleEvents] and [App.Handle]: handlers of events, typed or as messages.
+//   - [App.Project]: a projection, which applies each event to a table exactly once.
+//   - [App.ReadModel]: a read model that can be rebuilt while it serves queries.
+//   - [Process]: a process manager, which reacts to events with commands.
+//   - [App.Live]: a feed, which pushes changes to web pages.
+//   - [App.Serve] and [App.Add]: an HTTP server, or any other part.
 //
 // # Tables
 //
-// Open creates the tables that are missing, with names that begin with Config.Prefix: journal,
-// snapshot and checkpoint. [Process] creates the table process, and [App.ReadModel] readmodel. The
-// tables that projections write to belong to the application (projection.CreateTable). With
-// [Config].ExistingTables an App creates none, and reports those that are missing.
+// [Open] creates the tables journal, snapshot and checkpoint if they are missing. [Process] creates
+// the table process, and [App.ReadModel] creates the table readmodel. All names begin with
+// Config.Prefix. The application creates the tables that its projections write to, by
+// projection.CreateTable. With [Config].ExistingTables an App creates no table, and reports missing
+// tables as errors. The number of shards and the layout of a journal stay as they were at its
+// creation.
 //
 // # Events of old types
 //
-// The definitions passed to [Repository] and [Process] upcast the events of their aggregates, for
-// all handlers, projections, read models and process managers that are added after them.
+// The definitions passed to [Repository] and [Process] upcast events: they convert stored events of
+// an old type to the current type. This applies to handlers, projections, read models and process
+// managers that are added after the definition.
 //
 // # Commands
 //
-// [App.HandleCommands] adds the handlers of the commands of one topic, [Config].CommandTopic, in
-// one consumer group, "commands". Process managers publish their commands there. Commands with the
-// same aggregate id are handled in order.
+// Commands have one topic, [Config].CommandTopic, and one consumer group, "commands". Process
+// managers publish their commands to that topic. Commands with the same aggregate id are handled in
+// order.
 //
 // # Start and stop
 //
-// [App.Run] starts the handlers first, then the process managers and read models, then the parts in
-// the order in which they were added. Requests of the start that DynamoDB throttles or does not
-// answer are repeated for up to 30 seconds.
+// [App.Run] starts the handlers first, then live feeds, then process managers and read models, then
+// the parts in the order in which they were added. Requests of the start that DynamoDB throttles or
+// does not answer are repeated for up to 30 seconds.
 //
-// When its context ends, or a part fails, [App.Ready] returns [ErrNotRunning] from then on. Run
-// stops the parts in the reverse order, then the handlers, then the process managers and read
-// models, and at last the publisher. Each of these has a time limit, so Run returns within
-// [Config].StopTimeout, or a few seconds later.
+// The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
+// [ErrNotRunning]. Run stops live feeds first, then the parts in the reverse order, then the
+// handlers, then process managers and read models, and finally the publisher. Each of these steps
+// has a time limit, so Run returns within [Config].StopTimeout, or a few seconds later.
 //
-// # Hooks
+// # Related packages
 //
-// Metrics: metrics.Collectors(app) returns the collectors of all that was added. Traces:
-// Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps;
-// correlation and causation ids pass from messages to events, and to commands, without either.
-// Health: [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of
-// sqlprojection, or a [Part] that runs readmodel.Model.Run. Live pages: [App.Live]. Queries that
-// show what their client has written: [App.Consistent].
+//   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
+//   - Traces: set Config.Middleware to tracing.Middleware, and process.Config.Middleware to
+//     tracing.Steps. Correlation and causation ids pass from messages to events and commands also
+//     without them.
+//   - Health checks: [App.ReadyHandler].
+//   - Read models in an SQL database: [App.Handle] with a handler of sqlprojection, or a [Part]
+//     that runs readmodel.Model.Run.
+//   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
 import (
@@ -81,42 +100,43 @@ import (
 
 // Config configures an [App]. The zero value works where the tables exist.
 type Config struct {
-	// Prefix begins the names of all tables, such as "shop-". Default: none.
+	// Prefix is the beginning of the names of all tables, such as "shop-". Default: none.
 	Prefix string
 
-	// Journal configures the journal. Its Shards are required to create the tables. Tables that it
-	// names are used as they are named; the others get the prefix.
+	// Journal configures the journal. Its Shards are required to create the tables. Table names
+	// that it sets are used without the prefix.
 	Journal journal.Config
 
-	// ExistingTables makes Open, [Process] and [App.ReadModel] use existing tables, and create
-	// none. Default: missing tables are created.
+	// ExistingTables stops Open, [Process] and [App.ReadModel] from creating tables. They return an
+	// error if a table is missing. Default: missing tables are created.
 	ExistingTables bool
 
-	// Subscriber has the settings that the subscribers of all groups share. The App sets Journal,
-	// ConsumerGroup, EventTypes and Definitions.
+	// Subscriber holds the settings that the subscribers of all groups share. The App sets Journal,
+	// ConsumerGroup, EventTypes and Definitions, so leave these out. Broadcast is refused here; set
+	// it in Group.Configure.
 	Subscriber subscriber.Config
 
-	// Configure, if set, changes the settings of the subscriber of each group, such as Failures of
-	// "commands". It is called with the names of all groups, those of process managers, commands
-	// and read models too, before Group.Configure.
+	// Configure, if set, changes the subscriber settings of one group, such as Failures of
+	// "commands". It is called for each group, also for those of process managers, commands and
+	// read models, and before Group.Configure. Read models call it from their own goroutines.
 	Configure func(group string, c *subscriber.Config)
 
-	// Marshaler names, encodes and decodes commands, and decodes events for [App.HandleEvents].
-	// Default: cqrs.JSONMarshaler with the names of publisher.EventName.
+	// Marshaler names, encodes and decodes commands. It also names and decodes the events of
+	// [App.HandleEvents]. Default: cqrs.JSONMarshaler with the names of publisher.EventName.
 	Marshaler cqrs.CommandEventMarshaler
 
 	// CommandTopic is the topic of commands. Default: "commands".
 	CommandTopic string
 
-	// Middleware wraps all handlers, the first one outermost. subscriber.NackReason wraps them, and
-	// they wrap Watermill's Recoverer. Default: none.
+	// Middleware wraps all handlers; the first middleware is the outermost. The App adds
+	// subscriber.NackReason outside of them and Watermill's Recoverer inside. Default: none.
 	Middleware []message.HandlerMiddleware
 
-	// HandlerTimeout is how long handlers have to finish when the App stops. Default:
+	// HandlerTimeout is the time that handlers have to finish when the App stops. Default:
 	// Subscriber.CloseTimeout if that is set, 5 seconds otherwise.
 	HandlerTimeout time.Duration
 
-	// StopTimeout limits how long [App.Run] waits for all parts to stop. Default: 30 seconds.
+	// StopTimeout limits the time that [App.Run] waits for everything to stop. Default: 30 seconds.
 	StopTimeout time.Duration
 
 	// Logger receives the logs of all parts. Default: none.
@@ -156,9 +176,9 @@ func (c *Config) setDefaults() {
 func (c Config) validate() error {
 	switch {
 	case c.Subscriber.Journal != nil, c.Subscriber.ConsumerGroup != "", c.Subscriber.EventTypes != nil, c.Subscriber.Definitions != nil:
-		return &ConfigError{"Subscriber", "has a Journal, ConsumerGroup, EventTypes or Definitions, which the App fills in; leave them out"}
+		return &ConfigError{"Subscriber", "has a Journal, ConsumerGroup, EventTypes or Definitions, which the App sets; leave them out"}
 	case c.Subscriber.Broadcast:
-		return &ConfigError{"Subscriber", "is a broadcast, and groups are not; set Broadcast in Group.Configure"}
+		return &ConfigError{"Subscriber", "has Broadcast set, which would apply to all groups; set Broadcast in Group.Configure"}
 	case c.HandlerTimeout < 0:
 		return &ConfigError{"HandlerTimeout", "is negative; leave it 0 for the default"}
 	case c.StopTimeout < 0:
@@ -167,21 +187,21 @@ func (c Config) validate() error {
 	return nil
 }
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid setting or argument: its name, and why it is invalid.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("millrace: %s %s", e.Field, e.Reason) }
 
 // Errors of this package, for errors.Is. [*ConfigError] is for errors.As.
 var (
-	// ErrStarted reports that the App runs, or has run. An App runs once. Add everything before.
+	// ErrStarted reports that the App runs or has run. An App runs once; add everything before.
 	ErrStarted = errors.New("the app has been started")
 	// ErrNotRunning reports that the App has not started yet, is stopping, or has stopped.
 	ErrNotRunning = errors.New("the app does not run")
 )
 
-// App is the wiring of one process. Its parts are added before [App.Run], by one goroutine; after
-// that it is safe for concurrent use.
+// App is the wiring of one process. One goroutine adds everything before [App.Run]. After that an
+// App is safe for concurrent use.
 type App struct {
 	config    Config
 	client    journal.Client
@@ -196,8 +216,8 @@ type App struct {
 	workers     []Part // process managers and read models
 	parts       []Part
 	components  []component
-	topics      map[string]bool     // that something added so far handles
-	topicsOf    map[string][]string // of each group
+	topics      map[string]bool     // topics that a group or a read model handles
+	topicsOf    map[string][]string // topics by consumer group
 	sends       bool                // a process manager sends commands to Config.CommandTopic
 
 	mu       sync.Mutex
@@ -207,14 +227,14 @@ type App struct {
 	stopping atomic.Bool
 }
 
-// component is something that can be observed.
+// component is an object that metrics can observe.
 type component struct {
 	name string
 	part any
 }
 
-// Open creates the tables that are missing, unless [Config].ExistingTables is set. It opens the
-// journal, and returns an App without parts.
+// Open creates the missing tables, unless [Config].ExistingTables is set. It opens the journal, and
+// returns an App to which nothing was added yet.
 //
 // Errors: [*ConfigError] and those of journal.Create and journal.Open.
 func Open(ctx context.Context, client journal.Client, config Config) (*App, error) {
@@ -259,7 +279,8 @@ func (c Config) newRouter() (*message.Router, error) {
 	return router, nil
 }
 
-// closing is how long subscribers take, after their handlers, to store positions and free shards.
+// closing is the time that subscribers need after the end of their handlers to store positions and
+// to free shards.
 const closing = 2 * time.Second
 
 // Journal returns the journal.
@@ -275,21 +296,22 @@ func (a *App) Publisher() *publisher.Publisher { return a.publisher }
 // that list read models (readmodel.List).
 func (a *App) ReadModelTable() string { return a.config.Prefix + readmodel.DefaultTable }
 
-// Backlog returns what the process managers have left to do that use the App's table, Prefix +
-// "process".
+// Backlog returns the timeouts, unsent commands and open processes of the process managers that use
+// the App's table, Prefix + "process".
 func (a *App) Backlog() *process.Backlog {
 	return process.NewBacklog(a.client, a.config.Prefix+process.DefaultTable)
 }
 
-// Router returns the router of the handlers, for handlers, middlewares and plugins that an App does
-// not offer. The App runs and closes it.
+// Router returns the router of the handlers. Use it to add handlers, middlewares and plugins for
+// which an App has no method. The App runs and closes it.
 func (a *App) Router() *message.Router { return a.router }
 
 // Marshaler returns the marshaler of commands and events.
 func (a *App) Marshaler() cqrs.CommandEventMarshaler { return a.config.Marshaler }
 
-// Components yields what was added, with its name: repositories and process managers by their
-// aggregate type, subscribers and projections by their consumer group. metrics.Collectors uses it.
+// Components yields each repository, process manager, subscriber and projection with its name. The
+// name is the aggregate type of a repository or process manager, and the consumer group of a
+// subscriber or projection. metrics.Collectors uses it.
 func (a *App) Components() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, c := range a.components {
@@ -304,10 +326,10 @@ func (a *App) observe(name string, part any) {
 	a.components = append(a.components, component{name, part})
 }
 
-// Running is closed when all parts have been started.
+// Running returns a channel that is closed when everything has been started.
 func (a *App) Running() <-chan struct{} { return a.running }
 
-// Stopped is closed when the App has run and everything has stopped.
+// Stopped returns a channel that is closed when [App.Run] has ended.
 func (a *App) Stopped() <-chan struct{} { return a.stopped }
 
 // Ready returns nil if the App has started, is not stopping, and can read the journal. It costs
@@ -321,18 +343,19 @@ func (a *App) Ready(ctx context.Context) error {
 	if a.stopping.Load() {
 		return ErrNotRunning
 	}
-	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"}) // an id that no aggregate has
+	// No aggregate has this id.
+	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"})
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// readyTimeout is how long a readiness check waits for the journal.
+// readyTimeout is the time that a readiness check waits for the journal.
 const readyTimeout = 2 * time.Second
 
-// ReadyHandler answers 200 if [App.Ready] returns nil within two seconds. Otherwise it logs the
-// error and answers 503, without the error.
+// ReadyHandler returns an HTTP handler for readiness checks. It replies 200 if [App.Ready] returns
+// nil within two seconds. Otherwise it replies 503 and logs the error.
 func (a *App) ReadyHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)

@@ -11,19 +11,21 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// Live adds a feed, which pushes changes of a read model to clients. If config leaves them out,
-// Journal, Logger and the Definitions of its Subscriber are those of the App, and Topics are those
-// of config.Group. Parts such as servers start when the feed observes events. When the App stops,
-// the feed ends its streams before the servers stop.
+// Live adds a feed, which pushes changes of a read model to clients, and returns it. If config
+// leaves them out, Journal, Logger and the Definitions of its Subscriber are the App's, and Topics
+// are the topics of config.Group.
 //
-// Errors: [*ConfigError] for a Group without Topics that the App does not have, [ErrStarted], those
-// of live.New.
+// Servers and other parts start after the feed observes events. When the App stops, the feed ends
+// its streams before the servers stop.
+//
+// Errors: [*ConfigError] if config leaves Topics out and the App does not have config.Group;
+// [ErrStarted]; the errors of live.New.
 func (a *App) Live(config live.Config) (*live.Feed, error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
 	}
 	if config.Group != "" && config.Topics == nil && a.topicsOf[config.Group] == nil {
-		return nil, &ConfigError{"Group", fmt.Sprintf("%q is not one of this App; add its projection first, or name its Topics if another program has it", config.Group)}
+		return nil, &ConfigError{"Group", fmt.Sprintf("%q is not a group of this App; add its projection first, or set Topics if another program runs the group", config.Group)}
 	}
 	if config.Journal == nil {
 		config.Journal = a.journal
@@ -45,9 +47,9 @@ func (a *App) Live(config live.Config) (*live.Feed, error) {
 	return feed, nil
 }
 
-// Consistent returns a middleware that has queries with a consistency token wait until a group of
-// the App has applied what the token names. If config leaves them out, Topics are those of the
-// group. See package consistency.
+// Consistent returns a middleware for queries. A request with a consistency token waits until the
+// group has applied the events that the token names. If config leaves Topics out, they are the
+// topics of the group. See package consistency.
 func (a *App) Consistent(group string, config consistency.Config) func(http.Handler) http.Handler {
 	if config.Topics == nil {
 		config.Topics = slices.Clone(a.topicsOf[group])

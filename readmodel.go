@@ -12,16 +12,20 @@ import (
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
-// ReadModel adds a read model that can be rebuilt while it serves, and returns it for queries.
-// While the App runs it keeps each generation up to date: it calls build, which creates the
-// generation's tables if they are missing and returns the reactions that write to them, and
-// projects events in the generation's consumer group. See package readmodel for how to rebuild it.
+// ReadModel adds a read model that can be rebuilt while it serves queries, and returns it. Each
+// rebuild makes a new generation: a set of tables, and a consumer group that fills them. See
+// package readmodel for how to rebuild.
 //
-// If config leaves them out, Journal and Logger are those of the App, and the table is Prefix +
-// "readmodel", which is created. An error of build is logged, and build is called again after
-// config.Refresh. The consumer groups of generations are not among [App.Components].
+// While the App runs, it keeps each generation up to date. It calls build for the generation, and
+// projects events with the reactions that build returns. build has to create the tables of the
+// generation if they are missing. An error or a panic of build is logged, and build is called again
+// after config.Refresh.
 //
-// Errors: [*ConfigError], [ErrStarted], those of readmodel.CreateTable and readmodel.Open.
+// If config leaves them out, Journal and Logger are the App's, and the table is Prefix +
+// "readmodel". ReadModel creates this table if it is missing. [App.Components] does not yield the
+// subscribers of generations.
+//
+// Errors: [*ConfigError], [ErrStarted], and the errors of readmodel.CreateTable and readmodel.Open.
 func (a *App) ReadModel(
 	ctx context.Context, config readmodel.Config, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
 ) (*readmodel.Model, error) {
@@ -33,7 +37,7 @@ func (a *App) ReadModel(
 	}
 	name := "read model " + config.Name
 	if slices.ContainsFunc(a.workers, func(other Part) bool { return other.Name == name }) {
-		return nil, &ConfigError{"Name", fmt.Sprintf("%q is that of another read model; choose another name", config.Name)}
+		return nil, &ConfigError{"Name", fmt.Sprintf("%q is the name of another read model; choose another name", config.Name)}
 	}
 	if config.Journal == nil {
 		config.Journal = a.journal
@@ -67,7 +71,7 @@ func (a *App) ReadModel(
 	return model, nil
 }
 
-// safely calls build, and returns a panic as an error, as the App does with that of a handler.
+// safely calls build, and returns a panic as an error. The router does the same for handlers.
 func safely(
 	ctx context.Context, g readmodel.Generation, build func(context.Context, readmodel.Generation) ([]projection.Reaction, error),
 ) (reactions []projection.Reaction, err error) {

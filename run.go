@@ -16,16 +16,16 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Part is something that runs beside the handlers, such as a server.
+// Part is something that runs in addition to the handlers, such as a server.
 type Part struct {
-	// Name names the part in errors. It is unique in an App.
+	// Name is the name of the part in errors. It must be unique in an App.
 	Name string
-	// Run runs until Stop is called, or until its context ends if there is no Stop. If it returns
-	// earlier, the App stops, with its error.
+	// Run runs until Stop is called, or until its context ends if Stop is nil. If Run returns
+	// earlier, the App stops with the error of Run.
 	Run func(ctx context.Context) error
-	// Stop ends Run. It is called once, also if the App stops before it has called Run. If it does
-	// not return when its context ends, the App goes on without it. Default: the App ends the context
-	// of Run.
+	// Stop ends Run. The App calls it once, also if the App stops before it has called Run. If Stop
+	// has not returned when its context ends, the App stops the next part. Default: the App cancels
+	// the context of Run.
 	Stop func(ctx context.Context) error
 }
 
@@ -35,7 +35,7 @@ func (a *App) Add(p Part) error {
 		return &ConfigError{"Part.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
 	}
 	if slices.ContainsFunc(a.parts, func(other Part) bool { return other.Name == p.Name }) {
-		return &ConfigError{"Part.Name", fmt.Sprintf("%q is that of another part; choose another name", p.Name)}
+		return &ConfigError{"Part.Name", fmt.Sprintf("%q is the name of another part; choose another name", p.Name)}
 	}
 	if err := a.mayAdd(); err != nil {
 		return err
@@ -44,9 +44,10 @@ func (a *App) Add(p Part) error {
 	return nil
 }
 
-// Serve adds an HTTP server for a listener. The App stops it gracefully: it waits for requests as
-// long as [Config].StopTimeout allows, and then closes their connections. End long streams by
-// http.Server.RegisterOnShutdown. Errors: [*ConfigError], [ErrStarted].
+// Serve adds an HTTP server that serves a listener. When the App stops, the server takes no new
+// requests. It waits for requests in progress as long as [Config].StopTimeout allows, and then
+// closes their connections. Use http.Server.RegisterOnShutdown to end long streams, except those of
+// [App.Live], which end before. Errors: [*ConfigError], [ErrStarted].
 func (a *App) Serve(listener net.Listener, server *http.Server) error {
 	if listener == nil || server == nil {
 		return &ConfigError{"Serve", "needs a listener and a server"}
@@ -63,17 +64,17 @@ func (a *App) Serve(listener net.Listener, server *http.Server) error {
 		Stop: func(ctx context.Context) error {
 			err := server.Shutdown(ctx)
 			if err != nil {
-				err = errors.Join(err, server.Close()) // cuts off what is left
+				err = errors.Join(err, server.Close()) // closes the connections that are left
 			}
 			if closeErr := listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
-				err = errors.Join(err, closeErr) // it never served
+				err = errors.Join(err, closeErr) // the server never served it
 			}
 			return err
 		},
 	})
 }
 
-// end is how a part has ended.
+// end is the end of something that ran, with its error.
 type end struct {
 	name string
 	err  error
@@ -82,19 +83,21 @@ type end struct {
 // run is one run of an App.
 type run struct {
 	*App
-	ctx    context.Context // of the handlers and parts; it outlives that of Run
+	ctx    context.Context // of the handlers and parts; it outlives the context of Run
 	cancel context.CancelFunc
 	ends   chan end
-	active map[string]int // what runs, by name
+	active map[string]int // number of running parts by name
 	routed chan struct{}  // closed when the router has ended
-	// cancels end the contexts of the parts, by their places in parts.
+	// cancels holds the cancel functions of the contexts of the parts, by their index in parts.
 	cancels map[int]context.CancelFunc
 }
 
-// Run runs the App until ctx ends, and stops it. It returns nil if ctx ended and everything stopped
-// in time. It returns an error if a part could not start, or ended before. It is called once.
+// Run runs the App until ctx ends, and then stops it. It returns nil if everything stopped in time.
+// It returns an error if something could not start, ended before ctx, or did not stop in time. Call
+// Run once.
 //
-// Errors: [ErrStarted], those of subscriber.Subscriber.Subscribe, of the parts, and of stopping.
+// Errors: [ErrStarted], and the errors of subscriber.Subscriber.Subscribe, of the parts, and of
+// stopping.
 func (a *App) Run(ctx context.Context) error {
 	a.mu.Lock()
 	if a.started {
@@ -121,11 +124,12 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, r.stop())
 }
 
-// Start runs the App in the background, and returns once all has started. If the App cannot start,
-// it returns the error of [App.Run], or that of ctx if it ended before.
+// Start runs the App in the background, and returns when everything has started. If the App cannot
+// start, Start returns the error of [App.Run]. If ctx ends during the start, it returns the error
+// of ctx.
 //
-// stop ends the run, waits for it, and returns the error of Run, each time that it is called. The
-// run also ends when ctx ends or a part fails. [App.Stopped] is closed then.
+// stop stops the App, waits for its end, and returns the error of Run. Further calls return the
+// same error. The App also stops when ctx ends or a part ends; wait for that with [App.Stopped].
 func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 	if err := a.mayAdd(); err != nil {
 		return nil, err
@@ -151,7 +155,7 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 // start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
 	if r.sends && r.topicsOf[commandGroup] == nil {
-		r.config.Logger.Info("The App handles no commands: those of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
+		r.config.Logger.Info("The App handles no commands: the commands of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
 	}
 	r.begin("handlers", func() error {
 		defer close(r.routed)
@@ -190,7 +194,7 @@ func (r *run) ended(e end) {
 	}
 }
 
-// wait waits until a channel is closed. Before that, the end of ctx and that of a part are errors.
+// wait waits until a channel is closed. It returns an error if ctx or a part ends before.
 func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -215,7 +219,7 @@ func (r *run) stop() error {
 	return errors.Join(errs...)
 }
 
-// stopFeeds ends the streams of live pages, which servers would wait for.
+// stopFeeds ends the streams of live pages. Otherwise servers would wait for these.
 func (r *run) stopFeeds(ctx context.Context) (err error) {
 	ends := make(chan error, len(r.feeds))
 	for _, feed := range r.feeds {
@@ -232,7 +236,7 @@ func (r *run) stopFeeds(ctx context.Context) (err error) {
 	return err
 }
 
-// stopParts stops the parts in the reverse order. It leaves time for the handlers.
+// stopParts stops the parts in the reverse order. It leaves time to stop the handlers.
 func (r *run) stopParts(ctx context.Context) error {
 	limit := max(r.config.StopTimeout/2, r.config.StopTimeout-r.config.HandlerTimeout-closing)
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -251,10 +255,10 @@ func (r *run) stopParts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// grace is how long a part has to return from Stop after its context has ended.
+// grace is the time that Stop of a part has to return after its context has ended.
 const grace = 100 * time.Millisecond
 
-// stopPart calls Stop of a part, and gives it up after its context has ended and grace has passed.
+// stopPart calls Stop of a part. It stops waiting when ctx has ended and grace has passed.
 func stopPart(ctx context.Context, p Part) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- p.Stop(ctx) }()
@@ -286,7 +290,7 @@ func (r *run) stopHandlers(ctx context.Context) (err error) {
 		r.cancel() // a router that does not run yet cannot be closed
 		go func() {
 			select {
-			case <-r.router.Running(): // one without handlers does not end with its context
+			case <-r.router.Running(): // a router without handlers does not end with its context
 				_ = r.router.Close()
 			case <-r.routed:
 			}
@@ -314,7 +318,7 @@ func (r *run) await(ctx context.Context) (err error) {
 		select {
 		case e := <-r.ends:
 			r.ended(e)
-			// Handlers that were about to subscribe find the subscriber closed.
+			// A handler that subscribes during the stop finds its subscriber closed.
 			if e.err != nil && !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, subscriber.ErrSubscriberClosed) {
 				err = errors.Join(err, fmt.Errorf("%s: %w", e.name, e.err))
 			}

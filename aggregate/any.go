@@ -1,7 +1,7 @@
 package aggregate
 
-// AnyDefinition is a [Definition] of whatever state, for those who read stored events and have no
-// state: projections, process managers and subscribers.
+// AnyDefinition is a [Definition] of any state type. Projections, process managers and subscribers
+// take it, since they read stored events and have no state.
 type AnyDefinition interface {
 	Type() string
 	Codec() Codec

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Each benchmark stands beside the same work with encoding/json alone and the Go type known
+// Each benchmark is compared with the same work done by encoding/json, for a Go type that is known
 // beforehand.
 
 func BenchmarkEncode(b *testing.B) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The domain that the snippets below are checked with.
+// domain declares the types that the snippets below use.
 const domain = `
 	type account struct{ balance int }
 
@@ -61,9 +61,9 @@ func TestEventOfAnotherAggregateDoesNotCompile(t *testing.T) {
 	}
 }
 
-// typeErrors checks a snippet as a file of package aggregate and returns the errors of that file
-// alone: what the package imports is left empty, which costs errors in its own files but no
-// loading.
+// typeErrors checks a snippet as a file of package aggregate and returns the type errors of that
+// file. It does not load the packages that the package imports, so other files have errors too; it
+// ignores those.
 func typeErrors(t *testing.T, snippet string) []error {
 	t.Helper()
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Definition says what an aggregate type is: its name, its events and the codec for them. Make one
-// with [Define]. A definition never changes, can be copied and is safe for concurrent use; the zero
-// value is not usable and Validate says so.
+// Definition describes an aggregate type: its name, its events and their codec. Make one with
+// [Define]. A definition never changes, can be copied and is safe for concurrent use. The zero
+// value is not valid; Validate reports that.
 type Definition[S any] struct {
 	registry  *registry
 	codec     Codec
@@ -24,7 +24,7 @@ type registry struct {
 	problems      []string
 }
 
-// eventForm is how an event of one name looks in Go.
+// eventForm describes the Go type of the events of one name.
 type eventForm struct {
 	form      reflect.Type // as given to Define: T or *T
 	target    reflect.Type // T
@@ -36,15 +36,15 @@ type eventForm struct {
 //
 //	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 //
-// The examples matter for their Go type alone, value or pointer included: for &Deposited{}
-// decisions return and Decode returns *Deposited. Define never panics, so a package variable can
-// hold its result; [Definition.Validate] reports what is wrong.
+// Only the Go type of an example matters, including whether it is a value or a pointer: with the
+// example &Deposited{}, decisions return and Decode returns *Deposited. Define never panics, so a
+// package variable can hold its result; [Definition.Validate] reports what is wrong.
 func Define[S any](aggregateType string, events ...Event[S]) Definition[S] {
 	r := &registry{aggregateType: aggregateType, events: make(map[string]eventForm, len(events))}
 	r.checkType()
 	r.checkState(reflect.TypeFor[S]())
 	if len(events) == 0 {
-		r.problem("it has no events: give aggregate.Define an example of each event type")
+		r.problem("it has no events: pass aggregate.Define an example of each event type")
 	}
 	for i, event := range events {
 		addEvent(r, i+1, event)
@@ -61,7 +61,7 @@ func (r *registry) checkType() {
 		r.problem("the aggregate type %s", fault)
 	}
 	if n, most := len(r.aggregateType), MaxIDBytes-len("-")-1; n > most {
-		r.problem("the aggregate type has %d bytes and leaves no room for an id in a key: use at most %d, better 30", n, most)
+		r.problem("the aggregate type has %d bytes and leaves no room for an id in a key: use at most %d, or better 30", n, most)
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *registry) checkState(state reflect.Type) {
 func addEvent[S any](r *registry, position int, example Event[S]) {
 	form := reflect.TypeOf(example)
 	if form == nil || isNilPointer(example) {
-		r.problem("event %d is nil: give an example such as Deposited{} or &Deposited{}", position)
+		r.problem("event %d is nil: pass an example such as Deposited{} or &Deposited{}", position)
 		return
 	}
 	target, isPointer := form, form.Kind() == reflect.Pointer
@@ -94,11 +94,11 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 	}
 	if other, taken := r.events[name]; taken {
 		if other.target == target {
-			r.problem("event type %s (%s) is given twice, before as %s: give it once, as the value or the pointer that decisions return",
+			r.problem("event type %s (%s) is given twice, before as %s: pass it once, as the value or the pointer that decisions return",
 				quote(name), form, other.form)
 			return
 		}
-		r.problem("event type %s names both %s and %s: give each Go type a name of its own", quote(name), other.form, form)
+		r.problem("event type %s names both %s and %s: use a different name for each Go type", quote(name), other.form, form)
 		return
 	}
 
@@ -107,7 +107,7 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 		zero = zero.Elem()
 	}
 	if again, err := eventName(zero.Interface().(Event[S])); err != nil || again != name {
-		r.problem("event %d (%s): EventType gives %s for the example and another name for an event without content: "+
+		r.problem("event %d (%s): EventType returns %s for the example and another name for an event without content: "+
 			"return a constant, and use one Go type for each event type", position, form, quote(name))
 		return
 	}
@@ -115,8 +115,8 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 	r.events[name] = eventForm{form: form, target: target, isPointer: isPointer}
 }
 
-// eventName calls code of the user at a time, package initialisation, when a panic would be hard to
-// place.
+// eventName returns the EventType of an example. It recovers from a panic, because a panic during
+// package initialisation would be hard to locate.
 func eventName(event interface{ EventType() string }) (name string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -131,19 +131,25 @@ func isNilPointer(event any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Validate returns a [*DefinitionError] with everything that is wrong: an empty or unusable
-// aggregate type or event type name, no events, a nil event, two events of one name, a name that
-// depends on the event's fields, a state that starts as nil, a nil codec, and what the codec's
-// [TypeChecker] objects to. With [JSON] that is a state or event type with content that
-// encoding/json drops or cannot hold, such as unexported fields. What [Definition.WithUpcasters]
-// lists is reported too. A repository validates the definition it is given.
+// Validate returns a [*DefinitionError] that lists everything that is wrong:
+//
+//   - an aggregate type or an event type name that is empty or cannot be used,
+//   - no events, a nil event, or two events of one name,
+//   - an event type name that depends on the fields of the event,
+//   - a state type whose zero value is nil,
+//   - a nil codec,
+//   - each state or event type that the [TypeChecker] of the codec refuses; [JSON] refuses content
+//     that encoding/json drops or cannot hold, such as unexported fields,
+//   - the faults of upcasters; see [Definition.WithUpcasters].
+//
+// A repository validates the definition that it is passed.
 func (d Definition[S]) Validate() error {
 	if d.registry == nil {
 		return &DefinitionError{Problems: []string{"it is the zero Definition: make one with aggregate.Define"}}
 	}
 	problems := slices.Clone(d.registry.problems)
 	if d.codec == nil {
-		problems = append(problems, "the codec is nil: give one, or leave WithCodec out for JSON")
+		problems = append(problems, "the codec is nil: pass one, or omit WithCodec for JSON")
 	}
 	if checker, ok := d.codec.(TypeChecker); ok {
 		state := reflect.TypeFor[S]()
@@ -185,14 +191,14 @@ func (d Definition[S]) ID(value string) (ID, error) {
 	return NewID(d.Type(), value)
 }
 
-// WithCodec returns a definition that differs only in its codec. Events that are stored already
-// can only be read by the codec that wrote them.
+// WithCodec returns a copy of the definition with another codec. Events that are stored already can
+// only be read by the codec that wrote them.
 func (d Definition[S]) WithCodec(codec Codec) Definition[S] {
 	d.codec = codec
 	return d
 }
 
-// Codec returns the codec, [JSON] unless WithCodec set another.
+// Codec returns the codec of the definition: [JSON], unless WithCodec has set another.
 func (d Definition[S]) Codec() Codec {
 	if d.codec == nil {
 		return jsonCodec{}
@@ -200,10 +206,13 @@ func (d Definition[S]) Codec() Codec {
 	return d.codec
 }
 
-// Encode turns an event into its name and bytes. The error is an [*UnknownEventError] if the
-// definition lacks the event's name, and an [*UnencodableEventError] if the event is nil, if its Go
-// type is not the one defined (a pointer where the definition has the value counts as another), if
-// an upcaster reads its name, so that it would come back as something else, or if the codec fails.
+// Encode encodes an event as its name and bytes. It returns an [*UnknownEventError] if the
+// definition lacks the name of the event. It returns an [*UnencodableEventError] in these cases:
+//
+//   - The event is nil.
+//   - The Go type of the event is not the defined one. A pointer does not count as its value.
+//   - An upcaster reads events of that name, so a load would return another event.
+//   - The codec fails.
 func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	if event == nil || isNilPointer(event) {
 		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), Err: errors.New("the event is nil")}
@@ -217,11 +226,11 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	if !ok {
 		return EncodedEvent{}, d.unknown(name)
 	}
-	// Accepting both forms would give a type switch one of them from a decision and the other from
-	// the store.
+	// If Encode accepted both forms, a type switch would see one form from a decision and the other
+	// form from the store.
 	if got := reflect.TypeOf(event); got != form.form {
 		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), EventType: name, Err: fmt.Errorf(
-			"the event is a %s and the definition has %s: return what was given to aggregate.Define", got, form.form)}
+			"the event is a %s and the definition has %s: return the form that aggregate.Define was passed", got, form.form)}
 	}
 	payload, err := d.Codec().Marshal(event)
 	if err != nil {
@@ -230,13 +239,12 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	return EncodedEvent{Type: name, Payload: payload}, nil
 }
 
-// Decode turns a stored event back into its Go type, as the value or pointer that was given to
-// Define. It knows the event types of the definition alone; [Definition.Replay] and
-// [Definition.Upcast] run upcasters.
+// Decode decodes a stored event as the value or pointer that Define was passed. It knows only the
+// event types of the definition; [Definition.Replay] and [Definition.Upcast] run upcasters.
 //
-// The error is an [*UnknownEventError] if the definition lacks the name, an [*UpcastError] if it
-// lacks it because an upcaster reads it, and a [*MalformedEventError] with the codec's error if the
-// payload is not such an event. Payload is neither kept nor changed.
+// The error is an [*UpcastError] if the definition lacks the name and an upcaster reads it, an
+// [*UnknownEventError] if neither has it, and a [*MalformedEventError] with the error of the codec
+// if the payload cannot be decoded. Decode neither keeps nor changes payload.
 func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error) {
 	form, ok := d.form(eventType)
 	if !ok && d.evolution.reads(eventType) {
@@ -255,7 +263,8 @@ func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error
 	return decoded.Interface().(Event[S]), nil
 }
 
-// Apply applies events to a state, in order. A panic in an event's Apply method is passed on.
+// Apply applies events to a state, in order. It does not recover from a panic in the Apply method
+// of an event.
 func (d Definition[S]) Apply(state *S, events ...Event[S]) {
 	for _, event := range events {
 		event.Apply(state)

@@ -215,7 +215,7 @@ func TestFaultyDefinitionsSayWhatToDo(t *testing.T) {
 		"name from a field":   {aggregate.Define[Account]("account", named{"a"}).Validate(), []string{"return a constant"}},
 		"EventType panics":    {aggregate.Define[Account]("account", hollow{}).Validate(), []string{"event 1 (aggregate_test.hollow)", "EventType panics"}},
 		"given twice":         {aggregate.Define[Account]("account", Deposited{}, Deposited{}).Validate(), []string{`"account.deposited.v1"`, "given twice"}},
-		"value and pointer":   {aggregate.Define[Account]("account", Deposited{}, &Deposited{}).Validate(), []string{"(*aggregate_test.Deposited) is given twice, before as aggregate_test.Deposited", "give it once"}},
+		"value and pointer":   {aggregate.Define[Account]("account", Deposited{}, &Deposited{}).Validate(), []string{"(*aggregate_test.Deposited) is given twice, before as aggregate_test.Deposited", "pass it once"}},
 		"two types, one name": {aggregate.Define[Account]("account", Deposited{}, depositedTwin{}).Validate(), []string{"names both aggregate_test.Deposited and aggregate_test.depositedTwin"}},
 		"nil codec":           {Accounts.WithCodec(nil).Validate(), []string{"the codec is nil"}},
 		"state is a pointer":  {aggregate.Define[*Account]("account", onPointer{}).Validate(), []string{"*aggregate_test.Account is nil before the first event"}},
@@ -320,7 +320,7 @@ type named struct{ Name string }
 func (e named) EventType() string { return e.Name }
 func (named) Apply(*Account)      {}
 
-// hollow has its methods from an interface that holds nothing.
+// hollow gets its methods from an interface that is nil.
 type hollow struct{ aggregate.Event[Account] }
 
 type onPointer struct{}
@@ -355,7 +355,7 @@ type failingCodec struct{ err error }
 func (c failingCodec) Marshal(any) ([]byte, error) { return nil, c.err }
 func (c failingCodec) Unmarshal([]byte, any) error { return c.err }
 
-// choosyCodec objects to every type.
+// choosyCodec refuses every type.
 type choosyCodec struct{ gobCodec }
 
 func (choosyCodec) CheckType(t reflect.Type) error { return errors.New("no " + t.String()) }

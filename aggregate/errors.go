@@ -17,7 +17,8 @@ func (e *InvalidIDError) Error() string {
 	return fmt.Sprintf("invalid aggregate id (type %s, value %s): %s", quote(e.ID.Type), quote(e.ID.Value), e.Reason)
 }
 
-// DefinitionError lists everything that is wrong with a definition, each with its remedy.
+// DefinitionError reports everything that is wrong with a definition. Each problem says how to fix
+// it.
 type DefinitionError struct {
 	AggregateType string
 	Problems      []string
@@ -47,8 +48,8 @@ func (e *UnknownEventError) Error() string {
 		"for its name, and keep it there for as long as such events are stored", quote(e.EventType), quote(e.AggregateType), known)
 }
 
-// MalformedEventError reports that a stored payload does not have the form of its event type. Err
-// is the error of the codec.
+// MalformedEventError reports that a stored payload cannot be decoded as its event type. Err is the
+// error of the codec.
 type MalformedEventError struct {
 	AggregateType string
 	EventType     string
@@ -75,14 +76,16 @@ func (e *UnencodableEventError) Error() string {
 
 func (e *UnencodableEventError) Unwrap() error { return e.Err }
 
-// UpcastError reports that a stored event could not be turned into the events that stand for it
-// today. Err is a [*MalformedEventError] if its payload cannot be decoded, the error of the
-// upcaster's function, or that of [Definition.Decode] for what the upcasters returned.
+// UpcastError reports that a stored event could not be converted to current events. Err is a
+// [*MalformedEventError] if its payload cannot be decoded, the error of the upcaster's function, or
+// the error of [Definition.Decode] for an event that the upcaster returned.
 type UpcastError struct {
 	AggregateType string
 	EventType     string // as stored
-	At            string // the event type whose upcaster failed, if others had turned the stored event into it
-	Err           error
+	// At is the event type whose upcaster failed, if other upcasters had converted the stored event
+	// to it.
+	At  string
+	Err error
 }
 
 func (e *UpcastError) Error() string {
@@ -100,11 +103,10 @@ func (e *UpcastError) Error() string {
 
 func (e *UpcastError) Unwrap() error { return e.Err }
 
-// errNotUpcast is about the caller, who has the wrong method.
-var errNotUpcast = errors.New("Decode was asked: use Replay, or Upcast and then Decode for each event that it gives")
+// errNotUpcast reports that the caller used Decode for an event that has an upcaster.
+var errNotUpcast = errors.New("Decode was called: call Replay, or Upcast and then Decode for each event that it returns")
 
-// quote keeps an error readable whatever it is about: control characters are escaped and a text of
-// a megabyte is cut.
+// quote quotes a text for an error. It escapes control characters and cuts a long text.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

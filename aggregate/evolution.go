@@ -11,21 +11,22 @@ import (
 
 var errCircle = errors.New("upcasters go in a circle")
 
-// evolution is the upcasters of a definition. It is not changed once a definition has it; nil has
-// none.
+// evolution holds the upcasters of a definition. It does not change once a definition has it. Nil
+// means none.
 type evolution struct {
 	names    []string // in the order in which they were given
 	byName   map[string]Upcaster
 	problems []string
 }
 
-// WithUpcasters returns a definition that has these upcasters too. Their order does not matter: an
-// event that one gives is given to the upcaster for its name, if there is one, and so on. See the
-// package documentation for when to change a stored event type in this way.
+// WithUpcasters returns a copy of the definition with these upcasters in addition. Their order does
+// not matter: an event that one upcaster returns is passed to the upcaster for its name, if there
+// is one, and so on. See the package documentation for when to change a stored event type in this
+// way.
 //
-// [Definition.Validate] reports what is wrong: two upcasters for one name, one for a name that the
-// definition still has, one that gives a name of which neither the definition nor an upcaster
-// knows, a circle, and a missing function.
+// [Definition.Validate] reports what is wrong: two upcasters for one name, an upcaster for a name
+// that the definition still has, an upcaster that returns a name that neither the definition nor an
+// upcaster knows, a circle, and a missing function.
 func (d Definition[S]) WithUpcasters(upcasters ...Upcaster) Definition[S] {
 	e := &evolution{byName: make(map[string]Upcaster, len(upcasters))}
 	if before := d.evolution; before != nil {
@@ -60,7 +61,7 @@ func (e *evolution) add(position int, u Upcaster) {
 	e.byName[u.from] = u
 }
 
-// reads reports whether stored events of a name are turned into others.
+// reads reports whether an upcaster reads stored events of a name.
 func (e *evolution) reads(name string) bool {
 	if e == nil {
 		return false
@@ -69,7 +70,7 @@ func (e *evolution) reads(name string) bool {
 	return ok
 }
 
-// faults is what is wrong with the upcasters themselves and beside a definition's events.
+// faults returns the faults of the upcasters, alone and together with the events of the definition.
 func (e *evolution) faults(r *registry, codec Codec) []string {
 	if e == nil {
 		return nil
@@ -81,12 +82,12 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 			problems = append(problems, fmt.Sprintf("upcaster of %s: ", quote(name))+fmt.Sprintf(format, args...))
 		}
 		if form, defined := r.events[name]; defined {
-			problem("the definition still has that event type, as %s: take the Go type out of aggregate.Define "+
-				"or give it a new name", form.form)
+			problem("the definition still has that event type, as %s: remove the Go type from aggregate.Define "+
+				"or change its name", form.form)
 		}
 		for _, to := range u.to {
 			if _, defined := r.events[to]; !defined && !e.reads(to) {
-				problem("it gives the event type %s, of which neither the definition nor an upcaster knows: "+
+				problem("it returns the event type %s, which neither the definition nor an upcaster knows: "+
 					"add one of the two", quote(to))
 			}
 		}
@@ -97,7 +98,8 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		if checker, ok := read.(TypeChecker); ok && u.old != nil {
 			old := u.old
 			if old.Kind() != reflect.Pointer {
-				old = reflect.PointerTo(old) // it is only read, and that through a pointer
+				// JSON only decodes it, through a pointer.
+				old = reflect.PointerTo(old)
 			}
 			if err := checker.CheckType(old); err != nil {
 				problem("what it reads, %s: %v", u.old, err)
@@ -105,17 +107,18 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		}
 		if checker, ok := codec.(TypeChecker); ok && u.new != nil && r.events[u.to[0]].form != u.new {
 			if err := checker.CheckType(u.new); err != nil {
-				problem("what it gives, %s: %v", u.new, err)
+				problem("what it returns, %s: %v", u.new, err)
 			}
 		}
 	}
 	if circle := e.circle(); circle != nil {
-		problems = append(problems, fmt.Sprintf("%v (%s): let the last give an event type of the definition", errCircle, path(circle)))
+		problems = append(problems, fmt.Sprintf("%v (%s): let the last return an event type of the definition", errCircle, path(circle)))
 	}
 	return problems
 }
 
-// circle finds upcasters that feed each other without end, as far as they declare what they give.
+// circle finds upcasters that feed each other without end. It knows only the names that they
+// declare.
 func (e *evolution) circle() []string {
 	done := map[string]bool{}
 	var visit func(name string, before []string) []string
@@ -154,12 +157,12 @@ func path(names []string) string {
 // Upcasts reports whether there is an upcaster for stored events of a type.
 func (d Definition[S]) Upcasts(eventType string) bool { return d.evolution.reads(eventType) }
 
-// Upcast returns the events that a stored event stands for today: what the upcasters make of it, or
-// the event itself if none reads its type, whether or not the definition has it. They may share the
-// payload's memory.
+// Upcast returns the current events for a stored event: the events that its upcasters return, or
+// the stored event itself if no upcaster reads its type, whether or not the definition has that
+// type. The result may share memory with the payload.
 //
-// It depends on no state, so readers that have none, such as projections, can use it as a function:
-// Accounts.Upcast. The error is an [*UpcastError].
+// Upcast depends on no state, so readers without a state, such as projections, can use it as a
+// function: Accounts.Upcast. The error is an [*UpcastError].
 func (d Definition[S]) Upcast(stored EncodedEvent) ([]EncodedEvent, error) {
 	if !d.evolution.reads(stored.Type) {
 		return []EncodedEvent{stored}, nil
@@ -175,12 +178,12 @@ func (d Definition[S]) Upcast(stored EncodedEvent) ([]EncodedEvent, error) {
 	return run.events, nil
 }
 
-// upcasting is the way of one stored event through the upcasters.
+// upcasting converts one stored event.
 type upcasting struct {
 	evolution     *evolution
 	codec         Codec
 	aggregateType string
-	way           []string // the names that led to the event at hand
+	way           []string // the names that led to the current event
 	events        []EncodedEvent
 }
 
@@ -194,7 +197,7 @@ func (run *upcasting) convert(event EncodedEvent) error {
 	defer func() { run.way = way }()
 	run.way = append(slices.Clip(way), event.Type)
 	if slices.Contains(way, event.Type) {
-		return run.fail(event.Type, fmt.Errorf("%w (%s): let the last give an event type of the definition", errCircle, path(run.way)))
+		return run.fail(event.Type, fmt.Errorf("%w (%s): let the last return an event type of the definition", errCircle, path(run.way)))
 	}
 	read := run.codec
 	if u.codec != nil {
@@ -220,10 +223,11 @@ func (run *upcasting) fail(at string, err error) error {
 	return &UpcastError{AggregateType: run.aggregateType, EventType: at, At: at, Err: err}
 }
 
-// Replay applies a stored event to a state, as every load does: the event itself, or all that the
-// upcasters make of it. An error leaves the state as it was. It is that of [Definition.Decode] for
-// an event that no upcaster reads, and an [*UpcastError] for others, also where an upcaster gives
-// what the definition cannot decode. Payload is neither kept nor changed.
+// Replay applies a stored event to a state, as every load does: the event itself, or all events
+// that its upcasters return. An error leaves the state unchanged. The error is that of
+// [Definition.Decode] if no upcaster reads the event. Otherwise it is an [*UpcastError], also if an
+// upcaster returns an event that the definition cannot decode. Replay neither keeps nor changes
+// payload.
 func (d Definition[S]) Replay(state *S, eventType string, payload []byte) error {
 	if !d.evolution.reads(eventType) {
 		event, err := d.Decode(eventType, payload)

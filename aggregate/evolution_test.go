@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// What older programs stored, beside the events of today in Accounts.
+// These are events that older programs stored. Accounts defines the current ones.
 
 type depositedV0 struct{ Cents int }
 
-// DepositedHalves stood between depositedV0 and Deposited; no definition has it.
+// DepositedHalves is an intermediate form between depositedV0 and Deposited. No definition has it.
 type DepositedHalves struct{ Halves int }
 
 func (DepositedHalves) EventType() string { return "account.deposited.v0b" }
@@ -38,7 +38,7 @@ func splitTransfer(old transferredV0) (aggregate.Events[Account], error) {
 
 var errNegativeFee = errors.New("the fee is negative")
 
-// evolved knows every event that Accounts ever had.
+// evolved can read every event that Accounts ever had.
 var evolved = Accounts.WithUpcasters(
 	aggregate.Upcast("account.deposited.v0", func(old depositedV0) DepositedHalves { return DepositedHalves{old.Cents / 50} }),
 	aggregate.Upcast("account.deposited.v0b", fromHalves),
@@ -179,9 +179,9 @@ func TestAFailedUpcastNamesTheStoredEventAndLeavesTheState(t *testing.T) {
 		"an event nobody knows":            {"to-unknown", `{}`, new(*aggregate.UnknownEventError), `"unknown"`},
 		"an event that is malformed":       {"to-malformed", `{}`, new(*aggregate.MalformedEventError), "invalid character"},
 		"a circle nobody declared":         {"around", `{}`, nil, `in a circle ("around" -> "and-around" -> "around")`},
-		"a nil event":                      {"to-nil", `{}`, nil, "event 2 that it gives is nil"},
-		"a nil interface":                  {"to-nil-interface", `{}`, nil, "event 1 that it gives is nil"},
-		"an event that has no stored form": {"to-unencodable", `{}`, nil, `encode event 1 that it gives, "account.tagged.v1": the string "\xff"`},
+		"a nil event":                      {"to-nil", `{}`, nil, "event 2 that it returns is nil"},
+		"a nil interface":                  {"to-nil-interface", `{}`, nil, "event 1 that it returns is nil"},
+		"an event that has no stored form": {"to-unencodable", `{}`, nil, `encode event 1 that it returns, "account.tagged.v1": the string "\xff"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -250,7 +250,7 @@ func TestDecodeSendsTheReaderOfAnOldEventToReplay(t *testing.T) {
 
 	event, err := evolved.Decode("account.deposited.v0", []byte(`{"Cents":500}`))
 	require.ErrorAs(t, err, new(*aggregate.UpcastError))
-	assert.ErrorContains(t, err, "use Replay")
+	assert.ErrorContains(t, err, "call Replay")
 	assert.NotContains(t, err.Error(), "correct the upcaster")
 	assert.Nil(t, event)
 }
@@ -273,10 +273,10 @@ func TestFaultyUpcastersSayWhatToDo(t *testing.T) {
 	}{
 		"still defined": {
 			[]aggregate.Upcaster{deposited("account.withdrawn.v1")},
-			[]string{`upcaster of "account.withdrawn.v1": the definition still has that event type, as aggregate_test.Withdrawn`, "take the Go type out"},
+			[]string{`upcaster of "account.withdrawn.v1": the definition still has that event type, as aggregate_test.Withdrawn`, "remove the Go type"},
 		},
 		"two for one name":  {[]aggregate.Upcaster{deposited("old"), aggregate.Drop("old")}, []string{`two upcasters read the event type "old"`}},
-		"unknown target":    {[]aggregate.Upcaster{aggregate.Rename("old", "new")}, []string{`upcaster of "old": it gives the event type "new"`, "add one of the two"}},
+		"unknown target":    {[]aggregate.Upcaster{aggregate.Rename("old", "new")}, []string{`upcaster of "old": it returns the event type "new"`, "add one of the two"}},
 		"unknown Go target": {[]aggregate.Upcaster{aggregate.Upcast("old", func(struct{}) DepositedHalves { return DepositedHalves{} })}, []string{`"account.deposited.v0b"`}},
 		"nil function":      {[]aggregate.Upcaster{aggregate.Upcast[depositedV0, Deposited]("old", nil)}, []string{`upcaster of "old": its function is nil`, "Drop"}},
 		"nil Split":         {[]aggregate.Upcaster{aggregate.Split[depositedV0, []Deposited]("old", nil)}, []string{"its function is nil"}},
@@ -285,7 +285,7 @@ func TestFaultyUpcastersSayWhatToDo(t *testing.T) {
 		"zero value":        {[]aggregate.Upcaster{{}}, []string{"upcaster 1 is the zero Upcaster", "aggregate.Upcast"}},
 		"no name":           {[]aggregate.Upcaster{deposited("old"), deposited("")}, []string{"upcaster 2: the event type that it reads is empty"}},
 		"control character": {[]aggregate.Upcaster{deposited("a\n")}, []string{"upcaster 1", "U+000A"}},
-		"EventType panics":  {[]aggregate.Upcaster{aggregate.Upcast("old", func(struct{}) hollow { return hollow{} })}, []string{"it gives a aggregate_test.hollow, whose EventType panics"}},
+		"EventType panics":  {[]aggregate.Upcaster{aggregate.Upcast("old", func(struct{}) hollow { return hollow{} })}, []string{"it returns a aggregate_test.hollow, whose EventType panics"}},
 		"feeds itself":      {[]aggregate.Upcaster{aggregate.Rename("old", "old")}, []string{`circle ("old" -> "old")`}},
 		"circle":            {[]aggregate.Upcaster{aggregate.Drop("x"), aggregate.Rename("a", "b"), aggregate.Rename("b", "c"), aggregate.Rename("c", "b")}, []string{`circle ("b" -> "c" -> "b")`}},
 		"old type that JSON empties": {
@@ -294,7 +294,7 @@ func TestFaultyUpcastersSayWhatToDo(t *testing.T) {
 		},
 		"new type that JSON empties": {
 			[]aggregate.Upcaster{aggregate.Upcast("old", func(struct{}) between { return between{} }), aggregate.Drop("between")},
-			[]string{`upcaster of "old": what it gives, aggregate_test.between: field amount is unexported`},
+			[]string{`upcaster of "old": what it returns, aggregate_test.between: field amount is unexported`},
 		},
 		"several at once": {
 			[]aggregate.Upcaster{{}, aggregate.Rename("old", "new"), deposited("account.opened.v1")},

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// replay shows the state that one stored event makes of an account with 100.
+// replay prints the state of an account with a balance of 100 after one stored event.
 func replay(accounts aggregate.Definition[Account], eventType, payload string) {
 	if err := accounts.Validate(); err != nil {
 		fmt.Println(err)
@@ -21,8 +21,7 @@ func replay(accounts aggregate.Definition[Account], eventType, payload string) {
 }
 
 func ExampleUpcast() {
-	// Amounts were once cents, under another event type. The Go type has the old fields and nothing
-	// else.
+	// Amounts were once cents, under another event type. The Go type has the old fields only.
 	type paidIn struct{ Cents int }
 	accounts := Accounts.WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old paidIn) Deposited { return Deposited{Amount: old.Cents / 100} }),
@@ -33,7 +32,7 @@ func ExampleUpcast() {
 }
 
 func ExampleUpcast_chain() {
-	// From v1 to v2 to v3 (today's account.deposited.v1): no step knows more than its neighbours.
+	// From v1 to v2 to v3, the current account.deposited.v1. Each step knows only its neighbours.
 	accounts := Accounts.WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old struct{ Cents int }) DepositedHalves {
 			return DepositedHalves{Halves: old.Cents / 50}
@@ -72,8 +71,8 @@ func ExampleDrop() {
 }
 
 func ExampleUpcaster_WithCodec() {
-	// The definition has another codec now. Events of before have new names and are read with the
-	// old one.
+	// The definition has another codec now. Older events keep their old names, and the old codec
+	// reads them.
 	accounts := Accounts.WithCodec(gobCodec{}).WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old struct{ Amount int }) Deposited { return Deposited(old) }).WithCodec(aggregate.JSON),
 	)

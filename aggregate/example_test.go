@@ -64,13 +64,13 @@ func ExampleDecision() {
 }
 
 func ExampleDefinition_Validate() {
-	err := aggregate.Define[Account]("account", Deposited{}, &Deposited{}).Validate()
+	err := aggregate.Define[Account]("", Deposited{}).Validate()
 	fmt.Println(errors.As(err, new(*aggregate.DefinitionError)))
 	fmt.Println(err)
 
 	// Output:
 	// true
-	// invalid aggregate definition "account": event type "account.deposited.v1" (*aggregate_test.Deposited) is given twice, before as aggregate_test.Deposited: give it once, as the value or the pointer that decisions return
+	// invalid aggregate definition "": the aggregate type is empty: set a name
 }
 
 func ExampleDefinition_ID() {
@@ -78,11 +78,14 @@ func ExampleDefinition_ID() {
 	fmt.Println(id, err)
 
 	_, err = Accounts.ID("")
-	fmt.Println(err)
+	var invalid *aggregate.InvalidIDError
+	if errors.As(err, &invalid) {
+		fmt.Println(invalid.Reason)
+	}
 
 	// Output:
 	// account-0001-2345 <nil>
-	// invalid aggregate id (type "account", value ""): the value is empty: give one that names this aggregate alone
+	// the value is empty: use a value that names this aggregate alone
 }
 
 func ExampleContextWithMetadata() {

@@ -6,34 +6,33 @@ import (
 	"unicode/utf8"
 )
 
-// DynamoDB refuses a sort key of more than 1,024 bytes. Events are kept under
-// "{type}-{value}-{sequence number}", and a sequence number has at most 20 digits (that of the
-// largest uint64).
+// DynamoDB refuses a sort key of more than 1,024 bytes. The key of an event is
+// "{type}-{value}-{sequence number}". A sequence number has at most 20 digits, as the largest
+// uint64 has.
 const (
 	maxSortKeyBytes = 1024
 	sequenceDigits  = 20
 )
 
-// MaxIDBytes is the most bytes that an id may have as text, "{type}-{value}". With a hyphen and a
-// sequence number of up to 20 digits behind it, it then fits into DynamoDB's sort key of 1,024
-// bytes.
+// MaxIDBytes is the maximum length of an id as text, "{type}-{value}", in bytes. With a hyphen and
+// a sequence number of up to 20 digits it fits into a sort key of DynamoDB, 1,024 bytes.
 const MaxIDBytes = maxSortKeyBytes - len("-") - sequenceDigits
 
 // ID names one aggregate. It is comparable and can be a map key.
 //
-// The text of an id cannot be taken apart again: type "user" with value "account-7" and type
-// "user-account" with value "7" read the same. Keep the two parts where both are needed.
+// The text of an id cannot be split into its parts again: type "user" with value "account-7" and
+// type "user-account" with value "7" have the same text. Where both parts are needed, keep both.
 type ID struct {
-	// Type is the name of the aggregate type, such as "account". Hyphens are allowed, control
-	// characters are not: it is also a topic and a part of table keys.
+	// Type is the name of the aggregate type, such as "account". It can contain hyphens and no
+	// control characters, since it is also a topic and a part of table keys.
 	Type string
 
-	// Value identifies one aggregate of the type. Any UTF-8 text is allowed.
+	// Value identifies one aggregate of the type. It can be any UTF-8 text that is not empty.
 	Value string
 }
 
-// NewID returns a valid id, or an [*InvalidIDError]. [Definition.ID] does the same with the type
-// filled in.
+// NewID returns a valid id, or an [*InvalidIDError]. [Definition.ID] does the same for the type of
+// the definition.
 func NewID(aggregateType, value string) (ID, error) {
 	id := ID{Type: aggregateType, Value: value}
 	if err := id.Validate(); err != nil {
@@ -49,7 +48,7 @@ func (id ID) Validate() error {
 		return &InvalidIDError{ID: id, Reason: "the type " + fault}
 	}
 	if id.Value == "" {
-		return &InvalidIDError{ID: id, Reason: "the value is empty: give one that names this aggregate alone"}
+		return &InvalidIDError{ID: id, Reason: "the value is empty: use a value that names this aggregate alone"}
 	}
 	if !utf8.ValidString(id.Value) {
 		return &InvalidIDError{ID: id, Reason: "the value is not valid UTF-8: encode it as text, in hexadecimal for example"}
@@ -63,16 +62,16 @@ func (id ID) Validate() error {
 	return nil
 }
 
-// String returns "{type}-{value}", the text under which the store keeps the aggregate.
+// String returns "{type}-{value}", the text under which the journal stores the aggregate.
 func (id ID) String() string {
 	return id.Type + "-" + id.Value
 }
 
-// nameFault reports what is wrong with the name of an aggregate or event type, and what to do. Such
-// names turn up in keys, topics, logs and metrics, where a control character helps nobody.
+// nameFault reports what is wrong with the name of an aggregate or event type, and what to do.
+// Control characters are refused because such names are parts of keys, topics, logs and metrics.
 func nameFault(name string) string {
 	if name == "" {
-		return "is empty: give it a name"
+		return "is empty: set a name"
 	}
 	if !utf8.ValidString(name) {
 		return "is not valid UTF-8: use plain text"

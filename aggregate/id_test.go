@@ -36,7 +36,7 @@ func TestIDThatCannotBeAKeyIsRefused(t *testing.T) {
 		aggregateType, value string
 		says                 []string
 	}{
-		"empty type":                {"", "7", []string{`type ""`, `value "7"`, "the type is empty", "give it a name"}},
+		"empty type":                {"", "7", []string{`type ""`, `value "7"`, "the type is empty", "set a name"}},
 		"empty value":               {"account", "", []string{`type "account"`, "the value is empty"}},
 		"type that is not UTF-8":    {"acc\xff", "7", []string{`"acc\xff"`, "the type is not valid UTF-8"}},
 		"value that is not UTF-8":   {"account", "\xff", []string{`"\xff"`, "the value is not valid UTF-8", "hexadecimal"}},

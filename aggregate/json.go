@@ -12,17 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is the default codec, encoding/json with its silent losses closed:
+// JSON is the default codec. It is encoding/json, except that it does not lose data silently:
 //
-//   - a number in a field of type any becomes a json.Number instead of a float64, so integers
-//     beyond 2^53 stay exact,
-//   - null where an object, a text, a number or a boolean must stand is an error, not a zero value;
-//     types with UnmarshalJSON or UnmarshalText decide for themselves (time.Time takes it),
-//   - a string that is not UTF-8 is an error when it is written; encoding/json would replace its
-//     bytes,
-//   - a type with fields that JSON drops is reported by [Definition.Validate].
+//   - A number in a field of type any becomes a json.Number instead of a float64, so integers
+//     beyond 2^53 stay exact.
+//   - A null where the type needs an object, a text, a number or a boolean is an error.
+//     encoding/json would leave a zero value. Types with UnmarshalJSON or UnmarshalText decide for
+//     themselves; time.Time accepts null.
+//   - A string that is not UTF-8 is an error when it is written. encoding/json would replace its
+//     bytes.
+//   - [Definition.Validate] reports types with fields that JSON drops.
 //
-// Fields that the Go type lacks are ignored, so that events of a newer program can be read.
+// JSON ignores fields that the Go type lacks, so that events of a newer program can be read.
 var JSON Codec = jsonCodec{}
 
 type jsonCodec struct{}
@@ -32,9 +33,9 @@ func (jsonCodec) Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// encoding/json writes this escape for bytes that are not UTF-8, and for nothing else of its
-	// own; a custom MarshalJSON or a backslash in a text can produce it too. So it only says where
-	// to look closer.
+	// encoding/json writes this escape for bytes that are not UTF-8. A custom MarshalJSON or a
+	// backslash in a text can produce it too. So the escape only means that a closer check is
+	// needed.
 	if bytes.Contains(data, []byte(`\ufffd`)) {
 		if s, found := brokenText(reflect.ValueOf(v)); found {
 			return nil, fmt.Errorf("the string %s is not valid UTF-8 and JSON would replace its bytes: use []byte for binary data", quote(s))
@@ -46,7 +47,7 @@ func (jsonCodec) Marshal(v any) ([]byte, error) {
 func (jsonCodec) Unmarshal(data []byte, v any) error {
 	target := reflect.TypeOf(v)
 	if target == nil || target.Kind() != reflect.Pointer {
-		return json.Unmarshal(data, v) // which says what is wrong with v
+		return json.Unmarshal(data, v) // it returns an error that says what is wrong with v
 	}
 	shape := jsonShapeOf(target.Elem())
 	if shape.neverNull && isNull(data) {
@@ -69,7 +70,8 @@ func (s jsonShape) decode(data []byte, v any) error {
 	decoder.UseNumber()
 	if err := decoder.Decode(v); err != nil {
 		if errors.Is(err, io.EOF) {
-			return io.ErrUnexpectedEOF // EOF would read as an orderly end to a caller that loops
+			// A caller that loops would take EOF for the regular end.
+			return io.ErrUnexpectedEOF
 		}
 		return err
 	}
@@ -84,14 +86,15 @@ func isNull(data []byte) bool {
 	return len(data) > 0 && data[0] == 'n' && string(bytes.TrimRight(data, " \t\r\n")) == "null"
 }
 
-// jsonShape is what Unmarshal must know of a type beforehand.
+// jsonShape holds what Unmarshal has to know about a type.
 type jsonShape struct {
-	dynamic   bool // holds an any somewhere, and so needs a decoder that keeps numbers as they are
-	neverNull bool // json.Unmarshal would take null for "leave the zero value"
+	// It holds an any somewhere. Its decoder must keep numbers exact.
+	dynamic   bool
+	neverNull bool // json.Unmarshal would leave the zero value for null
 }
 
-// jsonShapes remembers shapes by reflect.Type; the plain json.Unmarshal is about twice as fast as a
-// decoder.
+// jsonShapes caches shapes by reflect.Type, since a plain json.Unmarshal is about twice as fast as
+// a decoder.
 var jsonShapes sync.Map
 
 func jsonShapeOf(t reflect.Type) jsonShape {
@@ -144,8 +147,8 @@ func decodesItself(t reflect.Type) bool {
 	return pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler)
 }
 
-// brokenText finds a string that is not UTF-8 among those that encoding/json writes by itself. It
-// runs on values that have just been encoded, so there are no cycles among what it follows.
+// brokenText finds a string that is not UTF-8 among those that encoding/json encodes itself. The
+// value has just been encoded, so the part of it that brokenText follows has no cycles.
 func brokenText(v reflect.Value) (string, bool) {
 	if !v.IsValid() || encodesItself(v.Type(), v.CanAddr()) {
 		return "", false
@@ -184,8 +187,8 @@ func brokenText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-// encodesItself follows encoding/json: methods of the pointer count only where it can take an
-// address.
+// encodesItself reports whether a type has its own marshalling method. As in encoding/json, a
+// method of the pointer counts only if the value is addressable.
 func encodesItself(t reflect.Type, addressable bool) bool {
 	if t.Implements(jsonMarshaler) || t.Implements(textMarshaler) {
 		return true

@@ -193,13 +193,13 @@ func TestJSONRefusesNumbersItCannotWrite(t *testing.T) {
 	assert.ErrorAs(t, err, &unsupported)
 }
 
-// hexText may hold any bytes, since it does not leave them to encoding/json.
+// hexText can hold any bytes, since it encodes itself.
 type hexText string
 
 func (h hexText) MarshalText() ([]byte, error)  { return hex.AppendEncode(nil, []byte(h)), nil }
 func (h *hexText) UnmarshalText(_ []byte) error { return nil }
 
-// optional takes null for a value of its own.
+// optional decodes null as a value of its own.
 type optional struct{ Set bool }
 
 func (o *optional) UnmarshalJSON(data []byte) error {
@@ -207,7 +207,7 @@ func (o *optional) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Types that encoding/json takes and cannot give back.
+// encoding/json encodes these types, but cannot decode them to the same values.
 type (
 	unexported     struct{ amount int }
 	unexportedDeep struct{ Lines []struct{ price int } }
@@ -250,7 +250,7 @@ type (
 	hasEmbedsTime struct{ Lines []embedsTime }
 )
 
-// These embed a type that encodes itself, and lose nothing.
+// These types embed a type that encodes itself, and lose nothing.
 type (
 	onlyTime struct{ time.Time }
 	markTime struct {
@@ -303,7 +303,7 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		value any
 		says  string
 	}{
-		{unexported{}, "field amount is unexported, so JSON loses it: export it, or give aggregate_test.unexported the methods MarshalJSON and UnmarshalJSON"},
+		{unexported{}, "field amount is unexported, so JSON loses it: export it, or add the methods MarshalJSON and UnmarshalJSON to aggregate_test.unexported"},
 		{&unexported{}, "field amount is unexported"},
 		{unexportedDeep{}, "field Lines.price is unexported"},
 		{map[string]*unexported{}, "field amount is unexported"},
@@ -319,8 +319,8 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
 		{embedsText{}, "field text is unexported"},
 		{pointerMethod{}, "it is a aggregate_test.pointerMethod, whose marshalling method has a pointer receiver"},
-		{embedsTime{}, "it embeds time.Time, whose methods encode all of it, so JSON loses the other fields: give the embedded field a name, " +
-			"or give aggregate_test.embedsTime the methods MarshalJSON and UnmarshalJSON"},
+		{embedsTime{}, "it embeds time.Time, whose methods encode all of it, so JSON loses the other fields: name the embedded field, " +
+			"or add the methods MarshalJSON and UnmarshalJSON to aggregate_test.embedsTime"},
 		{&embedsTime{}, "it embeds time.Time"},
 		{embedsBig{}, "it embeds *big.Int"},
 		{embedsAddress{}, "it embeds netip.Addr"},
@@ -381,7 +381,7 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 	}
 }
 
-// The report must be true: what it lets pass survives, and what it objects to does not.
+// The report must be true: types that it accepts survive, and types that it refuses do not.
 func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// nullError is a null where encoding/json would leave a zero value.
+// nullError reports a null that encoding/json would decode as a zero value.
 type nullError struct {
-	path string // from the value that is being checked
+	path string // from the checked value
 	t    reflect.Type
 }
 
@@ -20,8 +20,9 @@ func (e *nullError) Error() string {
 	return fmt.Sprintf("%s: null cannot be a %s: use a pointer where it may be missing", strings.TrimPrefix(e.path, "."), e.t)
 }
 
-// checkNulls returns a [*nullError] for data that has been decoded into the type. So the data is
-// well-formed, and a scan of its bytes takes a tenth of the time of decoding it again.
+// checkNulls returns a [*nullError] if data has a null that the type cannot hold. Data has been
+// decoded into the type before, so it is well-formed. A scan of its bytes takes a tenth of the time
+// of decoding it again.
 func checkNulls(data []byte, t reflect.Type) error {
 	scan := nullScan{data: data}
 	return scan.value(t)
@@ -32,7 +33,7 @@ type nullScan struct {
 	at   int
 }
 
-// value reads one value of a type, nil for one that nobody checks.
+// value reads one value of a type. A nil type means that the value is not checked.
 func (s *nullScan) value(t reflect.Type) error {
 	switch s.next() {
 	case '{':
@@ -79,7 +80,7 @@ func (s *nullScan) array(element reflect.Type) error {
 	return nil
 }
 
-// next returns the next byte that is not white space, 0 at the end.
+// next returns the next byte that is not white space, or 0 at the end.
 func (s *nullScan) next() byte {
 	for ; s.at < len(s.data); s.at++ {
 		switch c := s.data[s.at]; c {
@@ -97,7 +98,8 @@ func (s *nullScan) comma() {
 	}
 }
 
-// text reads a string and returns what is between its quotes, unescaped where it has an escape.
+// text reads a string and returns the text between its quotes. It decodes the string only if it has
+// an escape.
 func (s *nullScan) text() []byte {
 	start, escaped := s.at, false
 	for s.at++; s.data[s.at] != '"'; s.at++ {
@@ -112,7 +114,8 @@ func (s *nullScan) text() []byte {
 	}
 	var text string
 	if json.Unmarshal(s.data[start:s.at], &text) != nil {
-		return nil // it has been decoded before, so this does not happen
+		// This does not happen, since the data has been decoded before.
+		return nil
 	}
 	return []byte(text)
 }
@@ -125,8 +128,8 @@ func under(path string, err error) error {
 	return err
 }
 
-// contentOf returns the struct, map, slice or array that an object or array is decoded into, nil
-// where the type decodes it in its own way.
+// contentOf returns the struct, map, slice or array type into which an object or array is decoded.
+// It returns nil if the type has its own decoding method.
 func contentOf(t reflect.Type) reflect.Type {
 	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t.Elem()) {
 		t = t.Elem()
@@ -171,11 +174,11 @@ func memberOf(t reflect.Type, name []byte) reflect.Type {
 	return nil
 }
 
-// jsonMembers remembers the fields of structs by their JSON names.
+// jsonMembers caches the fields of structs by their JSON names.
 var jsonMembers sync.Map
 
-// addMembers adds the fields of a struct and of those embedded in it. [Definition.Validate] has
-// seen to it that no two have one name.
+// addMembers adds the fields of a struct and of its embedded structs. No two of them have the same
+// name: [Definition.Validate] has checked that.
 func addMembers(members map[string]reflect.Type, t reflect.Type, within map[reflect.Type]bool) {
 	if within[t] {
 		return

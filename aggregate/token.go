@@ -14,23 +14,24 @@ type Version struct {
 	Version uint64
 }
 
-// Token is a consistency token: what a write has led to, for a reader that wants to see it. A
-// client gets it as a string with the reply to a command, and sends it with the next query:
+// Token is a consistency token: it lists the versions that a write has led to, so that a reader can
+// wait until it sees them. A client receives it as a string with the reply to a command, and sends
+// it with the next query:
 //
 //	w.Header().Set("Consistency-Token", order.Token().String())
 //
 //	token, err := aggregate.ParseToken(r.Header.Get("Consistency-Token"))
 //	err = groups.New(j).WaitToken(ctx, "order-history", token)
 //
-// The empty Token is of no write, and its text is empty.
+// An empty Token stands for no write. Its text is empty.
 type Token []Version
 
-// maxTokenVersions is as many as one transaction can write to.
+// maxTokenVersions is the number of aggregates to which one transaction can write.
 const maxTokenVersions = 100
 
-// String returns text of letters, digits and some punctuation, which fits into a header and,
-// escaped once more, into a URL: order:42@7,account:alice@3. An id with other characters is escaped
-// as in a query. See [ParseToken].
+// String returns the token as text of letters, digits and some punctuation, such as
+// order:42@7,account:alice@3. The text can be used in a header, and in a URL if it is escaped
+// there. Other characters of an id are escaped as in a query. See [ParseToken].
 func (t Token) String() string {
 	parts := make([]string, len(t))
 	for i, v := range t {
@@ -39,13 +40,13 @@ func (t Token) String() string {
 	return strings.Join(parts, ",")
 }
 
-// Of returns the part of a token that is about some aggregate types, for a reader that has these
-// alone.
+// Of returns the part of the token about the given aggregate types, for a reader that reads only
+// these.
 func (t Token) Of(aggregateTypes ...string) Token {
 	return slices.DeleteFunc(slices.Clone(t), func(v Version) bool { return !slices.Contains(aggregateTypes, v.ID.Type) })
 }
 
-// And joins two tokens. For an aggregate in both it takes the later version.
+// And joins two tokens. For an aggregate in both it uses the later version.
 func (t Token) And(other Token) Token {
 	joined := slices.Clone(t)
 	for _, v := range other {
@@ -58,9 +59,9 @@ func (t Token) And(other Token) Token {
 	return joined
 }
 
-// ParseToken reads the text of a [Token]. The text may come from anybody, so a token says what to
-// wait for and proves nothing. It has up to 100 aggregates. Of one that comes several times the
-// latest version counts.
+// ParseToken parses the text of a [Token]. A client can send any text, so a token only says what to
+// wait for and proves nothing. A token has at most 100 aggregates. If an aggregate occurs several
+// times, its latest version counts.
 //
 // The error is an [*InvalidTokenError].
 func ParseToken(text string) (Token, error) {
@@ -99,8 +100,8 @@ func parseVersion(text string) (v Version, err error) {
 	return v, v.ID.Validate()
 }
 
-// InvalidTokenError reports text that is not a [Token]. It is the fault of who has sent it: a
-// server answers with the status 400.
+// InvalidTokenError reports text that is not a [Token]. The client that sent it made a mistake: a
+// server replies with the status 400.
 type InvalidTokenError struct{ Text, Reason string }
 
 func (e *InvalidTokenError) Error() string { return "invalid consistency token: " + e.Reason }

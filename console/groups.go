@@ -36,10 +36,10 @@ type groupRow struct {
 	SkippedMore bool `json:"skipped_more"`
 	// EventsPerSecond is the rate of handled events; nil if it is not known.
 	EventsPerSecond *float64 `json:"events_per_second"`
-	// Elsewhere reports that the positions are in a store that the console cannot read.
-	Elsewhere bool `json:"positions_elsewhere"`
-	Read      bool `json:"read"`     // false if it was left out, or could not be read
-	LeftOut   bool `json:"left_out"` // the page had reached its limit of read units before
+	// ExternalPositions reports that the positions are in a store that the console cannot read.
+	ExternalPositions bool `json:"external_positions"`
+	Read              bool `json:"read"`     // false if it was left out, or could not be read
+	LeftOut           bool `json:"left_out"` // the page had reached its limit of read units before
 
 	shardLags []groups.ShardLag
 }
@@ -151,8 +151,8 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 	case errors.Is(err, journal.ErrUnitLimit):
 		row.LeftOut = true
 		return row, nil
-	case errors.Is(err, groups.ErrElsewhere):
-		row.Elsewhere = true
+	case errors.Is(err, groups.ErrExternalPositions):
+		row.ExternalPositions = true
 		err = r.countBehind(ctx, &row)
 	case err == nil:
 		view := lagOf(lag.Lag, r.now)

@@ -105,7 +105,7 @@ func (r *reading) model(ctx context.Context) (any, error) {
 		if !r.spent() {
 			p, err := m.Estimate(ctx, g)
 			switch {
-			case errors.Is(err, groups.ErrElsewhere):
+			case errors.Is(err, groups.ErrExternalPositions):
 				row.Failed = "The positions are in a store that the console cannot read."
 			case err != nil:
 				return nil, err

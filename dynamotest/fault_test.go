@@ -569,9 +569,9 @@ func TestSeveralFaultsHappenToOneCall(t *testing.T) {
 	assert.Equal(t, []string{"SmallPages"}, calls.Calls()[1].Faults)
 }
 
-// weather makes calls in a storm, each kind of call with a goroutine of its own or all in one, and
+// failedCalls makes calls in a storm, each kind of call with a goroutine of its own or all in one, and
 // tells which failed.
-func weather(t *testing.T, seed uint64, together bool) map[string]bool {
+func failedCalls(t *testing.T, seed uint64, together bool) map[string]bool {
 	t.Helper()
 	tab := newTable(t, dynamotest.Seed(seed))
 	tab.db.Clock().Freeze()
@@ -621,10 +621,10 @@ func weather(t *testing.T, seed uint64, together bool) map[string]bool {
 
 func TestTheSameSeedMakesTheSameFaultsInWhateverOrderCallsCome(t *testing.T) {
 	t.Parallel()
-	one := weather(t, 1, false)
-	assert.Equal(t, one, weather(t, 1, false))
-	assert.Equal(t, one, weather(t, 1, true))
-	assert.NotEqual(t, one, weather(t, 2, false))
+	one := failedCalls(t, 1, false)
+	assert.Equal(t, one, failedCalls(t, 1, false))
+	assert.Equal(t, one, failedCalls(t, 1, true))
+	assert.NotEqual(t, one, failedCalls(t, 2, false))
 }
 
 func TestAStormEnds(t *testing.T) {

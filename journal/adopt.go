@@ -15,21 +15,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Adopt takes over a journal and a snapshot table of another program, for example one of the
-// event-store-adapter family. It verifies keys and indexes, that the snapshots lie in the shards
-// that config implies, and the times of some events. It makes the checkpoint table if it does not
-// exist, and stores the descriptor. It does not change events and snapshots.
+// Adopt takes over the journal table and the snapshot table of another program, for example one of
+// the event-store-adapter family. It verifies the keys and the indexes of both tables. It also
+// verifies that each snapshot lies in the shard that config implies, and samples the times of
+// events. It creates the checkpoint table if that does not exist, and stores the descriptor. It
+// does not change events or snapshots. Adopt may be called again.
 //
-// Adopt reads the snapshot table once, at half a read unit for each 4 KB, and up to 1,000 events
-// from eight parts of the journal table, for which see [Config.OccurredAtUnit]. It may be called
-// again.
+// Adopt reads the snapshot table once, at half a read unit for each 4 KB. It also reads up to 1,000
+// events from eight parts of the journal table; see [Config.OccurredAtUnit].
 //
-// The tail index has to exist: add it first, which DynamoDB does while the table is in use. Config
-// has the resolver and the shard count that the other program uses.
+// The tail index must exist. Add it first: DynamoDB can do this while the table is in use. Config
+// must name the resolver and the number of shards that the other program uses.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError] for a
 // snapshot in the wrong shard or an event whose time is text, [ErrAccess], [ErrThrottled],
-// [ErrUnavailable], the context's.
+// [ErrUnavailable], and the error of ctx.
 func Adopt(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
@@ -67,8 +67,8 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
-// verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
-// with 16 shards, half of the shards look right with 8.
+// verifyShards reads every row of the snapshot table. A sample would not suffice: in a table that
+// was made with 16 shards, half of the shards look right with 8.
 func (l *classic) verifyShards(ctx context.Context) error {
 	a, table := l.config.Attributes, l.config.Tables.Snapshot
 	pages := dynamodb.NewScanPaginator(l.client, &dynamodb.ScanInput{
@@ -98,14 +98,14 @@ func (l *classic) verifyShards(ctx context.Context) error {
 	return nil
 }
 
-// Adopt samples so many events in each of so many segments of the journal table.
+// Adopt samples up to sampledInPart events in each of sampledParts segments of the journal table.
 const (
 	sampledParts  = 8
 	sampledInPart = 125
 )
 
-// findUnit returns the unit of the descriptor, or else that of the sampled events. It compares them
-// with the given one, which is 0 if config leaves it out.
+// findUnit returns the unit of the descriptor, or the unit of the sampled events if there is no
+// descriptor. It compares the sampled units with given, which is 0 if config names no unit.
 func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Duration) (time.Duration, error) {
 	stored, err := j.readDescriptor(ctx)
 	switch {
@@ -136,8 +136,8 @@ func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Durat
 	return given, nil
 }
 
-// sampleUnits returns the units in which some events have their times, each once, and the number of
-// these events.
+// sampleUnits returns the units of the times of some events, without repeats, and how many events
+// have a time.
 func (l *classic) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
 	a, table := l.config.Attributes, l.config.Tables.Journal
 	for part := range int32(sampledParts) {

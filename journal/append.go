@@ -8,7 +8,7 @@ import (
 )
 
 // Append is described at eventlog.Engine, as are all exported methods of engine that Journal does
-// not have.
+// not declare.
 func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
 	if len(c.Events) == 0 && c.CommandID == "" {
 		return storage.Receipt{}, fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
@@ -27,22 +27,23 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 	if err := j.send(ctx, p); err != nil {
 		return storage.Receipt{}, err
 	}
-	p.tell()
+	p.notify()
 	return p.finish(ctx), nil
 }
 
-// Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
-// consistent read, or two if it has a command id. With a command id, it also returns true if
-// another commit of the same command was written: the command was executed. False is final only
-// when no request of the commit can be under way any more, which takes seconds, or when the head
-// has passed [OutcomeUnknownError.First].
+// Resolve reports whether the commit of an [OutcomeUnknownError] was written. It makes one strongly
+// consistent read, or two if the commit has a command id. With a command id, it also returns true
+// if another commit of the same command was written, because the command was executed.
 //
-// It needs only the fields of the error, so another process can ask too. In the layout [Classic] it
-// finds a commit whose events were removed since by [Journal.Truncate] or [Journal.Delete] only by
-// its command id.
+// False is final in two cases only: no request of the commit can be under way any more, which takes
+// seconds, or the version of the aggregate has passed [OutcomeUnknownError.First].
+//
+// Resolve needs only the exported fields of the error, so another process can call it too. In the
+// layout [Classic], [Journal.Truncate] and [Journal.Delete] remove the events of a commit. Resolve
+// then finds the commit only by its command id.
 //
 // Errors: [ErrInvalidCommit] if the error lacks fields, [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], *aggregate.InvalidIDError, the context's.
+// [ErrAccess], *aggregate.InvalidIDError, and the error of ctx.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	return j.engine.Resolve(ctx, unknown)
 }

@@ -288,7 +288,7 @@ func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
 			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 			require.ErrorAs(t, err, new(*journal.ConfigError))
-			assert.ErrorContains(t, err, "NewID gave")
+			assert.ErrorContains(t, err, "NewID returned")
 		}
 		s.requireNothingWritten(t, user("1"))
 	})

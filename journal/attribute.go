@@ -19,8 +19,8 @@ func numberValue[N int | int64 | uint64](n N) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
 }
 
-// binaryValue never holds a nil slice: the SDK leaves a nil one out of the
-// request, and DynamoDB then refuses the attribute as empty.
+// binaryValue never holds a nil slice. The SDK leaves a nil slice out of the request, and DynamoDB
+// then refuses the attribute as empty.
 func binaryValue(b []byte) types.AttributeValue {
 	if b == nil {
 		b = []byte{}
@@ -54,8 +54,8 @@ func intOf(v types.AttributeValue) (int64, bool) {
 	return i, err == nil
 }
 
-// bytesOf accepts binary and text: the PHP member of the event-store-adapter family writes payloads
-// as text, and so did the first versions of the Go one; the others write binary.
+// bytesOf accepts binary and text. The PHP member of the event-store-adapter family writes payloads
+// as text, and so did the first versions of the Go member. The others write binary.
 func bytesOf(v types.AttributeValue) ([]byte, bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberB:
@@ -67,9 +67,9 @@ func bytesOf(v types.AttributeValue) ([]byte, bool) {
 	}
 }
 
-// itemSize is the size that DynamoDB counts against its limits: names and values
-// in bytes, numbers at most 21, a map or list 3 and 1 for each entry. It never
-// counts less than the service does.
+// itemSize returns the size that DynamoDB counts against its limits. Names and values count in
+// bytes, a number at most 21 bytes, a map or list 3 bytes plus 1 for each element. The result is
+// never less than the size that the service counts.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func itemSize(it item) int {

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/units"
 )
 
-// bounded is a client whose reads end after dynamo.ReplyLimit, and whose requests count where
-// CountUnits asks for it. Writes have limits of their own.
+// bounded is a client whose reads end after dynamo.ReplyLimit. It counts the capacity units of
+// requests for [CountUnits]. Writes have time limits of their own.
 type bounded struct{ Client }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -61,5 +61,5 @@ func (b bounded) TransactWriteItems(
 	return units.Send(ctx, in, b.Client.TransactWriteItems, o)
 }
 
-// Bounded returns the client with bounded reads, for the packages of this module.
+// Bounded returns the client with a time limit on reads, for the packages of this module.
 func (j *engine) Bounded() Client { return bounded{j.given} }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// classic is the layout [Classic].
+// classic implements the layout [Classic].
 type classic struct {
 	*store
 }
@@ -38,7 +38,7 @@ func (l *classic) descriptorKey() item {
 }
 
 func (l *classic) grow(context.Context, int) (time.Time, error) {
-	return time.Time{}, &ConfigError{Field: "Layout", Reason: "is Classic, whose keys have the number of shards in them: it is fixed"}
+	return time.Time{}, &ConfigError{Field: "Layout", Reason: "is Classic, whose keys contain the number of shards: it cannot change"}
 }
 
 func (l *classic) opened(descriptor, time.Time) {}

@@ -15,8 +15,8 @@ import (
 )
 
 func (l *classic) command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
-	// By a transaction, which waits while the commit is being written: the aggregate may show it
-	// before the guard does.
+	// A transaction waits while the commit is being written. A plain read could miss the guard
+	// although the aggregate already shows the commit.
 	items, err := l.transactGet(ctx, l.config.Tables.Journal, []item{l.guardKey(id, commandID)})
 	if len(items) == 0 || err != nil {
 		return storage.Command{}, false, err
@@ -25,9 +25,9 @@ func (l *classic) command(ctx context.Context, id aggregate.ID, commandID string
 	return c, err == nil, err
 }
 
-// guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids
-// apart whose texts run into each other, and is not longer than the number in an event's key; the
-// last character is no digit, so it is never the key of an event.
+// guardKey returns a key in the partition of the aggregate's events. Command ids differ in length,
+// so the key holds a digest of fixed length. It is not longer than the number in an event's key.
+// Its last character is not a digit, so it is never the key of an event.
 func (l *classic) guardKey(id aggregate.ID, commandID string) item {
 	sum := sha256.Sum256([]byte(commandID))
 	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
@@ -50,7 +50,8 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 	var canceled *types.TransactionCanceledException
 	if dynamo.Code(err) == "ValidationException" || errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, isFinal) {
 		return &TooLargeError{
-			ID: places[0].Aggregate, What: "a transaction that reads all heads again", Size: storage.MaxCommitBytes + 1, // at least: DynamoDB does not tell
+			// DynamoDB does not say how large it was.
+			ID: places[0].Aggregate, What: "a transaction that reads all heads again", Size: storage.MaxCommitBytes + 1,
 			Limit: storage.MaxCommitBytes, Unit: unitBytes,
 		}
 	}
@@ -77,7 +78,7 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// hasMoved returns a [*ConflictError] if a head shows another version.
+// hasMoved returns a [*ConflictError] if the head has another version than place.
 func (l *classic) hasMoved(ctx context.Context, place storage.Place) error {
 	version, err := l.version(ctx, place.Aggregate)
 	switch {
@@ -98,7 +99,8 @@ func (l *classic) commandKey(commandID string) item {
 	}
 }
 
-// guardItem has neither an aid nor a time, so no index lists it.
+// guardItem returns the guard of a command. It has neither an aggregate id nor a time, so no index
+// lists it.
 func (l *classic) guardItem(t *transaction) item {
 	it := l.guardKey(t.commit.Aggregate, t.commit.CommandID)
 	it[attrCommandID] = stringValue(t.commit.CommandID)
@@ -106,7 +108,8 @@ func (l *classic) guardItem(t *transaction) item {
 	it[attrCommitFirst] = numberValue(t.commit.Expected + 1)
 	it[attrCommitVersion] = numberValue(t.receipt.Version)
 	if keep := l.config.CommandRetention; keep > 0 {
-		it[l.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix() + 1) // whole seconds, and not too early
+		// TTL is in whole seconds; round up so that the guard does not expire too early.
+		it[l.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix() + 1)
 	}
 	return it
 }
@@ -126,8 +129,8 @@ func (l *classic) commandOf(it item) (c storage.Command, err error) {
 	return c, nil
 }
 
-// checkVersion is the head's part of a commit without events: it has to be where it was when the
-// command was decided.
+// checkVersion returns the action on the head for a commit without events. The action checks that
+// the version is still the one on which the command was decided.
 func (l *classic) checkVersion(c *commit) types.TransactWriteItem {
 	check := &types.ConditionCheck{
 		TableName:                           &l.config.Tables.Snapshot,

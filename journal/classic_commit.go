@@ -12,24 +12,24 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the
-// head.
+// foreignHeadBytes is the space left free beside a snapshot for attributes that other programs put
+// on the head.
 const foreignHeadBytes = 1 << 10
 
-// transaction is a commit as it is sent. Its id never changes. Date and ClientRequestToken change
-// as long as no attempt can have been written, see redate.
+// transaction is a commit in the form in which it is sent. Its id never changes. Its date and its
+// ClientRequestToken may change while it is certain that no attempt was written; see redate.
 type transaction struct {
 	draft
 	layout *classic
 	input  *dynamodb.TransactWriteItemsInput
-	dated  bool // by this process, and not where its events come from
+	dated  bool // by this process; false if the events bring their dates
 	size   int  // in bytes, as DynamoDB counts them
-	guard  int  // the action that puts the command's guard, 0 for none
-	states int  // the first action for a snapshot
-	writes int  // the first of the caller's own actions
+	guard  int  // index of the action that puts the command's guard; 0 if there is none
+	states int  // index of the first action for a snapshot
+	writes int  // index of the first of the caller's own actions
 
-	head     item // as writeHead makes it
-	refitted bool // see refit
+	head    item // as headItem and addSnapshot made it
+	adapted bool // see adaptToHead
 }
 
 func (l *classic) part(_ context.Context, d draft) (part, error) {
@@ -86,7 +86,7 @@ func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 	t.size += bytes
 }
 
-// hasRoom is for what a commit can do without.
+// hasRoom reports whether the transaction has room for an optional part.
 func (t *transaction) hasRoom(actions, bytes int) bool {
 	if t.beside != nil {
 		actions, bytes = actions+t.beside.actions, bytes+t.beside.bytes

@@ -16,13 +16,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Attributes of ours on the head of an aggregate that was truncated or deleted.
+// Attributes that Millrace adds to the head of an aggregate that was truncated or deleted.
 const (
 	attrTruncatedBefore = "truncated_before"
 	attrDeletedAt       = "deleted_at"
 )
 
-// noSnapshot is the snapshot's number on a tombstone: beyond all versions.
+// noSnapshot is the number of the snapshot on a tombstone: it is higher than every version.
 const noSnapshot = math.MaxUint64
 
 func (l *classic) head(ctx context.Context, id aggregate.ID) (Head, error) {
@@ -55,7 +55,7 @@ func (l *classic) version(ctx context.Context, id aggregate.ID) (uint64, error) 
 	return head.Version, nil
 }
 
-// headOf reads the head's own row, which is nil where there is none.
+// headOf decodes the row of a head. The row is nil if the aggregate has no head.
 func (l *classic) headOf(id aggregate.ID, it item) (Head, error) {
 	if it == nil {
 		return Head{}, fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
@@ -73,13 +73,14 @@ func (l *classic) headOf(id aggregate.ID, it item) (Head, error) {
 	if millis, ok := intOf(it[attrDeletedAt]); ok {
 		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
-	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version }) // also of such a history
+	// Numbers beyond the version belong to a history that was replaced.
+	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version })
 	head.setSnapshot(l.snapshotOf(it))
 	return head, nil
 }
 
-// headItem is the head as a commit leaves it, without a snapshot and without what foreign writers
-// may have added.
+// headItem returns the head as a commit leaves it, without a snapshot and without attributes of
+// other programs.
 func (l *classic) headItem(c *commit) item {
 	a := l.config.Attributes
 	it := l.key(c.Aggregate, 0)
@@ -90,8 +91,8 @@ func (l *classic) headItem(c *commit) item {
 	return it
 }
 
-// writeHead is the head's part of a commit: it moves the version under the
-// condition that it is the expected one, and stores what addSnapshot has put there.
+// writeHead returns the action on the head. It updates the version under the condition that the
+// stored version is the expected one, and stores the snapshot that addSnapshot put into head.
 func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
 	if len(c.Events) == 0 {
 		return l.checkVersion(c)
@@ -99,9 +100,9 @@ func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
 	if c.Expected == 0 {
 		return l.putNew(l.config.Tables.Snapshot, head)
 	}
-	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is
-	// true where there is no snapshot, and false of a tombstone, which has the number of none; so
-	// it need not say more, and each word costs.
+	// A head that was restored may have a snapshot that is ahead of it; see adaptToHead. The
+	// condition is true if there is no snapshot. It is false for a tombstone, which has the number
+	// noSnapshot. So no other term is needed, and each term costs capacity.
 	condition := "#v = :expected AND NOT #n > :expected"
 	names := attributeNames("#v", l.config.Attributes.Version, "#n", attrSnapshotNumber)
 	values := item{":expected": numberValue(c.Expected)}
@@ -126,7 +127,7 @@ func (l *classic) updateOfHead(c *commit, head item, condition string, names map
 		if encoding, ok := head[attrEncoding]; ok {
 			sets, values[":e"] = append(sets, "#e = :e"), encoding
 		} else {
-			remove = append(remove, "#e") // that of the snapshot before
+			remove = append(remove, "#e") // which is the encoding of the earlier snapshot
 		}
 	}
 	if list, ok := head[attrRedundant]; ok {
@@ -153,8 +154,8 @@ func (l *classic) updateOfHead(c *commit, head item, condition string, names map
 	}}
 }
 
-// versionCondition is that the head has the expected version and is no tombstone, or for version 0
-// that there is none.
+// versionCondition is true if the head has the expected version and is not a tombstone. For version
+// 0 it is true if there is no head.
 func (l *classic) versionCondition(c *commit) (condition string, names map[string]string, values item) {
 	if c.Expected == 0 {
 		return "attribute_not_exists(#pk)", attributeNames("#pk", l.config.Attributes.PartitionKey), nil

@@ -36,7 +36,7 @@ func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrup
 	return err
 }
 
-// headProjection is what a Head without its snapshot needs.
+// headProjection selects the attributes that make up a Head without its snapshot.
 func (l *classic) headProjection() (expression *string, names map[string]string) {
 	a := l.config.Attributes
 	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
@@ -90,7 +90,7 @@ func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, pages *headPages
 	return nil
 }
 
-// queryShard returns the pages of a shard's heads, until page says that no more are wanted.
+// queryShard reads the heads of a shard page by page, until page returns false.
 func (l *classic) queryShard(
 	ctx context.Context, aggregateType string, shard int, start item, consistent bool, pages *headPages,
 	page func([]item) (more bool, err error),

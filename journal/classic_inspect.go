@@ -78,7 +78,8 @@ func (l *classic) strays(ctx context.Context, aggregateType string, yield func(*
 	})
 }
 
-// journalPages returns the journal table with the attributes that straysOf needs.
+// journalPages calls do for each page of the journal table, with the attributes that straysOf
+// needs.
 func (l *classic) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
 	a, table := l.config.Attributes, l.config.Tables.Journal
 	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
@@ -119,10 +120,11 @@ func (l *classic) journalPages(ctx context.Context, aggregateType string, do fun
 }
 
 func (l *classic) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
-	sound := map[aggregate.ID]*CorruptItemError{} // an event of each aggregate, as it is reported if there is no head
+	// One event of each aggregate, to be reported if the aggregate has no head.
+	sound := map[aggregate.ID]*CorruptItemError{}
 	for _, it := range items {
 		if it[attrCommandID] != nil || it[attrFormat] != nil {
-			continue // the guard of a command, the descriptor
+			continue // the guard of a command, or the descriptor
 		}
 		partition, sort := l.keysOf(it)
 		stray := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort}
@@ -154,7 +156,7 @@ func (l *classic) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 	return strays, nil
 }
 
-// withoutHead looks several times, for an event can show before its head does.
+// withoutHead reads several times, because an event can become visible before its head.
 func (l *classic) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
 	wait := untilShown()
 	for {

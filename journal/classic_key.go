@@ -27,7 +27,7 @@ func (l *classic) keys(id aggregate.ID, numbers []uint64) []item {
 	return keys
 }
 
-// typeOfShardKey undoes ShardKey; types may contain hyphens, shards do not.
+// typeOfShardKey reverses ShardKey. Types may contain hyphens, shard numbers do not.
 func typeOfShardKey(key string) (string, bool) {
 	i := strings.LastIndexByte(key, '-')
 	if i <= 0 {
@@ -36,9 +36,9 @@ func typeOfShardKey(key string) (string, bool) {
 	return key[:i], true
 }
 
-// aggregateOf reports which aggregate an item belongs to. The text of aid alone does
-// not: "user" + "account-x" and "user-account" + "x" read the same, and only
-// the partition key tells them apart.
+// aggregateOf reports which aggregate an item belongs to. The aggregate id attribute alone is
+// ambiguous: "user" + "account-x" and "user-account" + "x" are the same text. Only the partition
+// key distinguishes them.
 func (l *classic) aggregateOf(it item) (aggregate.ID, bool) {
 	aid, ok := stringOf(it[l.config.Attributes.AggregateID])
 	if !ok {
@@ -56,8 +56,8 @@ func (l *classic) aggregateOf(it item) (aggregate.ID, bool) {
 	return aggregate.ID{Type: aggregateType, Value: value}, true
 }
 
-// tooLong says why an aggregate of a foreign program cannot be used, empty if it can. The program
-// itself needs no room for a number of twenty digits.
+// tooLong returns why the id of another program's aggregate is too long for Millrace, or an empty
+// string. The other program may reserve less than the twenty digits of a number.
 func tooLong(id aggregate.ID) string {
 	n := len(id.Type) + len("-") + len(id.Value)
 	if n <= aggregate.MaxIDBytes {

@@ -8,12 +8,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// load reads head and events one after the other. If events were truncated in between, or the
-// aggregate was deleted, it starts over with the head that shows it.
+// load reads the head and then the events. If events were truncated in between, or the aggregate
+// was deleted, it starts again with the head that shows this.
 func (l *classic) load(
 	ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error,
 ) (storage.Loaded, error) {
-	before := uint64(0) // the furthest truncation that is known
+	before := uint64(0) // the highest TruncatedBefore that was read
 	for {
 		head, err := l.head(ctx, id)
 		if err != nil {

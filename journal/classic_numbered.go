@@ -13,19 +13,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// numberedItem is an event, a head (number 0) or a redundant snapshot.
+// numberedItem is the row of an event, of a head (number 0) or of a redundant snapshot.
 type numberedItem struct {
 	number uint64
 	item   item
 }
 
-// numbered returns the rows of an aggregate that have a number page by page, strongly consistent:
-// no index would do, for it could leave something behind. Attributes are those to return, none for
-// all.
+// numbered calls do for each page of the numbered rows of an aggregate. It reads strongly
+// consistent from the table, because an index could miss rows. Attributes names the attributes to
+// return; nil returns all.
 //
-// Rows of other aggregates lie among them, as the key of order 42-1's event 7 begins like that of
-// order 42. A Query reads what it leaves out, too. So it reads only keys that go on with a digit,
-// and where a page ends among the rows of others, it goes on behind them.
+// Rows of other aggregates lie between them. For example, the key of event 7 of order 42-1 begins
+// like the keys of order 42. A Query is billed for rows that it filters out, too. So numbered reads
+// only keys that continue with a digit. If a page ends among rows of another aggregate, the next
+// page begins after them.
 func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
 	a, prefix := l.config.Attributes, id.String()+"-"
 	query := &dynamodb.QueryInput{
@@ -53,7 +54,7 @@ func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, a
 		}
 		var own []numberedItem
 		for _, it := range page.Items {
-			// The key has the number also of an item whose attribute is damaged.
+			// The key holds the number even if the attribute is damaged.
 			_, sort := l.keysOf(it)
 			if n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64); err == nil && sort == storage.SortKey(id, n) {
 				own = append(own, numberedItem{n, it})
@@ -74,14 +75,14 @@ func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, a
 
 const (
 	beforeDigits = "/"          // the character before 0
-	afterDigits  = ":"          // the one after 9
-	afterAll     = "\U0010FFFF" // the last one
+	afterDigits  = ":"          // the character after 9
+	afterAll     = "\U0010FFFF" // the last character
 )
 
-// behindOthers returns from where on there can be a number again, given the end of a page. Digits
-// with something else behind them are no number of the aggregate's. The next number has more
-// digits, which sort behind a hyphen and before a letter, or sorts behind all that begins with
-// these.
+// behindOthers returns the place from which numbers of the aggregate can follow, after a page that
+// ended at last. Digits followed by other characters are not a number of the aggregate. The next
+// number has more digits, or it sorts after every key that begins with these digits. A number with
+// more digits sorts after a hyphen and before a letter.
 func behindOthers(last string) string {
 	digits := len(last) - len(strings.TrimLeft(last, "0123456789"))
 	switch {

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// byKeyUpTo is how many events are read by key, strongly consistent, one read unit for each
-	// of up to 4 KB. Beyond it the index is cheaper: half a unit for 4 KB of events together.
+	// byKeyUpTo is the largest number of events that are read by key, strongly consistent. Each
+	// costs one read unit for up to 4 KB. For more events the index is cheaper: half a unit for
+	// each 4 KB of all events together.
 	byKeyUpTo = 8
 	// transactKeys keeps a TransactGetItems under its 4 MB, whatever the items weigh.
 	transactKeys = 10
@@ -24,7 +25,7 @@ const (
 
 func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
 	next := max(from, 1)
-	// fill reads by key what is left out before the event of that number.
+	// fill reads by key the events that the index left out before the event with that number.
 	fill := func(number uint64) error {
 		for next < number {
 			last := next + min(number-next, maxKeys) - 1
@@ -42,7 +43,8 @@ func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 		return nil
 	}
 	if to == math.MaxUint64 {
-		to-- // so that there is a number after it; no event has either
+		// The code below adds 1 to it. No event has this number.
+		to--
 		next = min(next, to)
 	}
 	if next > to || to-next < byKeyUpTo {
@@ -90,7 +92,7 @@ func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 	return fill(to + 1)
 }
 
-// byKey reads the events from..to, at most maxKeys, strongly consistent.
+// byKey reads the events with the numbers from..to, at most maxKeys, strongly consistent.
 func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
 	records := make([]*Record, to-from+1)
 	missing := func() (numbers []uint64) {
@@ -150,18 +152,18 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	if numbers := missing(); len(numbers) > 0 {
 		return nil, &CorruptItemError{
 			Aggregate: id, Number: numbers[0], Table: l.config.Tables.Journal, PartitionKey: l.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
-			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
+			Reason: fmt.Sprintf("is missing, although later events or the head show that it was written (%d missing in all)", len(numbers)),
 		}
 	}
 	return records, nil
 }
 
-// truncated reports whether an event that is absent has been removed on purpose.
+// truncated returns a [*TruncatedError] if the event with that number was removed on purpose.
 func (l *classic) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
 	head, err := l.head(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound), errors.As(err, new(*CorruptItemError)):
-		return nil // what that means for the events is the caller's question
+		return nil // the caller decides what this means for the events
 	case err != nil:
 		return err
 	case number < head.TruncatedBefore:
@@ -170,7 +172,8 @@ func (l *classic) truncated(ctx context.Context, id aggregate.ID, number uint64)
 	return nil
 }
 
-// batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
+// batchGet reads those of the given events that exist, and repeats reads that DynamoDB left
+// unprocessed.
 func (l *classic) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	table := l.config.Tables.Journal
 	if len(numbers) == 1 {

@@ -30,7 +30,7 @@ func (l *classic) itemOf(r *Record) item {
 	return it
 }
 
-// recordOf leaves the payload as it is stored.
+// recordOf decodes an event. It leaves the payload as it is stored.
 func (l *classic) recordOf(it item) (*Record, error) {
 	a := l.config.Attributes
 	r := &Record{}
@@ -84,20 +84,20 @@ func (l *classic) recordOf(it item) (*Record, error) {
 // eventIDs is the namespace of derived event ids. It must never change.
 var eventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
 
-// derivedEventID keeps the type apart from the value by a character that no type has: the sort keys
-// of "user" + "account-x" and "user-account" + "x" are the same.
+// derivedEventID separates the type by a character that no type contains. The sort key alone is
+// ambiguous: it is the same for "user" + "account-x" and "user-account" + "x".
 func derivedEventID(id aggregate.ID, number uint64) string {
 	return uuid.NewSHA1(eventIDs, []byte(id.Type+"\x00"+storage.SortKey(id, number))).String()
 }
 
-// eventSize is what itemSize returns for the event's item with the longest shard, number and commit
-// id, without building the item.
+// eventSize returns the same as itemSize for the event's item with the longest shard, number and
+// commit id, but does not build the item.
 func (l *classic) eventSize(id aggregate.ID, e storage.Event, overhead int) int {
 	const (
-		shard    = len("-65535") // of maxShards
+		shard    = len("-65535") // the longest is maxShards-1
 		number   = len("-18446744073709551615")
-		numeric  = 21 // DynamoDB's most for a number
-		commitID = 36 // DynamoDB's most for a ClientRequestToken
+		numeric  = 21 // the most that DynamoDB counts for a number
+		commitID = 36 // the most that DynamoDB allows for a ClientRequestToken
 	)
 	a := l.config.Attributes
 	size := len(a.PartitionKey) + len(a.SortKey) + len(a.AggregateID) + len(a.SequenceNumber) + len(a.Payload) + len(a.OccurredAt) +

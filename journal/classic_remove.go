@@ -16,7 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// removesBetweenReports is after how many events at most [Removal].Progress is called.
+// removesBetweenReports is the largest number of removed events between two calls of
+// [Removal].Progress.
 const removesBetweenReports = 500
 
 func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
@@ -33,7 +34,8 @@ func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 			return err
 		}
 		if before <= head.TruncatedBefore {
-			break // it may have ended early; what is left below is removed again
+			// An earlier call may have ended early. Events below that are left are removed again.
+			break
 		}
 		if head.Snapshot == nil || head.Snapshot.Number+1 < before {
 			return notCovered(before)
@@ -78,9 +80,10 @@ func (l *classic) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 	return l.removeEvents(ctx, head, head.Version+1, removal)
 }
 
-// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of
-// truncation #t. The SDK repeats it when a reply was lost; a condition that is false because an
-// earlier attempt was written is no conflict for the callers, who read again.
+// updateHead changes a head if it still has the version that was read, and sets #t, the place of
+// truncation, to :t. The SDK repeats the request if its reply was lost. A condition that is false
+// because an earlier attempt was written is no problem: on a conflict the callers read the head
+// again.
 func (l *classic) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
 	names["#v"], names["#deleted"] = l.config.Attributes.Version, attrDeletedAt
 	values[":v"] = numberValue(head.Version)
@@ -88,8 +91,8 @@ func (l *classic) updateHead(ctx context.Context, head Head, update string, name
 		TableName:        &l.config.Tables.Snapshot,
 		Key:              l.key(head.Aggregate, 0),
 		UpdateExpression: &update,
-		// A truncation that comes late must not take back one that went further: its events would
-		// look lost.
+		// A late truncation must not undo one that went further, because the events in between
+		// would look lost.
 		ConditionExpression:                 aws.String("#v = :v AND attribute_not_exists(#deleted) AND (attribute_not_exists(#t) OR #t <= :t)"),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
@@ -104,14 +107,14 @@ func (l *classic) updateHead(ctx context.Context, head Head, update string, name
 	case err != nil:
 		return err
 	case now.Version == head.Version && !now.DeletedAt.IsZero():
-		return nil // it is a tombstone now, by an attempt of ours or by somebody else
+		return nil // it is a tombstone already, by an earlier attempt or by another caller
 	default:
 		return &ConflictError{ID: head.Aggregate, Expected: head.Version, Actual: now.Version}
 	}
 }
 
-// removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever
-// wrote it.
+// removeStates deletes the rows of a deleted aggregate in the snapshot table other than its head,
+// including those of other programs.
 func (l *classic) removeStates(ctx context.Context, head Head) error {
 	table, id, late := l.config.Tables.Snapshot, head.Aggregate, map[uint64]bool{}
 	for _, n := range head.Redundant {
@@ -133,7 +136,7 @@ func (l *classic) removeStates(ctx context.Context, head Head) error {
 	return l.deleteLate(ctx, table, l.keys(id, slices.Collect(maps.Keys(late))))
 }
 
-// removeEvents removes the events before a number. Head is that of before the removal.
+// removeEvents removes the events before a number. Head is the head as it was before the removal.
 func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, removal Removal) error {
 	table, id, expires, removed := l.config.Tables.Journal, head.Aggregate, l.config.Now().Add(removal.After), 0
 	late := lastCommit(head, before)
@@ -147,7 +150,7 @@ func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, re
 		var keys []item
 		for _, r := range rows {
 			delete(late, r.number)
-			// By an earlier call, and not for longer.
+			// An earlier call marked it to expire at this time or before.
 			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
 			if r.number < before && !marked {
 				keys = append(keys, l.key(id, r.number))
@@ -168,13 +171,13 @@ func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, re
 	}
 	keys := l.keys(id, slices.Collect(maps.Keys(late)))
 	if removal.After > 0 {
-		return remove(ctx, table, keys) // which waits for transactions as well
+		return remove(ctx, table, keys) // it also waits for transactions
 	}
 	return l.deleteLate(ctx, table, keys)
 }
 
-// lastCommit returns the numbers of the events that the last commit may have written, those before
-// a number: its transaction may be under way still, when the head shows already.
+// lastCommit returns the numbers, below before, of the events that the last commit may have
+// written. Its transaction may still be under way although the head already shows it.
 func lastCommit(head Head, before uint64) map[uint64]bool {
 	numbers := map[uint64]bool{}
 	for n := before - 1; n >= max(head.TruncatedBefore, 1) && n+storage.MaxEvents > head.Version; n-- {
@@ -183,10 +186,11 @@ func lastCommit(head Head, before uint64) map[uint64]bool {
 	return numbers
 }
 
-// row is what removal needs to know of an item. Number is 0 for a head.
+// row is the part of an item that a removal needs. Number is 0 for a head.
 type row struct{ number, expires uint64 }
 
-// eachRow returns the numbered rows of an aggregate page by page, in the order of their keys' text.
+// eachRow calls do for each page of the numbered rows of an aggregate, in the order of their keys
+// as text.
 func (l *classic) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
 	a := l.config.Attributes
 	return l.numbered(ctx, table, id, []string{a.SortKey, a.TTL}, func(items []numberedItem) error {

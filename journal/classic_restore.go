@@ -23,8 +23,8 @@ func (l *classic) restore(ctx context.Context, r *restoration) (storage.Receipt,
 	return t.receipt, nil
 }
 
-// buildRestoration makes the transaction of a restoration. Its request token is new, not the id of
-// the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
+// buildRestoration makes the transaction of a restoration. Its request token is new and not the id
+// of the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
 func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
@@ -44,7 +44,8 @@ func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
 	}
 	head := l.headItem(c)
-	head[l.config.Attributes.Version] = numberValue(r.Head.Version) // also where events before the first are truncated
+	// It also counts events before the first record if those are truncated.
+	head[l.config.Attributes.Version] = numberValue(r.Head.Version)
 	if r.Expected == 0 && r.Head.TruncatedBefore > 0 {
 		head[attrTruncatedBefore] = numberValue(r.Head.TruncatedBefore)
 	}
@@ -74,7 +75,7 @@ func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 	return t, nil
 }
 
-// restoredItem leaves out what recordOf has put where the item had nothing.
+// restoredItem omits the values that recordOf derives for attributes that the item did not have.
 func (l *classic) restoredItem(r *Record) item {
 	it := l.itemOf(r)
 	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
@@ -87,8 +88,8 @@ func (l *classic) restoredItem(r *Record) item {
 }
 
 // isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
-// nothing left to do: an attempt whose reply was lost has written it, or somebody else restores the
-// same.
+// nothing left to do. Either an attempt whose reply was lost has written it, or another process
+// restores the same events.
 func (l *classic) isRestored(ctx context.Context, r *restoration, err error) bool {
 	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
 		return false

@@ -12,33 +12,35 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// readRecord is an event that was read, or why it cannot be read.
+// readRecord is an event, or the reason why it cannot be decoded.
 type readRecord struct {
 	record  *Record
 	corrupt *CorruptItemError
 }
 
-// readRow reads an event of the tail.
+// readRow decodes a row of the tail.
 func (l *classic) readRow(row rows.Row, numbersOnly bool) readRecord {
 	if record, ok := l.ownRecord(row, numbersOnly); ok {
 		return readRecord{record: record}
 	}
 	it := row.Item()
 	if numbersOnly {
-		it[l.config.Attributes.Payload] = binaryValue(nil) // a record without one is corrupt
+		// recordOf reports a missing payload as corrupt
+		it[l.config.Attributes.Payload] = binaryValue(nil)
 	}
 	record, err := l.recordOf(it)
 	if err != nil {
 		return readRecord{corrupt: asCorrupt(err)}
 	}
 	if numbersOnly {
-		record.EventID = "" // a derived one may not be the true one
+		// A derived id may be wrong: the row was read without its event id.
+		record.EventID = ""
 	}
 	return readRecord{record: record}
 }
 
-// ownRecord is recordOf, faster for a row that is as this package writes them. It returns false for
-// any other, which is for recordOf to judge.
+// ownRecord does the same as recordOf, but faster, for a row that this package wrote. It returns
+// false for any other row; the caller then uses recordOf.
 func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
 	a := &l.config.Attributes
 	r := &Record{Payload: []byte{}}
@@ -102,7 +104,7 @@ func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
 	return r, err == nil
 }
 
-// ownKeys reads keys that fit one another: a partition "{type}-{shard}", and under it
+// ownKeys parses keys that are consistent: the partition key "{type}-{shard}" and the sort key
 // "{aggregate}-{number}".
 func ownKeys(partition, sort, id, sequence string) (of aggregate.ID, number uint64, ok bool) {
 	if of.Type, ok = typeOfShardKey(partition); !ok {

@@ -20,9 +20,9 @@ func (t *transaction) isWritten(ctx context.Context) (bool, error) {
 	return written, err
 }
 
-// showsWritten goes by the old items of the first event and of the command's guard: where one of
-// them carries the commit's id, the commit was written. Never by the head, for a later commit may
-// have moved it.
+// showsWritten reports whether the old items of a refused transaction prove that it was written
+// before. They do if the first event or the guard of the command has the id of this commit. The
+// head proves nothing, because a later commit may have changed it.
 func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
 	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
@@ -32,8 +32,8 @@ func (t *transaction) explain(err error) error {
 	return t.layout.explainActions(err, t.input.TransactItems)
 }
 
-// redate keeps the id. Groups look for events by their dates, and wait long for those that show
-// long after.
+// redate dates the commit again but keeps its id. Groups find events by their dates, and find an
+// event late if it becomes visible long after its date.
 func (t *transaction) redate(now time.Time) {
 	l := t.layout
 	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {
@@ -44,15 +44,16 @@ func (t *transaction) redate(now time.Time) {
 		action.Put.Item[l.config.Attributes.OccurredAt] = numberValue(l.config.storedTime(now.UnixMilli()))
 	}
 	if t.guard > 0 {
-		t.input.TransactItems[t.guard].Put.Item = l.guardItem(t) // which is kept from then on
+		// its time to live begins at the new date
+		t.input.TransactItems[t.guard].Put.Item = l.guardItem(t)
 	}
-	// DynamoDB may remember the token with what was sent under it.
+	// DynamoDB may remember the earlier request under the old token.
 	token := l.config.NewID()
 	t.input.ClientRequestToken = &token
 }
 
-// refusal explains why a transaction cannot be written, unless it turns out that an
-// attempt whose reply was lost did write it; see showsWritten.
+// refusal returns the reason why a transaction cannot be written. It returns nil if an attempt
+// whose reply was lost has written it; see showsWritten.
 func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	l := t.layout
 	var reasons []types.CancellationReason
@@ -64,8 +65,8 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 	}
 	if ambiguous {
-		// DynamoDB does not promise to evaluate all conditions once one has failed. And a
-		// refusal that is not a failed condition says nothing of the attempts before.
+		// DynamoDB does not promise to evaluate all conditions once one has failed. A refusal for
+		// another reason than a failed condition proves nothing about earlier attempts.
 		unknown := t.unknown(err)
 		if done, readErr := isWrittenWithin(ctx, t, left); done {
 			return nil
@@ -83,19 +84,19 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 		switch {
 		case !isFinal(reason):
 		case i >= t.writes && ambiguous:
-			// The caller's condition may come true again while an earlier attempt is still on its
+			// The caller's condition may become true again while an earlier attempt is still under
 			// way.
 			return t.unknown(err)
 		case i >= t.writes:
 			return t.writeRefused(i-t.writes, reason)
 		case !conditionFailed(reason):
-		case i == 0 && l.refit(t, reason.Item):
-			return errRefit
+		case i == 0 && l.adaptToHead(t, reason.Item):
+			return errSendAgain
 		case i == 0:
 			refused := l.conflict(t.commit, reason.Item)
 			var conflict *ConflictError
 			if ambiguous && errors.As(refused, &conflict) && conflict.Actual < conflict.Expected {
-				// The head may yet come to where an attempt on its way expects it.
+				// The head may still reach the version that an attempt under way expects.
 				return t.unknown(err)
 			}
 			return refused
@@ -106,9 +107,10 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 	return fmt.Errorf("append to %s, nothing written: %w", t.Aggregate, t.explain(err))
 }
 
-// taken explains why the place of an event is taken though the head's condition was not found
-// false. Either it was not evaluated, and there is a conflict, or the head is where it should be:
-// it was restored from a backup, or an event was written without it.
+// taken explains why an event with this number already exists although DynamoDB reported no failure
+// of the head's condition. Either DynamoDB did not evaluate that condition, and this is a conflict.
+// Or the head has the expected version: it was restored from a backup, or another program wrote an
+// event without updating the head.
 func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -133,8 +135,8 @@ func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguo
 	}
 }
 
-// mayBeRemoved reports that the head no longer vouches for the commit's first event, which would
-// tell whose it is.
+// mayBeRemoved reports whether the commit's first event may have been truncated. The event would
+// show whether the commit was written.
 func (l *classic) mayBeRemoved(t *transaction, head item) bool {
 	before, _ := uintOf(head[attrTruncatedBefore])
 	return before > t.commit.Expected+1
@@ -166,11 +168,11 @@ func (l *classic) duplicate(c *commit, guard item) error {
 	}
 }
 
-// lookFor reads the commit's first event, and the guard of its command.
+// lookFor reads the commit's first event and the guard of its command.
 func (l *classic) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
 	keys := []item{l.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
-		// The guard may have expired and the event may have been removed; both together are rare.
+		// The guard may have expired, or the event may have been removed. Both at once is rare.
 		keys = append(keys, l.guardKey(unknown.ID, unknown.CommandID))
 	}
 	for i, key := range keys {
@@ -186,7 +188,7 @@ func (l *classic) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (wr
 	return false, executed, nil
 }
 
-// isOf reports whether a commit wrote the item, which may be nil.
+// isOf reports whether the commit wrote the item. The item may be nil.
 func isOf(it item, commitID string) bool {
 	stored, ok := stringOf(it[attrCommitID])
 	return ok && stored == commitID

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Attributes of ours on what holds a snapshot, and on the head the list of the redundant ones.
+// Attributes that Millrace adds to the items that hold a snapshot. The last one is on the head and
+// lists the redundant snapshots.
 const (
 	attrSnapshotNumber = "snapshot_seq_nr"
 	attrSnapshotDigest = "snapshot_digest"
@@ -24,20 +25,22 @@ const (
 	attrRedundant      = "snapshot_redundant"
 )
 
-// deletesAtOnce bounds the rows that one commit deletes for others.
+// deletesAtOnce is the largest number of surplus snapshots that one commit deletes.
 const deletesAtOnce = 25
 
-// addSnapshot puts into the transaction what it has room for, the more important first.
+// addSnapshot adds the snapshot to the transaction as far as there is room, the latest one first.
 func (l *classic) addSnapshot(t *transaction, head item) {
 	c := t.commit
 	if c.Redundancy != nil {
-		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed) // unless there is one more
+		// addRedundant changes it if it adds another one.
+		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed)
 	}
 	if c.Snapshot == nil {
 		return
 	}
 	if len(c.Events) == 0 {
-		t.leaveOut(storage.ErrNoRoom) // the head is only looked at
+		// The transaction only checks the head.
+		t.leaveOut(storage.ErrNoRoom)
 		return
 	}
 	if err := l.addLatest(t, head); err != nil {
@@ -49,7 +52,7 @@ func (l *classic) addSnapshot(t *transaction, head item) {
 	}
 }
 
-// addLatest puts the snapshot into the head, where loads look for it.
+// addLatest puts the snapshot into the head, where loads expect it.
 func (l *classic) addLatest(t *transaction, head item) error {
 	with := item{}
 	l.setSnapshot(with, t.commit.Snapshot)
@@ -66,8 +69,8 @@ func (l *classic) addLatest(t *transaction, head item) error {
 	return nil
 }
 
-// room says why there is none for a snapshot's item of that size, and for that many more bytes in
-// all.
+// room returns an error if there is no room for the item of a snapshot of itemBytes, or for that
+// many more bytes in the transaction.
 func (t *transaction) room(itemBytes, bytes int) error {
 	switch {
 	case itemBytes > storage.MaxItemBytes:
@@ -78,7 +81,7 @@ func (t *transaction) room(itemBytes, bytes int) error {
 	return nil
 }
 
-// addRedundant puts the row under the snapshot's own number, and what the head lists then.
+// addRedundant adds a row for the redundant snapshot, and updates the list in the head.
 func (l *classic) addRedundant(t *transaction, head item, r *storage.Redundancy) {
 	c := t.commit
 	row := l.key(c.Aggregate, c.Snapshot.Number)
@@ -102,14 +105,14 @@ func (l *classic) addRedundant(t *transaction, head item, r *storage.Redundancy)
 	}
 	listed := append(slices.Clone(r.Listed), c.Snapshot.Number)
 	if r.TTL > 0 {
-		// Those that are forgotten expire.
+		// Rows that are no longer listed expire.
 		listed = listed[max(0, len(listed)-r.Keep):]
 		t.receipt.Redundant = listed
 		head[attrRedundant] = listValue(listed)
 		return
 	}
-	// What was surplus before this commit should be gone, but its writer may have failed to remove
-	// it. Deleting it and forgetting it are one.
+	// Surplus snapshots should have been removed after the last commit, but that may have failed.
+	// One transaction removes both the row and its entry in the list.
 	for left := min(len(r.Listed)-r.Keep, deletesAtOnce); left > 0 && t.hasRoom(1, 0); left-- {
 		t.add(types.TransactWriteItem{Delete: &types.Delete{
 			TableName: &l.config.Tables.Snapshot, Key: l.key(c.Aggregate, listed[0]),
@@ -130,8 +133,8 @@ func (l *classic) setSnapshot(it item, s *Snapshot) {
 	it[attrSnapshotSchema] = numberValue(s.Schema)
 }
 
-// snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for
-// no state.
+// snapshotOf decodes the snapshot that setSnapshot stored, or that another program put in its
+// place. It returns nil if there is no snapshot.
 func (l *classic) snapshotOf(it item) *Snapshot {
 	payload, ok := bytesOf(it[l.config.Attributes.Payload])
 	if !ok {
@@ -148,8 +151,8 @@ func (l *classic) snapshotOf(it item) *Snapshot {
 	return s
 }
 
-// digest distinguishes our own snapshot from one that a foreign writer put in its place:
-// its update sets the payload and leaves our attributes as they were.
+// digest distinguishes a snapshot of this package from one that another program put in its place:
+// the update of the other program sets the payload and leaves our attributes unchanged.
 func digest(payload []byte) []byte {
 	sum := sha256.Sum256(payload)
 	return sum[:16]
@@ -157,7 +160,8 @@ func digest(payload []byte) []byte {
 
 func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	if number == 0 {
-		return nil, nil // and DynamoDB refuses an empty range
+		// DynamoDB refuses an empty range.
+		return nil, nil
 	}
 	for _, listed := range slices.Backward(head.Redundant) {
 		if listed > number {
@@ -195,7 +199,8 @@ func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) 
 			if p, _ := l.keysOf(it); p != l.partitionKey(head.Aggregate) {
 				continue // another type's aggregate with the same aid
 			}
-			// One of ours that the head does not list is of a history that was abandoned.
+			// A snapshot of this package that the head does not list belongs to an abandoned
+			// history.
 			if s := l.snapshotOf(it); s != nil && s.Number == 0 {
 				return s, nil
 			}
@@ -208,7 +213,7 @@ func (l *classic) removeSnapshots(ctx context.Context, id aggregate.ID, numbers 
 	return l.deleteAll(ctx, l.config.Tables.Snapshot, l.keys(id, numbers))
 }
 
-// listBytes is the most that a number in a list takes.
+// listBytes is the largest size of a number in a list.
 const listBytes = 22
 
 func listValue(numbers []uint64) types.AttributeValue {

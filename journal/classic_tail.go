@@ -19,7 +19,8 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, erro
 	shard := storage.ShardKey(q.AggregateType, q.Shard)
 	from := q.After.OccurredAt
 	if q.After == (storage.Cursor{}) {
-		from = math.MinInt64 // also what is dated before 1970
+		// Events can be dated before 1970.
+		from = math.MinInt64
 	}
 	input := &dynamodb.QueryInput{
 		TableName:                &l.config.Tables.Journal,
@@ -90,7 +91,8 @@ func (l *classic) cursorOf(it map[string]types.AttributeValue, otherwise storage
 	if !ok || sort == "" {
 		return otherwise
 	}
-	at, err := strconv.ParseFloat(n.Value, 64) // a foreign writer's
+	// Another program may have written a fraction.
+	at, err := strconv.ParseFloat(n.Value, 64)
 	if err != nil {
 		return otherwise
 	}

@@ -10,54 +10,57 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clock corrects this machine's clock by the dates of DynamoDB's replies, which are in whole
-// seconds. Each reply bounds how far DynamoDB's clock is ahead: it was dated after the request was
-// sent, and before the reply came. The bounds of all replies together are closer than a second. The
-// clock applies the smallest correction that they allow, and none if they allow none.
+// clock corrects the clock of this machine by the dates of DynamoDB's replies, which are in whole
+// seconds. Each reply bounds how far DynamoDB's clock is ahead: DynamoDB dated it after the request
+// was sent and before the reply came. The bounds of all replies together are narrower than a
+// second. The clock applies the smallest correction that all bounds allow, which is none if 0 is
+// within them.
 type clock struct {
 	mu sync.Mutex
-	// ahead is how far DynamoDB's clock is ahead of this one, known at asOf; unknown if asOf is
-	// zero.
+	// ahead is how far DynamoDB's clock is ahead of this one, as known at asOf. It is unknown if
+	// asOf is zero.
 	ahead span
 	asOf  time.Time
-	// doubted is the intersection of the last replies that contradict ahead, and doubts counts
-	// them.
+	// doubted is the intersection of the latest replies that contradict ahead. doubts is their
+	// number.
 	doubted span
 	doubts  int
-	offset  time.Duration // to correct this machine's clock by
+	offset  time.Duration // the correction of this machine's clock
 }
 
-// span is between two durations.
+// span is a range of durations.
 type span struct{ from, to time.Duration }
 
 func (s span) isEmpty() bool       { return s.from > s.to }
 func (s span) and(other span) span { return span{max(s.from, other.from), min(s.to, other.to)} }
 
 const (
-	// dateUnit is the unit of times in HTTP replies, which are cut to it.
+	// dateUnit is the resolution of times in HTTP replies. DynamoDB truncates its time to it.
 	dateUnit = time.Second
-	// driftDivisor: two clocks may drift apart by 1/5000 of the time that passes, 200 millionths.
+	// driftDivisor means that two clocks may drift apart by 1/5000 of the time that passes, 200
+	// ppm.
 	driftDivisor = 5000
-	// maxDoubts is how many replies in a row have to contradict what is known. A clock may have
-	// been set, but a single reply may also be wrong.
+	// maxDoubts is the number of consecutive replies that must contradict the known range before it
+	// is replaced. Somebody may have set a clock, but a single reply may also be wrong.
 	maxDoubts = 3
 )
 
-// now is the corrected time.
+// now returns the corrected time.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Round(0).Add(c.offset) // the monotonic reading knows nothing of the offset
+	// Round(0) drops the monotonic reading, which does not include the offset.
+	return time.Now().Round(0).Add(c.offset)
 }
 
-// mayBeAhead is by how much the corrected clock may be ahead of DynamoDB's.
+// mayBeAhead returns how far the corrected clock can be ahead of DynamoDB's clock at most.
 func (c *clock) mayBeAhead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offset - c.ahead.from
 }
 
-// learn takes in the time at which a reply was dated.
+// learn narrows the known range by the date of a reply.
 func (c *clock) learn(sent, received, dated time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +83,8 @@ func (c *clock) learn(sent, received, dated time.Time) {
 	c.offset = min(max(0, known.from), known.to)
 }
 
-// timed is a client whose replies the clock learns from: those that come with each load, commit
-// and look at the tail.
+// timed is a client that passes the dates of replies to the clock: those of the requests for each
+// load, commit and read of the tail.
 type timed struct {
 	Client
 	clock *clock
@@ -131,7 +134,7 @@ func (t timed) learn(sent time.Time, reply middleware.Metadata) {
 	}
 }
 
-func (j *engine) Heard(sent time.Time, reply middleware.Metadata) {
+func (j *engine) Observe(sent time.Time, reply middleware.Metadata) {
 	if t, ok := j.client.(timed); ok {
 		t.learn(sent, reply)
 	}

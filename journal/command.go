@@ -14,7 +14,8 @@ const (
 	attrCommitFirst   = "commit_first"
 	attrCommitVersion = "commit_version"
 
-	// maxCommandID keeps the guard of an aggregate with a short id within one write unit.
+	// maxCommandID is in bytes. It keeps the guard of an aggregate with a short id within one write
+	// unit.
 	maxCommandID = 512
 )
 

@@ -18,7 +18,7 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const maxTokenBytes = 36
 
-// These types of package storage have parameters, which are the types of this package.
+// Package storage declares these as generic types. Their parameters are types of this package.
 type (
 	commit      = storage.Commit[Snapshot]
 	joint       = storage.Joint[Snapshot]
@@ -27,39 +27,39 @@ type (
 	inspection  = storage.Inspection[Head, CorruptItemError]
 )
 
-// draft is a commit that is validated and encoded, before a layout makes items of it.
+// draft is a commit that was validated and encoded, but is not yet in the form of items.
 type draft struct {
-	*commit                 // with the snapshot as it is stored, nil where it was left out
-	events  []storage.Event // as they are stored
-	begun   time.Time       // from where RetryBudget counts
-	receipt storage.Receipt // CommitID, Version, OccurredAt, and why the snapshot was left out
+	*commit                 // with the snapshot in stored form; nil if it was left out
+	events  []storage.Event // in stored form
+	begun   time.Time       // when RetryBudget began
+	receipt storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
 	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func()
-	// beside is what the other parts of its transaction take, nil where it is sent by itself.
+	// beside describes the other parts of its transaction. It is nil if the commit is sent alone.
 	beside *beside
 }
 
-// beside is the size of the other parts of a transaction, and how many they are.
+// beside is the size of the other parts of a transaction, and their number.
 type beside struct{ actions, bytes, parts int }
 
-// dates are the time from where RetryBudget counts, and that of the events.
+// dates holds when the retry budget begins, and the date of the events.
 type dates struct{ begun, occurredAt time.Time }
 
-// part is a commit to one aggregate, which is sent by itself or in one transaction with others.
+// part is a commit to one aggregate. It is sent alone, or in one transaction with other parts.
 type part interface {
 	sending
 	// build makes the request.
 	build(at dates) error
-	// actions are those of the transaction. Refusal gets a reason for each.
+	// actions returns the actions of the transaction. Refusal receives a reason for each of them.
 	actions() []types.TransactWriteItem
 	bytes() int
-	// tell notifies readers in this process, once the commit is written.
-	tell()
-	// finish does what else follows then.
+	// notify wakes readers in this process after the commit was written.
+	notify()
+	// finish does the work that follows a written commit.
 	finish(ctx context.Context) storage.Receipt
 }
 
-func (d *draft) tell() { d.announce() }
+func (d *draft) notify() { d.announce() }
 
 func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	if err := j.validate(&c); err != nil {
@@ -76,26 +76,26 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 		}
 	}
 	if snapshotErr != nil {
-		d.leaveOut(snapshotErr) // it is only a short cut
+		d.leaveOut(snapshotErr) // a snapshot only makes loads faster
 	}
 	if n := len(d.receipt.CommitID); n == 0 || n > maxTokenBytes {
-		return draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("gave %q: an id has 1 to %d characters", d.receipt.CommitID, maxTokenBytes)}
+		return draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", d.receipt.CommitID, maxTokenBytes)}
 	}
 	return d, nil
 }
 
-// date dates a commit. It comes after all that may take its time, such as an encoding that waits
-// for a key service, or a read: an event must not show long after its date.
+// date returns the dates of a commit. Call it after everything that may take time, such as a read
+// or an encoding that waits for a key service: an event must become visible soon after its date.
 func (s *store) date() dates { return dates{time.Now(), s.now()} }
 
 func (d *draft) date(at dates) { d.begun, d.receipt.OccurredAt = at.begun, at.occurredAt }
 
-// leaveOut leaves the snapshot out: no commit fails for one.
+// leaveOut removes the snapshot from the commit. A snapshot never makes a commit fail.
 func (d *draft) leaveOut(reason error) {
 	d.Snapshot, d.receipt.SnapshotLeftOut, d.receipt.SnapshotError = nil, true, reason
 }
 
-// encodeCommit returns the commit's events as they are stored, and puts its snapshot into that
+// encodeCommit returns the commit's events in stored form, and replaces its snapshot by the stored
 // form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
 func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
 	if c.Expected > 0 && len(j.config.Encodings) > 0 {
@@ -120,7 +120,7 @@ func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.
 	return events, snapshotErr, nil
 }
 
-// validate checks what can be told without building the items.
+// validate checks everything that can be checked without building the items.
 func (j *engine) validate(c *commit) error {
 	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
@@ -133,8 +133,8 @@ func (j *engine) validate(c *commit) error {
 			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 		}
 	}
-	// An older one might be of events before the last truncation, and would replace the only one
-	// that stands for them.
+	// An older snapshot might end before the last truncation. It would replace the only snapshot
+	// that stands for the truncated events.
 	if s, first := c.Snapshot, max(c.Expected, 1); s != nil && (s.Number < first || s.Number > c.Version()) {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
 			"is %d: the snapshot of a commit is of an event from %d to %d", s.Number, first, c.Version())})
@@ -149,20 +149,19 @@ func (j *engine) validate(c *commit) error {
 	return j.validateWrites(c)
 }
 
-// validateTarget checks an aggregate that is to be written to.
+// validateTarget checks an aggregate that is about to be written.
 func (j *engine) validateTarget(id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
 	if shard := j.Shard(id); shard < 0 || shard >= j.config.Shards {
 		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
-			"put %s into shard %d of 0 to %d: nobody would tail that", id, shard, j.config.Shards-1)}
+			"put %s into shard %d, but shards are 0 to %d: no consumer group would read that", id, shard, j.config.Shards-1)}
 	}
 	return nil
 }
 
-// validateEvent refuses what the SDK would change on the way: it replaces bytes that
-// are not UTF-8.
+// validateEvent refuses text that is not UTF-8, because the SDK would replace the invalid bytes.
 func validateEvent(e storage.Event) error {
 	for _, text := range []struct{ what, is string }{{"event id", e.ID}, {"event type", e.Type}, {"encoding", e.Encoding}} {
 		if !utf8.ValidString(text.is) {

@@ -12,108 +12,112 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// maxShards bounds the number of shards. Every consumer group polls every shard, so more than a few
-// hundred are rarely of use.
+// maxShards is the largest number of shards. Every consumer group polls every shard, so more than a
+// few hundred are rarely useful.
 const maxShards = 65_536
 
-// Config names the tables and describes them. The zero value opens tables that were created with
-// default names.
+// Config names the tables and describes how they are used. The zero value opens tables that were
+// created with default names.
 type Config struct {
 	// Tables and Indexes are the names in DynamoDB.
 	Tables  Tables
 	Indexes Indexes
 
-	// Attributes are the names of the attributes that the event-store-adapter
-	// schema defines.
+	// Attributes are the names of the attributes that the event-store-adapter schema defines.
 	Attributes Attributes
 
-	// Shards is the number of logical shards over which each aggregate type spreads, 1 to 65,536.
-	// [Create] and [Adopt] need it, and it can never be changed afterwards; 16 is a good choice
-	// unless you know better. A partition of DynamoDB takes 1,000 write units a second. So in the
-	// Classic layout a shard takes about 500 commits a second, and fewer where states are over a
-	// KB, since each commit writes the state too. In the Packed layout it takes 1,000 commits, more
-	// after [Journal.GrowTail], and 1,000 new aggregates. In both, a consumer group stores the
-	// positions of 500 to 1,000 aggregates a second in each shard, which GrowTail does not raise.
-	// Every consumer group polls every shard. See docs/operations/scaling.md.
+	// Shards is the number of logical shards over which each aggregate type is spread, 1 to 65,536.
+	// [Create] and [Adopt] need it. It can never be changed afterwards; 16 is a good choice unless
+	// you know better. [Open] takes it from the descriptor, and refuses another number.
 	//
-	// [Open] takes it from the descriptor, and refuses another one.
+	// A partition of DynamoDB accepts 1,000 write units a second. In the layout Classic a shard
+	// therefore accepts about 500 commits a second, and fewer if states are larger than 1 KB, since
+	// each commit also writes the state. In the layout Packed a shard accepts 1,000 commits a
+	// second, more after [Journal.GrowTail], and 1,000 new aggregates. In both layouts, a consumer
+	// group stores the positions of 500 to 1,000 aggregates a second in each shard. GrowTail does
+	// not raise that number. Every consumer group polls every shard. See
+	// docs/operations/scaling.md.
 	Shards int
 
-	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for
-	// new tables; [Adopt] needs that of the application which made the tables.
+	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for new
+	// tables. [Adopt] needs the resolver of the application that made the tables.
 	Resolver KeyResolver
 
-	// Layout says how events and snapshots are stored. [Create] stores it; default: [Classic].
-	// [Open] takes it from the descriptor, and refuses another one.
+	// Layout selects how events and snapshots are stored. [Create] stores it. [Open] takes it from
+	// the descriptor, and refuses another one. Default: [Classic].
 	Layout Layout
 
-	// CommandRetention is how long the journal remembers the command id of a commit, at least;
-	// DynamoDB's time to live removes it afterwards. Default: 0: ids are kept forever, at about 200
-	// bytes each.
+	// CommandRetention is how long the journal remembers the command id of a commit, at least.
+	// DynamoDB's time to live removes it afterwards. Default: 0, which keeps ids forever, at about
+	// 200 bytes each.
 	CommandRetention time.Duration
 
-	// EventType returns the type of a stored event that has none, for tables to which a program of
-	// the event-store-adapter family also writes: the type is then somewhere in the payload. It
-	// must not change the record. An error fails the read with an [*EventTypeError]. Default: such
-	// events have no type, and only readers that need none can use them.
+	// EventType returns the type of a stored event that has none. It is for tables to which a
+	// program of the event-store-adapter family also writes: that program stores the type somewhere
+	// in the payload. EventType must not change the record. An error fails the read with an
+	// [*EventTypeError]. Default: nil; such events have no type, and only readers that need no type
+	// can use them.
 	EventType func(*Record) (string, error)
 
-	// Throughput makes [Create] provision the tables and their indexes.
-	// Default: nil, which is on demand.
+	// Throughput makes [Create] provision the tables and their indexes. Default: nil, which selects
+	// on-demand capacity.
 	Throughput *types.ProvisionedThroughput
 
-	// Encodings turn payloads into what is stored, in this order, and back in reverse. Each item
-	// says which ones were applied to it, so they can be added to a journal that is in use and
-	// their order can change; but what an encoding was applied to can only be read with it. See
-	// [ForReading] for how to begin and how to give one up. Programs of the event-store-adapter
-	// family read payloads without encodings alone. Event types and metadata are never encoded.
-	// Default: none.
+	// Encodings encode payloads before they are stored, in this order, and decode them in reverse
+	// order. Each item records which encodings were applied to it. So you can add an encoding to a
+	// journal that is in use, or change the order. A payload can only be read with all encodings
+	// that were applied to it; see [ForReading] for how to introduce or retire one. Programs of the
+	// event-store-adapter family can only read payloads without encodings. Event types and metadata
+	// are never encoded. Default: none.
 	Encodings []Encoding
 
-	// OccurredAtUnit is the unit of the stored times of events: time.Second, time.Millisecond,
-	// time.Microsecond or time.Nanosecond, since 1970. It is for tables to which another program
-	// also writes. [Create] stores it; default: time.Millisecond. [Adopt] stores it, and by default
-	// finds it in the events, if there are any; it refuses a unit that none of the sampled events
-	// has. With seconds, an event can arrive up to subscriber.Config.TrailingDelay late. [Open]
-	// takes it from the descriptor, and refuses another one. Records have milliseconds in any case.
+	// OccurredAtUnit is the unit of the stored times of events since 1970: time.Second,
+	// time.Millisecond, time.Microsecond or time.Nanosecond. It is for tables to which another
+	// program also writes. Records have milliseconds in any case. With seconds, an event can arrive
+	// up to subscriber.Config.TrailingDelay late.
+	//
+	// [Create] stores it; default: time.Millisecond. [Adopt] stores it too. Its default is the unit
+	// of the sampled events, if there are any, and it refuses a unit that no sampled event has.
+	// [Open] takes it from the descriptor, and refuses another one.
 	OccurredAtUnit time.Duration
 
-	// RequiredEncodings names encodings that every payload must have. An event or a snapshot that
-	// lacks one is neither written nor accepted by readers, which return an [*EncodingError]. So a
-	// program that can write to the tables cannot replace an encrypted payload with a plain one.
-	// Name only encodings that apply to every payload, as encryption does and compression does not.
+	// RequiredEncodings names encodings that every payload must have. The journal does not write an
+	// event or a snapshot that lacks one. Readers refuse it with an [*EncodingError]. So a program
+	// that can write to the tables cannot replace an encrypted payload with a plain one. Name only
+	// encodings that apply to every payload: encryption does, compression does not.
 	//
-	// [Create] stores it. [Open] takes it from the descriptor, and refuses another one: name it
-	// there too if others may change the descriptor. [Adopt] refuses it, since the events of other
-	// programs are plain. Default: none.
+	// [Create] stores the names. [Open] takes them from the descriptor, and refuses others. Name
+	// them in [Open] too if other programs can change the descriptor. [Adopt] refuses them, since
+	// the events of other programs are plain. Default: none.
 	RequiredEncodings []string
 
 	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
-	// another transaction, or if its reply was lost. The context's deadline ends it earlier.
-	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
+	// another transaction, or if its reply was lost. The deadline of the context ends it earlier.
+	// Default: 5 seconds. It must be well below subscriber.Config.TrailingDelay.
 	RetryBudget time.Duration
 
-	// Now is the clock that dates events, and by which subscribers judge what is past. Default:
-	// time.Now, corrected by the times in DynamoDB's replies if it is known to be wrong: by a
-	// second or more at first, later by some milliseconds more than a round trip takes. Another
-	// clock has to be as right as that: an event with a wrong date can come to subscribers up to
-	// a week late in the layout Packed, and up to subscriber.Config.ReconcileInterval late in Classic.
+	// Now is the clock that dates events. Subscribers also use it to decide what is past. Default:
+	// time.Now, corrected by the times in DynamoDB's replies if the clock is known to be wrong. It
+	// corrects errors of a second or more at first, later errors of some milliseconds more than a
+	// round trip. Another clock must be as exact as that. An event with a wrong date can reach
+	// subscribers up to a week late in the layout Packed, and up to subscriber.Config.ReconcileInterval
+	// late in Classic.
 	Now func() time.Time
 
-	// NewID makes commit ids: 1 to 36 characters, a limit of DynamoDB's
-	// ClientRequestToken, and never the same twice, for a commit is recognized by its id.
-	// Default: random UUIDs.
+	// NewID makes commit ids of 1 to 36 characters, which is DynamoDB's limit for a
+	// ClientRequestToken. It must never return the same id twice, because a commit is recognized by
+	// its id. Default: random UUIDs.
 	NewID func() string
 }
 
-// Tables names the tables of a store. DynamoDB wants 3 to 255 letters, digits and _.- in a name.
+// Tables names the tables of a journal. DynamoDB allows 3 to 255 letters, digits and _.- in a name.
 type Tables struct {
 	Journal    string // default "journal"
 	Snapshot   string // default "snapshot"
 	Checkpoint string // default "checkpoint"; positions of consumer groups
 }
 
-// Indexes names the global secondary indexes.
+// Indexes names the global secondary indexes of the tables.
 type Indexes struct {
 	JournalAggregate  string // default "journal-aid-index"
 	SnapshotAggregate string // default "snapshot-aid-index"
@@ -172,7 +176,8 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate reports what cannot work, as a [*ConfigError].
+// Validate returns a [*ConfigError] for the first setting that cannot work, and nil if there is
+// none.
 func (c Config) Validate() error {
 	c.setDefaults()
 	if c.Shards < 0 || c.Shards > maxShards {
@@ -218,15 +223,15 @@ func distinct(names []named) error {
 	owner := map[string]string{}
 	for _, n := range names {
 		if other, taken := owner[n.name]; taken {
-			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q, as is %s: give each a name of its own", n.name, other)}
+			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q, like %s: use different names", n.name, other)}
 		}
 		owner[n.name] = n.field
 	}
 	return nil
 }
 
-// attributeNames are all attributes of the store, those with fixed names first, so
-// that no setting can make two of them one.
+// attributeNames returns all attributes of the journal. Those with fixed names come first, so that
+// the error names the setting that repeats one of them.
 func (c Config) attributeNames() []named {
 	names := []named{
 		{"the event id", attrEventID},

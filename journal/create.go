@@ -12,40 +12,45 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Create makes the journal, snapshot and checkpoint tables that do not exist, waits until they and
-// their indexes are active, and stores the descriptor. It may be called again, and by several
-// processes at once: it verifies what exists. It turns on time to live for the journal and the
-// snapshot table; only items that are to expire have a time.
+// Create creates the journal, snapshot and checkpoint tables that do not exist, waits until they
+// and their indexes are active, and stores the descriptor. It may be called again, and by several
+// processes at once: it verifies tables that exist. It turns on time to live for the journal table
+// and the snapshot table. Only items that should expire have a time to live.
 //
-// Tables that have items but no descriptor were made by another program: Create does not change
+// Tables that have items but no descriptor were made by another program. Create does not change
 // them and returns [ErrNoDescriptor]; see [Adopt]. While DynamoDB throttles, fails or cannot be
-// reached, it tries each step again for up to 30 seconds.
+// reached, Create tries each step again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [*DescriptorMismatchError], [ErrNoDescriptor], [ErrTableMissing] for an
-// index that an existing table lacks, [ErrAccess], [ErrThrottled], [ErrUnavailable], the context's.
+// index that an existing table lacks, [ErrAccess], [ErrThrottled], [ErrUnavailable], and the error
+// of ctx.
 func Create(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
 		return err
 	}
-	for _, table := range append(j.layout.tables(), j.checkpointTable()) {
-		if err := ensured(dynamo.EnsureTable(ctx, j.client, table)); err != nil {
-			return fmt.Errorf("create table %q: %w", *table.TableName, err)
+	tables := j.schema()
+	for _, table := range tables {
+		if err := ensured(dynamo.EnsureTable(ctx, j.client, table.Input)); err != nil {
+			return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
 		}
 	}
 	if err := dynamo.Start(ctx, j.verifyUnused); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
-	// The descriptor comes last, so where there is one this was done, and takes no permissions any
-	// more.
+	// The descriptor is stored last. If it exists, time to live is on already, and this process
+	// needs no permission for it.
 	err = dynamo.Start(ctx, func(ctx context.Context) error {
 		_, err := j.readDescriptor(ctx)
 		return err
 	})
 	if errors.Is(err, ErrNoDescriptor) {
-		for _, table := range j.layout.tables() {
-			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.TableName, j.config.Attributes.TTL)); err != nil {
-				return fmt.Errorf("create table %q: %w", *table.TableName, err)
+		for _, table := range tables {
+			if table.TimeToLive == "" {
+				continue
+			}
+			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.Input.TableName, table.TimeToLive)); err != nil {
+				return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
 			}
 		}
 	}
@@ -55,7 +60,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
-// ensured returns the error of this package for one of package dynamo.
+// ensured converts an error of package dynamo to the error of this package.
 func ensured(err error) error {
 	var mismatch *dynamo.MismatchError
 	if errors.As(err, &mismatch) {
@@ -64,8 +69,8 @@ func ensured(err error) error {
 	return err
 }
 
-// verifyUnused refuses tables with items but no descriptor. It looks for items first: what
-// another process does in between can only add the descriptor.
+// verifyUnused refuses tables that have items but no descriptor. It looks for items first: another
+// process can only add the descriptor in between.
 func (j *engine) verifyUnused(ctx context.Context) error {
 	for _, input := range j.layout.tables() {
 		table := *input.TableName
@@ -86,12 +91,12 @@ func (j *engine) verifyUnused(ctx context.Context) error {
 func prepare(client Client, config Config) (*engine, error) {
 	if config.Shards == 0 {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
-			"is 0: choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", maxShards)}
+			"is 0: choose the number of logical shards, 1 to %d; it can never change (16 is a good choice)", maxShards)}
 	}
 	return newEngine(client, config)
 }
 
-// checkpointTable is the table of consumer groups, the same in every layout.
+// checkpointTable returns the table of consumer groups. It is the same in every layout.
 func (s *store) checkpointTable() *dynamodb.CreateTableInput {
 	a := s.config.Attributes
 	return s.table(s.config.Tables.Checkpoint, []types.AttributeDefinition{textKey(a.PartitionKey), textKey(a.SortKey)})
@@ -105,7 +110,7 @@ func numberKey(name string) types.AttributeDefinition {
 	return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeN}
 }
 
-// table is a table as it should be. Attributes are those of its keys and of its indexes' keys.
+// table returns a table as it should be. Attributes are the key attributes of it and its indexes.
 func (s *store) table(name string, attributes []types.AttributeDefinition, indexes ...types.GlobalSecondaryIndex) *dynamodb.CreateTableInput {
 	billing := types.BillingModePayPerRequest
 	if s.config.Throughput != nil {
@@ -121,7 +126,7 @@ func (s *store) table(name string, attributes []types.AttributeDefinition, index
 	}
 }
 
-// index is an index with all attributes.
+// index returns an index that projects all attributes.
 func (s *store) index(name, hash, sort string) types.GlobalSecondaryIndex {
 	return types.GlobalSecondaryIndex{
 		IndexName:             &name,

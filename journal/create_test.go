@@ -190,11 +190,11 @@ func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 		"negative budget":    {client, journal.Config{Shards: 1, RetryBudget: -1}, "RetryBudget is negative"},
 		"a bad table name":   {client, journal.Config{Shards: 1, Tables: journal.Tables{Snapshot: "s t"}}, `Tables.Snapshot "s t" is not a name of 3 to 255`},
 		"a bad index name":   {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "x"}}, `Indexes.JournalTail "x" is not a name of 3 to 255`},
-		"one table for two":  {client, journal.Config{Shards: 1, Tables: journal.Tables{Snapshot: "journal"}}, `Tables.Snapshot is "journal", as is Tables.Journal`},
-		"one index for two":  {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "journal-aid-index"}}, `Indexes.JournalTail is "journal-aid-index", as is`},
-		"one name for two":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Version: "seq_nr"}}, `Attributes.Version is "seq_nr", as is Attributes.SequenceNumber`},
-		"a name that we use": {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Payload: "event_id"}}, `Attributes.Payload is "event_id", as is the event id`},
-		"the descriptor's":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{SortKey: "millrace_shards"}}, `as is the descriptor`},
+		"one table for two":  {client, journal.Config{Shards: 1, Tables: journal.Tables{Snapshot: "journal"}}, `Tables.Snapshot is "journal", like Tables.Journal`},
+		"one index for two":  {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "journal-aid-index"}}, `Indexes.JournalTail is "journal-aid-index", like`},
+		"one name for two":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Version: "seq_nr"}}, `Attributes.Version is "seq_nr", like Attributes.SequenceNumber`},
+		"a name that we use": {client, journal.Config{Shards: 1, Attributes: journal.Attributes{Payload: "event_id"}}, `Attributes.Payload is "event_id", like the event id`},
+		"the descriptor's":   {client, journal.Config{Shards: 1, Attributes: journal.Attributes{SortKey: "millrace_shards"}}, `like the descriptor`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

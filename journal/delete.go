@@ -14,11 +14,12 @@ import (
 // maxBatchWrites is DynamoDB's limit for one BatchWriteItem.
 const maxBatchWrites = 25
 
-// lateAtOnce is how many requests deleteLate has under way.
+// lateAtOnce is the number of requests that deleteLate makes at the same time.
 const lateAtOnce = 16
 
-// deleteLate deletes items by key that do not show, although they have to be there: a transaction
-// is under way that writes one item after the other. It waits for that, as no batch request can.
+// deleteLate deletes items by key that are not visible although they must exist: a transaction that
+// writes one item after the other is under way. It waits for that transaction. A batch request
+// cannot do this.
 func (s *store) deleteLate(ctx context.Context, table string, keys []item) error {
 	deletes, ctx := errgroup.WithContext(ctx)
 	deletes.SetLimit(lateAtOnce)
@@ -33,7 +34,7 @@ func (s *store) deleteLate(ctx context.Context, table string, keys []item) error
 	return deletes.Wait()
 }
 
-// deleteAll deletes items by key, whether they exist or not.
+// deleteAll deletes items by key, whether or not they exist.
 func (s *store) deleteAll(ctx context.Context, table string, keys []item) error {
 	wait := s.patience()
 	for len(keys) > 0 {

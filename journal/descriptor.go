@@ -20,7 +20,7 @@ import (
 const (
 	formatVersion = 1
 
-	// No shard key ends in a letter, so the descriptor's keys are never those of an event.
+	// A shard key never ends in a letter, so the descriptor's keys are never those of an event.
 	descriptorPartition = "millrace"
 	descriptorSort      = "descriptor"
 
@@ -36,13 +36,13 @@ const (
 	attrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
 )
 
-// descriptor is what every process that uses the same journal must agree on.
+// descriptor holds the settings on which all processes that use a journal must agree.
 type descriptor struct {
 	Table         string
 	Format        int
 	Resolver      string
 	Shards        int
-	SnapshotTable string // two would give one aggregate two heads
+	SnapshotTable string // two tables would mean two heads of one aggregate
 	Attributes    Attributes
 	Layout        Layout
 	Unit          time.Duration // of the times of events
@@ -67,12 +67,13 @@ func describe(c Config) descriptor {
 	}
 }
 
-// requiredEncodings is a list of names in one line, in one order.
+// requiredEncodings returns the names in one line, sorted.
 func (stored descriptor) requiredEncodings() string {
 	return strings.Join(slices.Sorted(slices.Values(stored.RequiredEncodings)), ",")
 }
 
-// matches compares the stored descriptor with the one of this process.
+// matches returns a [*DescriptorMismatchError] if this process has other settings than the stored
+// ones.
 func (stored descriptor) matches(given descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
 		{"layout", string(stored.Layout), string(given.Layout)},
@@ -91,14 +92,14 @@ func (stored descriptor) matches(given descriptor) error {
 	return nil
 }
 
-// String lists the stored names in one line.
+// String returns the names as JSON, the form in which the descriptor stores them.
 func (a Attributes) String() string {
 	text, _ := json.Marshal(a) // a struct of strings always marshals
 	return string(text)
 }
 
-// findDescriptor reads the descriptor and takes the layout from it. The keys of tables differ
-// between layouts, so it tries the keys of each.
+// findDescriptor reads the descriptor and takes the layout from it. Each layout has other table
+// keys, so it tries the keys of each.
 func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err error) {
 	for _, kind := range layoutKinds {
 		j.use(kind.name)
@@ -112,8 +113,8 @@ func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err err
 	return stored, err
 }
 
-// givenDescriptor reads the descriptor by the layout that the config names. If the table has the
-// keys of another layout, the error is about the layout.
+// givenDescriptor reads the descriptor with the layout that the config names. If the table has the
+// keys of another layout, the error names the field layout.
 func (j *engine) givenDescriptor(ctx context.Context) (descriptor, error) {
 	stored, err := j.readDescriptor(ctx)
 	if !isOfOtherKeys(err) {
@@ -152,11 +153,12 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 		return descriptor{}, err
 	}
 	if it == nil {
-		return descriptor{}, fmt.Errorf("%w: table %q: journal.Create makes new tables, journal.Adopt takes over those that somebody else made",
+		return descriptor{}, fmt.Errorf("%w: table %q: journal.Create creates new tables, journal.Adopt takes over tables of other programs",
 			ErrNoDescriptor, table)
 	}
 	d := descriptor{Table: table, Layout: Classic, Unit: time.Millisecond}
-	if layout, ok := stringOf(it[attrLayout]); ok { // else it was made when there was one layout
+	// Without this attribute the tables are of a version that had only one layout.
+	if layout, ok := stringOf(it[attrLayout]); ok {
 		d.Layout = Layout(layout)
 	}
 	var unitErr error
@@ -168,7 +170,7 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	}
 	format, ok := uintOf(it[attrFormat])
 	if ok && format > formatVersion {
-		// What else it says is for a later version of this package to read.
+		// Only a later version of this package can read the rest.
 		return descriptor{}, &DescriptorMismatchError{
 			Table: table, Field: "format version", Stored: strconv.FormatUint(format, 10), Given: strconv.Itoa(formatVersion),
 		}
@@ -192,14 +194,15 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	return d, nil
 }
 
-// isKeyMismatch knows DynamoDB's text and DynamoDB Local's: the error has no type or code of its
-// own.
+// isKeyMismatch compares the text of the error with that of DynamoDB and of DynamoDB Local, because
+// the error has no type or code of its own.
 func isKeyMismatch(err error) bool {
 	return dynamo.Code(err) == "ValidationException" &&
 		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys") || strings.Contains(err.Error(), "Type mismatch for key"))
 }
 
-// writeDescriptor stores the descriptor unless there is one, and then compares.
+// writeDescriptor stores the descriptor if there is none, and compares the stored one with
+// j.config.
 func (j *engine) writeDescriptor(ctx context.Context) error {
 	d := describe(j.config)
 	it := j.layout.descriptorKey()

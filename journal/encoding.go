@@ -12,27 +12,28 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// attrEncoding names the encodings of an item's payload, on events and heads. It is absent where
-// none applied.
+// attrEncoding names the encodings of the payload of an event or a head. The attribute is absent if
+// no encoding was applied.
 const attrEncoding = "encoding"
 
 // Encoding encodes payloads of events and snapshots before they are stored, and decodes them.
-// Packages compress and encrypt have some. It must be safe for concurrent use, and must neither
-// change nor keep its arguments; the caller owns the results.
+// Packages compress and encrypt contain implementations. An Encoding must be safe for concurrent
+// use. It must neither change nor keep its arguments. The caller owns the results.
 type Encoding interface {
-	// Name is stored beside each payload that the encoding was applied to: up to 32 lower case
-	// letters, digits and ._- characters. It never changes, and no other encoding may use it.
+	// Name returns the name that is stored beside each payload to which the encoding was applied.
+	// It has 1 to 32 lower case letters, digits and ._- characters. It must never change, and no
+	// other encoding may use it.
 	Name() string
 
-	// Encode may return applied false, for example if the payload would not become smaller. It runs
-	// once for each payload of a commit, before anything is sent; after an error nothing is
-	// written.
+	// Encode returns the encoded payload. It may return applied false, for example if the payload
+	// would not become smaller. It runs once for each payload of a commit, before anything is sent.
+	// If it returns an error, nothing is written.
 	Encode(ctx context.Context, at Place, payload []byte) (encoded []byte, applied bool, err error)
 
 	// Decode reverses Encode. It receives the same place.
 	Decode(ctx context.Context, at Place, encoded []byte) ([]byte, error)
 
-	// Overhead is the most bytes that Encode adds to a payload.
+	// Overhead returns the largest number of bytes that Encode adds to a payload.
 	Overhead() int
 }
 
@@ -40,7 +41,8 @@ type Encoding interface {
 type Place struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event, or of the last event in the state
-	EventType string // as it is stored: empty for snapshots, and events of programs that store none
+	// EventType is the stored type. It is empty for snapshots and for events without a stored type.
+	EventType string
 	Snapshot  bool
 }
 
@@ -52,8 +54,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("event %d of %s", p.Number, p.Aggregate)
 }
 
-// ForReading returns an encoding that decodes what e has encoded, and encodes nothing. Use it to
-// give an encoding up, or to let all processes read one before the first one writes it.
+// ForReading returns an encoding that decodes as e does, and encodes nothing. Use it to retire an
+// encoding, or to let all processes read an encoding before the first process writes it.
 func ForReading(e Encoding) Encoding { return forReading{e} }
 
 type forReading struct{ Encoding }
@@ -63,22 +65,22 @@ func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 }
 func (forReading) Overhead() int { return 0 }
 
-// Raw returns the journal without its encodings and its [Config.EventType]: records and heads have
-// payloads as they are stored, and say in Encoding what was applied to them. It is for tools that
-// only want numbers and versions, or that show what they cannot decode; they need no keys.
-// [Journal.Decode] decodes a single record.
+// Raw returns the same journal without its encodings and its [Config.EventType]. Its records and
+// heads have payloads as they are stored, and their Encoding fields name the applied encodings. Raw
+// is for tools that only need numbers and versions, or that show payloads that they cannot decode.
+// Such tools need no keys. [Journal.Decode] decodes a single record.
 func (j *Journal) Raw() *Journal {
 	raw := *j.engine
 	raw.raw = true
 	return &Journal{&raw}
 }
 
-// Decode returns a record of a [Journal.Raw] with its payload decoded, and with the type that
-// [Config.EventType] finds if it has none. It returns the record itself where there is nothing to
-// do.
+// Decode returns a record of a [Journal.Raw] with its payload decoded. If the record has no type,
+// it also has the type that [Config.EventType] finds. Decode returns r itself if there is nothing
+// to do.
 //
-// Errors: [*EventTypeError]; [ErrKeyDestroyed], which is final; an [*EncodingError] without that
-// asks for another [Config.Encodings], or names the encoding whose error it wraps.
+// Errors: [*EventTypeError]; [ErrKeyDestroyed], which is final. Any other [*EncodingError] names an
+// encoding that [Config.Encodings] lacks, or the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 	return j.engine.Decode(ctx, r)
 }
@@ -133,7 +135,7 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
 }
 
-// encodeEvent returns an event as it is stored. One that says how it is encoded already is.
+// encodeEvent returns an event in stored form. An event whose Encoding is set is encoded already.
 func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	at := Place{Aggregate: id, Number: number, EventType: e.Type}
 	if e.Encoding == "" && !j.raw {
@@ -144,7 +146,7 @@ func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64
 	return e, j.requireEncodings(at, e.Encoding, errNotApplied)
 }
 
-// encodeSnapshot returns a snapshot as it is stored, the caller's is left as it is.
+// encodeSnapshot returns a snapshot in stored form. It does not change s.
 func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil {
 		return nil, nil
@@ -177,7 +179,7 @@ func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded 
 	return payload, names, nil
 }
 
-// decode goes by the stored names alone, so the order of Config.Encodings may change.
+// decode uses the stored names alone, so the order of Config.Encodings may change.
 func (j *engine) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
 	for names != "" {
 		i := strings.LastIndexByte(names, ',')
@@ -195,7 +197,7 @@ func (j *engine) decode(ctx context.Context, at Place, names string, payload []b
 	return payload, nil
 }
 
-// requireEncodings refuses a payload that lacks one of Config.RequiredEncodings, with the reason.
+// requireEncodings returns an error with that reason if a payload lacks a required encoding.
 func (j *engine) requireEncodings(at Place, names string, reason error) error {
 	for _, required := range j.config.RequiredEncodings {
 		if !slices.Contains(strings.Split(names, ","), required) {
@@ -222,7 +224,7 @@ func (j *engine) encoding(name string) Encoding {
 	return nil
 }
 
-// encodingOverhead is the most that the encodings add to an item.
+// encodingOverhead returns the largest number of bytes that the encodings add to an item.
 func (j *engine) encodingOverhead() int {
 	if len(j.config.Encodings) == 0 {
 		return 0
@@ -234,7 +236,8 @@ func (j *engine) encodingOverhead() int {
 	return size
 }
 
-// encodingOf reads the names; an attribute that is no text is not ours.
+// encodingOf returns the names of an item's encodings. It returns false if the attribute is not
+// text, because this package did not write it then.
 func encodingOf(it item) (names string, ok bool) {
 	v, there := it[attrEncoding]
 	if !there {
@@ -262,7 +265,7 @@ func (c Config) validateEncodings() error {
 		case !encodingName.MatchString(name):
 			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q: use 1 to 32 lower case letters, digits and ._-", name)}
 		case taken[name]:
-			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q, as has one before it", name)}
+			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q, like an earlier one", name)}
 		default:
 			taken[name] = true
 		}

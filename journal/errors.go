@@ -12,59 +12,59 @@ import (
 )
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
-// details. Use errors.As for all other conditions, which have only a type.
+// details. All other conditions with details have only a type, for errors.As.
 var (
 	// ErrNotFound reports that the aggregate has no events. Nothing was written.
 	ErrNotFound = errors.New("aggregate not found")
 	// ErrConflict reports that the aggregate has another version than expected. Nothing was
 	// written. Load the aggregate again and decide again.
 	ErrConflict = errors.New("version conflict")
-	// ErrOutcomeUnknown reports that the commit may have been written, or may still be. Call
-	// [Journal.Resolve] before you repeat the command.
+	// ErrOutcomeUnknown reports that the commit may have been written, or may still be written.
+	// Call [Journal.Resolve] before you repeat the command.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrInvalidCommit reports that a commit cannot be written as it is: it has no events, text
-	// that is not UTF-8, a command id that is too long, or a write that may not be part of it.
-	// Nothing was written.
+	// ErrInvalidCommit reports that a commit cannot be written: it has no events, text that is not
+	// UTF-8, a command id that is too long, or a write that it may not contain. Nothing was
+	// written.
 	ErrInvalidCommit = errors.New("invalid commit")
 	// ErrNotCovered reports that events cannot be truncated because no snapshot stands for them.
 	// Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
 	// ErrKeyDestroyed reports that the key that encrypted a payload was destroyed, so the payload
 	// cannot be read any more. A commit that fails with it has written nothing. An [Encoding]
-	// returns it, inside an [*EncodingError].
+	// returns it, and the journal wraps it in an [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget],
-	// for lack of capacity. A commit has written nothing.
+	// ErrThrottled reports that DynamoDB refused a request because of missing capacity, for longer
+	// than [Config.RetryBudget]. A commit that fails with it has written nothing.
 	ErrThrottled = dynamo.ErrThrottled
-	// ErrContended reports that other transactions were under way on the same items for longer than
-	// [Config.RetryBudget], or in the layout [Packed] that commands without events of other
-	// processes took the place of a commit or a deletion again and again. A commit has written
-	// nothing.
+	// ErrContended reports that other transactions on the same items were under way for longer than
+	// [Config.RetryBudget]. In the layout [Packed] it also reports that commands without events of
+	// other processes took the place of a commit or a deletion repeatedly. A commit that fails with
+	// it has written nothing.
 	ErrContended = dynamo.ErrContended
-	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts, or that
-	// a read had no reply within 10 seconds. A commit has written nothing; where that is not known,
-	// the error is ErrOutcomeUnknown.
+	// ErrUnavailable reports that DynamoDB could not be reached or failed in all attempts, or that
+	// a read had no reply within 10 seconds. A commit that fails with it has written nothing. If
+	// that is not certain, the error is ErrOutcomeUnknown.
 	ErrUnavailable = dynamo.ErrUnavailable
 	// ErrTableMissing reports that a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing
 	// ErrAccess reports that credentials are missing or wrong, or lack a permission. Nothing was
 	// written.
 	ErrAccess = dynamo.ErrAccess
-	// ErrRestored reports that the tables were restored from a backup since the journal was opened;
+	// ErrRestored reports that the tables were restored from a backup after the journal was opened;
 	// see [MarkRestored]. Nothing was written. Restart the process.
 	ErrRestored = errors.New("the journal was restored from a backup since it was opened")
-	// ErrNoDescriptor reports that the tables were not created by [Create] and not taken over by
+	// ErrNoDescriptor reports that the tables were neither created by [Create] nor taken over by
 	// [Adopt].
 	ErrNoDescriptor = errors.New("journal has no descriptor")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
 
-// ConflictError is an [ErrConflict], with the versions. Actual is 0 if the aggregate has no events,
-// or if it is not known how many.
+// ConflictError is an [ErrConflict] with the versions. Actual is 0 if the aggregate has no events,
+// or if its version is not known.
 type ConflictError struct {
 	ID               aggregate.ID
 	Expected, Actual uint64
@@ -78,8 +78,8 @@ func (e *ConflictError) Error() string {
 }
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// DeletedError reports an aggregate that was deleted, which is final. Version is that of the last
-// event that it had. Nothing was written.
+// DeletedError reports an aggregate that was deleted, which is final. Version is the number of its
+// last event. At is the time of the deletion. Nothing was written.
 type DeletedError struct {
 	ID      aggregate.ID
 	Version uint64
@@ -103,7 +103,7 @@ func (e *EventTypeError) Error() string {
 func (e *EventTypeError) Unwrap() error { return e.Err }
 
 // TruncatedError reports events that were removed by [Journal.Truncate] or [Journal.Delete]. Events
-// from Before on are there, or none if it is beyond the last.
+// with the number Before and higher exist, unless the aggregate ends before that number.
 type TruncatedError struct {
 	ID     aggregate.ID
 	Before uint64
@@ -113,12 +113,12 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("events of %s before %d were removed: start from there, or from a snapshot", e.ID, e.Before)
 }
 
-// DuplicateCommandError reports a command id that the aggregate already has. Nothing was written.
-// CommitID, First and Version describe the earlier commit: First and Version are the numbers of its
-// first and last event. If that command had no events, First is Version+1.
+// DuplicateCommandError reports that the command id was used before. Nothing was written. CommitID,
+// First and Version describe the earlier commit: First and Version are the numbers of its first and
+// last event. If that command had no events, First is Version+1.
 //
-// The id of a command of several aggregates belongs to the whole journal. Then ID, First and
-// Version are zero.
+// The id of a command for several aggregates belongs to the whole journal. ID, First and Version
+// are then zero.
 type DuplicateCommandError struct {
 	ID                  aggregate.ID
 	CommandID, CommitID string
@@ -133,10 +133,10 @@ func (e *DuplicateCommandError) Error() string {
 		e.ID, e.CommandID, e.CommitID, e.Version)
 }
 
-// WriteRefusedError reports that DynamoDB refused one of the caller's writes. Index is its place.
-// Nothing was written. Code is that of the cancellation reason, "ConditionalCheckFailed" for a
-// false condition. Item is the item as it is, if the write asks for it by
-// ReturnValuesOnConditionCheckFailure.
+// WriteRefusedError reports that DynamoDB refused one of the caller's writes. Nothing was written.
+// Index is the position of the write, from 0. Code is the code of the cancellation reason:
+// "ConditionalCheckFailed" for a false condition. Item is the stored item if the write asks for it
+// with ReturnValuesOnConditionCheckFailure.
 type WriteRefusedError struct {
 	ID            aggregate.ID
 	Index         int
@@ -149,29 +149,29 @@ func (e *WriteRefusedError) Error() string {
 	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
 }
 
-// OutcomeUnknownError is an [ErrOutcomeUnknown]. Pass it to [Journal.Resolve]. Another process can
-// rebuild it from the exported fields except Err.
+// OutcomeUnknownError is an [ErrOutcomeUnknown] with details. Pass it to [Journal.Resolve]. Another
+// process can rebuild it from the exported fields; it does not need Err.
 type OutcomeUnknownError struct {
 	// ID is the aggregate. For a commit to several aggregates, Joint is true and ID is one of them.
 	ID        aggregate.ID
 	Joint     bool
 	First     uint64 // sequence number of the commit's first event
 	CommitID  string
-	CommandID string // of a commit that has one
+	CommandID string // empty if the commit has none
 	Err       error
 }
 
 func (e *OutcomeUnknownError) Error() string {
-	return fmt.Sprintf("append to %s: commit %s from event %d on may or may not have been written, resolve it before repeating the command: %v",
+	return fmt.Sprintf("append to %s: commit %s, which begins with event %d, may or may not have been written, resolve it before repeating the command: %v",
 		e.ID, e.CommitID, e.First, e.Err)
 }
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
 
-// TooLargeError reports an item over 400 KB, a commit over 4 MB, a commit with more events than a
-// transaction has room for, 99 without anything else, or a commit to several aggregates with more
-// actions. What says which item, or that it is the commit. Unit is "bytes", as DynamoDB counts
-// them, "events" or "actions". Nothing was written.
+// TooLargeError reports that a limit is exceeded. An item may have 400 KB, and a commit 4 MB. The
+// transaction of a commit may have 100 actions, so a commit without other actions may have 99
+// events. What names the item, or says that it is the commit. Unit is the unit of Size and Limit:
+// "bytes", as DynamoDB counts them, "events" or "actions". Nothing was written.
 type TooLargeError struct {
 	ID          aggregate.ID
 	What        string
@@ -193,11 +193,11 @@ func (e *TooLargeError) Error() string {
 
 const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 
-// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys.
-// Aggregate and Number are set if the item is an event whose keys can be read. Aggregate is also
-// set for a head whose aggregate is known. Misplaced is true if a head is stored in a shard where
-// its aggregate is not looked up: [Journal.Heads] finds such heads. There may be another head in
-// the right shard.
+// CorruptItemError reports an item that is missing or cannot be decoded, by its keys. Aggregate and
+// Number are set if the item is an event whose keys can be decoded. Aggregate is also set for a
+// head whose aggregate is known. Misplaced is true for a head in a shard where readers do not
+// expect its aggregate; [Journal.Heads] finds such heads. The right shard may have another head of
+// the aggregate.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
@@ -211,7 +211,7 @@ func (e *CorruptItemError) Error() string {
 }
 
 // EncodingError reports a payload that could not be encoded or decoded. If encoding failed, nothing
-// was written. Err is the encoding's error, or says that [Config.Encodings] has none of that name.
+// was written. Err is the error of the encoding, or says that [Config.Encodings] lacks it.
 type EncodingError struct {
 	Place
 	Encoding string
@@ -223,7 +223,8 @@ func (e *EncodingError) Error() string {
 }
 func (e *EncodingError) Unwrap() error { return e.Err }
 
-// DescriptorMismatchError reports tables that were made with other settings than the given ones.
+// DescriptorMismatchError reports tables whose settings differ from the given ones. Field names the
+// setting. Stored is the value of the tables, Given the value of this process.
 type DescriptorMismatchError struct {
 	Table                string
 	Field, Stored, Given string

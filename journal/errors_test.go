@@ -67,7 +67,7 @@ func TestEveryTypedErrorIsOneKindAndSaysWhatToDo(t *testing.T) {
 		},
 		{
 			&journal.OutcomeUnknownError{ID: user("1"), First: 4, CommitID: "c", Err: cause}, journal.ErrOutcomeUnknown,
-			"append to user-account-1: commit c from event 4 on may or may not have been written, resolve it before repeating the command: connection lost",
+			"append to user-account-1: commit c, which begins with event 4, may or may not have been written, resolve it before repeating the command: connection lost",
 		},
 		{
 			&journal.TooLargeError{ID: user("1"), What: "the commit", Size: 2, Limit: 1, Unit: "bytes"}, new(*journal.TooLargeError),

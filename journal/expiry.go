@@ -14,10 +14,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// expiresAtOnce is the number of requests that give events a time to live side by side.
+// expiresAtOnce is the number of requests that expireAll makes at the same time.
 const expiresAtOnce = 16
 
-// needsExpiry refuses to leave events to a time to live that is not on: they would stay forever.
+// needsExpiry returns an error if events should expire but time to live is off: they would stay
+// forever.
 func (s *store) needsExpiry(ctx context.Context, removal Removal) error {
 	if removal.After <= 0 {
 		return nil
@@ -35,8 +36,8 @@ func (s *store) needsExpiry(ctx context.Context, removal Removal) error {
 		"needs time to live on attribute %q of table %q, which is off: turn it on, or leave After 0 to delete at once", s.config.Attributes.TTL, table)}
 }
 
-// expireAll sets a time to live on items, 16 requests at a time, as no batch request can do that.
-// It does not create an item again that is already gone.
+// expireAll sets the time to live of items. It makes 16 requests at a time, because a batch request
+// cannot do this. It does not create items that are already gone.
 func (s *store) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
 	updates, ctx := errgroup.WithContext(ctx)
 	updates.SetLimit(expiresAtOnce)

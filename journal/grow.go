@@ -6,19 +6,22 @@ import (
 	"time"
 )
 
-// GrowTail adds partitions to the tail. Their number limits how many commits a second a journal in
-// the layout [Packed] takes: about 1,000 for each. It begins with one for each shard; their
-// number becomes that of the shards times a power of two, up to 65,536, and never becomes smaller.
-// Shards, positions and owners stay as they are, and everything goes on meanwhile.
+// GrowTail increases the number of partitions of the tail in the layout [Packed]. That number
+// limits how many commits the journal accepts: about 1,000 a second for each partition. It is the
+// number of shards at first. It can become the number of shards times a power of two, up to 65,536,
+// and can never decrease. Shards, positions and owners stay the same, and readers and writers
+// continue meanwhile.
 //
-// It takes one read and one write. Each process learns of the new partitions within a minute,
-// readers read them from then on, and writers use them from since on, which is 10 minutes later.
-// Until 10 minutes after since, it refuses to grow again. A reader that cannot read the descriptor
-// for 5 minutes reads no tail until it can, so it misses no event in a new partition. Each consumer
-// group polls each partition: growing to twice as many doubles what an idle group costs.
+// GrowTail makes one read and one write. Each process learns of the new partitions within a minute,
+// and its readers read them from then on. Writers use them from the returned time, since, which is
+// 10 minutes later. GrowTail refuses to grow the tail again until 10 minutes after since. A reader
+// that cannot read the descriptor for 5 minutes pauses until it can, so that it misses no event in
+// a new partition. Each consumer group polls each partition: twice as many partitions double the
+// cost of an idle group.
 //
-// Errors: [*ConfigError] in the layout [Classic], whose keys have the shard count in them, and for
-// a number that cannot be; [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+// Errors: [*ConfigError] in the layout [Classic], whose keys contain the number of shards, and for
+// a number of partitions that is not allowed; [ErrThrottled], [ErrTableMissing], [ErrAccess], and
+// the error of ctx.
 func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
 	since, err = j.engine.layout.grow(ctx, partitions)
 	if err != nil {
@@ -27,10 +30,10 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 	return since, nil
 }
 
-// TailPartitions returns how many partitions the tail has, also those that writers do not use yet.
-// What it knows may be a minute old; then it reads the descriptor.
+// TailPartitions returns the number of partitions of the tail, including those that writers do not
+// use yet. If its information is older than a minute, it reads the descriptor again.
 //
-// Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+// Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], and the error of ctx.
 func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
 	factor, err := j.engine.layout.tailFactor(ctx)
 	return j.engine.config.Shards * factor, err

@@ -8,31 +8,32 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Head is what there is to know of an aggregate besides its events. In the layout [Classic] it is
-// the one row of the aggregate that every commit updates.
+// Head describes an aggregate without its events. In the layout [Classic] it is the one row of the
+// aggregate that every commit updates.
 type Head struct {
 	Aggregate aggregate.ID
-	// Version equals the sequence number of the last event.
+	// Version is the number of the last event.
 	Version uint64
-	// Snapshot is nil when there is no state.
+	// Snapshot is nil if there is none.
 	Snapshot *Snapshot
-	// Redundant are the numbers of the redundant snapshots, in ascending order. Repositories store
-	// them for loads of earlier versions. In the layout Packed, [Journal.Heads] leaves them out.
+	// Redundant lists the numbers of the redundant snapshots, in ascending order. Repositories
+	// store these for loads of earlier versions. In the layout Packed, [Journal.Heads] leaves them
+	// out.
 	Redundant []uint64
-	// TruncatedBefore, if not 0, says that events with lower numbers are removed, or soon will be;
-	// see [Journal.Truncate].
+	// TruncatedBefore, if not 0, means that events with lower numbers were removed, or soon will
+	// be; see [Journal.Truncate].
 	TruncatedBefore uint64
-	// DeletedAt is not zero when the head is a tombstone; see [Journal.Delete].
+	// DeletedAt is not zero if the head is a tombstone; see [Journal.Delete].
 	DeletedAt time.Time
 }
 
 // Head returns the head of an aggregate with its latest snapshot, strongly consistent. It also
-// returns the head of a deleted aggregate. [Journal.Version] returns the version alone, and needs
-// no encryption key.
+// returns the head of a deleted aggregate. [Journal.Version] returns only the version, and needs no
+// encryption key.
 //
-// In the layout [Classic] it takes one round trip, and one read unit for each 4 KB of state.
-// [Packed] has no row for the head: it takes three round trips, for the last commit, the snapshot,
-// and the commit that the snapshot ends with, one unit for each 4 KB of each.
+// In the layout [Classic] it takes one round trip, and one read unit for each 4 KB of state. In
+// [Packed] there is no row for the head. It takes three round trips: for the last commit, for the
+// snapshot, and for the commit that the snapshot ends with. Each costs one unit for each 4 KB.
 //
 // Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed],
 // [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError.
@@ -54,19 +55,19 @@ func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return head, nil
 }
 
-// setSnapshot leaves out one that is ahead of the head, which was put back: it is of a history that
-// is no more. The next commit removes it; see refit.
+// setSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
+// that was replaced when the head was put back. The next commit removes it; see adaptToHead.
 func (h *Head) setSnapshot(s *Snapshot) {
 	if s != nil && s.Number <= h.Version {
 		h.Snapshot = s
 	}
 }
 
-// Version returns how many events an aggregate has, strongly consistent: one round trip with a
-// small reply. DynamoDB bills the whole item: one read unit for each 4 KB of the state in the
-// layout [Classic], and of the last commit in the layout [Packed].
+// Version returns the number of events of an aggregate, strongly consistent: one round trip with a
+// small reply. DynamoDB bills the whole item. It costs one read unit for each 4 KB of the state in
+// the layout [Classic], and of the last commit in the layout [Packed].
 //
-// Errors: [*DeletedError] and those of Head.
+// Errors: [*DeletedError] and the errors of [Journal.Head].
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return j.engine.Version(ctx, id)
 }

@@ -1,12 +1,12 @@
 package journal
 
-// headPages sizes the pages of a list of heads, so that a list with a limit reads little more than
-// it yields. It is nil for a list without a limit.
+// headPages chooses the sizes of the pages of a list of heads, so that a list with a limit reads
+// little more than it yields. It is nil for a list without a limit.
 type headPages struct {
 	wanted int // heads that are not yielded yet
-	factor int // items to read for each of them, as other items lie between them
+	factor int // items to read for each head, since other items lie between them
 	asked  int // size of the last page
-	found  int // heads that it had
+	found  int // number of heads on it
 }
 
 // A page is at most mostWanted times mostItems, which an int32 can hold.
@@ -32,8 +32,8 @@ func (p *headPages) more() bool {
 	return p.wanted > 0
 }
 
-// size returns how many items the next page should have. Largest is the most, 0 for no bound. The
-// result is nil for no bound.
+// size returns the number of items of the next page, nil for no limit. Largest bounds it, 0 for no
+// bound.
 func (p *headPages) size(largest int) *int32 {
 	size := largest
 	if p != nil {
@@ -50,7 +50,7 @@ func (p *headPages) size(largest int) *int32 {
 	return &limit
 }
 
-// grow makes the next page larger if less than half of the items of the last one were heads.
+// grow makes the next page larger if less than half of the items of the last page were heads.
 func (p *headPages) grow() {
 	if p != nil && 2*p.found < p.asked {
 		p.factor = min(2*p.factor, mostItems)

@@ -10,38 +10,40 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// HeadsQuery asks for the heads of many aggregates.
+// HeadsQuery selects the heads that [Journal.Heads] yields.
 type HeadsQuery struct {
-	// AggregateType leaves out all others, and reads only its partitions. Empty for all types.
+	// AggregateType selects one type; only its partitions are read. Default: empty, which selects
+	// all types.
 	AggregateType string
-	// After is the aggregate of the head after which to continue. Zero for the beginning. It is of
-	// AggregateType, if there is one.
+	// After is the aggregate of the last head that was yielded, to continue behind it. Default:
+	// zero, which begins with the first. If AggregateType is set, After must have that type.
 	After aggregate.ID
 	// Limit is the number of heads after which the sequence ends. Heads that are passed to Corrupt
 	// do not count. To continue, set After to the last one. Default: 0, which is no limit.
 	Limit int
-	// Corrupt, if set, is called for heads that cannot be read, and for those that are Misplaced:
-	// that are not where readers look for the head of their aggregate. Without it the former end
-	// the sequence, and Heads yields the latter.
+	// Corrupt, if set, is called for heads that cannot be decoded, and for heads that are
+	// Misplaced, which means that readers expect them in another place. If Corrupt is nil, a head
+	// that cannot be decoded ends the sequence, and a misplaced one is yielded.
 	Corrupt func(*CorruptItemError)
 }
 
-// Heads yields the heads of the store, without their snapshots and with tombstones, in an order
-// that stays the same as long as nothing is written. An aggregate that is created meanwhile may be
+// Heads yields the heads of the journal, without their snapshots. It also yields tombstones. The
+// order stays the same as long as nothing is written. An aggregate that is created meanwhile may be
 // missing.
 //
-// In the layout [Classic] it scans the snapshot table, strongly consistent and page by page: one
-// read unit for each 4 KB of everything in it, including states, because DynamoDB bills whole
-// items. In the layout [Packed] it scans the index of aggregates, which is eventually consistent,
-// and reads the last commit of each, 16 at a time: one read unit for each 4 KB of it.
+// In the layout [Classic] it scans the snapshot table, strongly consistent and page by page. It
+// costs one read unit for each 4 KB of the whole table, including states, because DynamoDB bills
+// whole items. In the layout [Packed] it scans the index of aggregates, which is eventually
+// consistent. It also reads the last commit of each aggregate, 16 at a time, at one read unit for
+// each 4 KB of it.
 //
-// With [HeadsQuery].Limit the cost is in proportion to the limit: a page has as many items as heads
-// are wanted. In Classic redundant snapshots between the heads are read too. Heads of one type are
-// read shard by shard, and each shard costs at least one read unit, in Packed half a unit.
+// With [HeadsQuery].Limit the cost is proportional to the limit: a page has as many items as heads
+// are wanted. In Classic, redundant snapshots between the heads are read too. Heads of one type are
+// read shard by shard, and each shard costs at least one read unit, or half a unit in Packed.
 //
-// It ends with the first error: [*CorruptItemError], whose Aggregate, if it is set, is the After
-// with which to continue, [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's,
-// *aggregate.InvalidIDError for After, [*ConfigError] for a negative Limit.
+// The first error ends the sequence: [*CorruptItemError], [ErrThrottled], [ErrTableMissing],
+// [ErrAccess], *aggregate.InvalidIDError for After, [*ConfigError] for a negative Limit, or the
+// error of ctx. If the Aggregate of a CorruptItemError is set, use it as After to continue.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return j.engine.Heads(ctx, q)
 }
@@ -67,7 +69,7 @@ func (q HeadsQuery) validate() error {
 		return nil
 	}
 	if q.AggregateType != "" && q.After.Type != q.AggregateType {
-		return &aggregate.InvalidIDError{ID: q.After, Reason: fmt.Sprintf("After is not of type %q, whose heads are asked for", q.AggregateType)}
+		return &aggregate.InvalidIDError{ID: q.After, Reason: fmt.Sprintf("After is not of the type %q of the query", q.AggregateType)}
 	}
 	return q.After.Validate()
 }

@@ -24,7 +24,7 @@ func (j *engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*Co
 	return func(yield func(*CorruptItemError, error) bool) {
 		err := j.layout.strays(ctx, aggregateType, func(stray *CorruptItemError) bool { return yield(stray, nil) })
 		if err != nil && !errors.Is(err, errStop) {
-			yield(nil, fmt.Errorf("look for strays: %w", err))
+			yield(nil, fmt.Errorf("find items that readers do not reach: %w", err))
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (j *engine) AppendJoint(ctx context.Context, c joint) ([]storage.Receipt, e
 		return nil, err
 	}
 	for _, p := range t.parts {
-		p.tell()
+		p.notify()
 	}
 	receipts := make([]storage.Receipt, len(t.parts))
 	var finishing errgroup.Group
@@ -52,7 +52,7 @@ func (j *engine) AppendJoint(ctx context.Context, c joint) ([]storage.Receipt, e
 	return receipts, finishing.Wait()
 }
 
-// finishesAtOnce is how many parts store their snapshots side by side.
+// finishesAtOnce is the number of parts that store their snapshots at the same time.
 const finishesAtOnce = 16
 
 // draftJoint validates and encodes the parts, which share one commit id.
@@ -108,7 +108,7 @@ func (j *engine) validateJoint(c *joint) error {
 	return nil
 }
 
-// leastActions is how many a part has, at least.
+// leastActions returns the smallest number of actions that a part can have.
 func (j *engine) leastActions(c *commit) int {
 	if j.kind().eventsApart {
 		return 1 + len(c.Events) + len(c.Writes)
@@ -116,24 +116,24 @@ func (j *engine) leastActions(c *commit) int {
 	return 1 + len(c.Writes)
 }
 
-// jointCommit is a commit to several aggregates as it is sent: one transaction of parts, each in
-// the form in which its aggregate would be written to alone.
+// jointCommit is a commit to several aggregates in the form in which it is sent. It is one
+// transaction of parts. Each part has the form of a commit to its aggregate alone.
 type jointCommit struct {
 	*engine
 	id        string
 	commandID string
 	parts     []part
-	token     string // new with each change
+	token     string // replaced after each change of the request
 	begun     time.Time
-	guard     item // of the command, nil for none
-	first     int  // the index of the first part with events, or 0
+	guard     item // of the command; nil if there is none
+	first     int  // index of the first part with events, or 0
 }
 
 func (t *jointCommit) build(drafts []draft) error {
 	at := t.date()
 	t.begun, t.first = at.begun, max(0, slices.IndexFunc(drafts, func(d draft) bool { return len(d.Events) > 0 }))
 	t.setGuard(drafts, at.occurredAt)
-	// The size of the parts built so far, plus an estimate of the rest.
+	// actions and bytes are the sizes of the parts built so far, plus an estimate of the rest.
 	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
 	for _, d := range drafts {
 		actions += t.leastActions(d.commit)
@@ -157,7 +157,7 @@ func (t *jointCommit) build(drafts []draft) error {
 	return nil
 }
 
-// bytesOf estimates what a part takes without what a layout can leave out. The estimate is rarely
+// bytesOf estimates the size of a part without what a layout can leave out. The estimate is rarely
 // too low.
 func (t *jointCommit) bytesOf(d *draft) (bytes int) {
 	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head
@@ -170,7 +170,7 @@ func (t *jointCommit) bytesOf(d *draft) (bytes int) {
 	return bytes
 }
 
-// What follows makes jointCommit a sending.
+// The methods below make jointCommit a sending.
 
 func (t *jointCommit) target() string {
 	targets := make([]string, len(t.parts))
@@ -182,7 +182,7 @@ func (t *jointCommit) target() string {
 
 func (t *jointCommit) begunAt() time.Time { return t.begun }
 
-// actionsOf returns the guard's action, if there is a guard, and those of some parts.
+// actionsOf returns the action of the guard, if there is one, and the actions of the given parts.
 func (t *jointCommit) actionsOf(parts []part) (actions []types.TransactWriteItem) {
 	if t.guard != nil {
 		actions = append(actions, t.putNew(t.config.Tables.Journal, t.guard))
@@ -200,12 +200,13 @@ func (t *jointCommit) attempt(ctx context.Context) error {
 	return err
 }
 
-// isWritten goes by one part: all are written or none.
+// isWritten checks one part, since either all parts are written or none.
 func (t *jointCommit) isWritten(ctx context.Context) (bool, error) {
 	if written, err := t.parts[t.first].isWritten(ctx); written || err != nil || t.guard == nil {
 		return written, err
 	}
-	command, executed, err := t.engine.jointCommand(ctx, t.commandID) // the events may have been removed
+	// The events may have been removed.
+	command, executed, err := t.engine.jointCommand(ctx, t.commandID)
 	return executed && command.CommitID == t.id, err
 }
 
@@ -214,7 +215,8 @@ func (t *jointCommit) redate(now time.Time) {
 		p.redate(now)
 	}
 	t.dateGuard(now)
-	t.token = t.config.NewID() // DynamoDB may remember the other one with what was sent under it
+	// DynamoDB may remember the earlier request under the old token.
+	t.token = t.config.NewID()
 }
 
 func (t *jointCommit) explain(err error) error { return t.explainActions(err, t.actionsOf(t.parts)) }
@@ -225,9 +227,9 @@ func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
 	return unknown
 }
 
-// refusal is that of the first part whose condition was false. Once the condition of a part is
-// false it stays false, except where a head was put back. So no earlier attempt can still be
-// written. Parts that can be adapted to what they met are, all at once.
+// refusal returns the refusal of the first part whose condition was false. A condition that is
+// false stays false, unless a head was put back. So no earlier attempt can still be written. If
+// parts can be adapted to what is stored, all of them are adapted at once.
 func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -250,7 +252,8 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 		reasons = reasons[1:]
 	}
-	var write error // refused, which counts only if no part has moved
+	// A refused write counts only if no part has a conflict.
+	var write error
 	adapted, until := false, time.Now().Add(left)
 	for _, p := range t.parts {
 		own := reasons[:len(p.actions())]
@@ -260,8 +263,8 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, time.Until(until))
 		switch {
-		case errors.Is(err, errRefit):
-			adapted = true // as others may have to be: the next attempt has it all
+		case errors.Is(err, errSendAgain):
+			adapted = true // other parts may need it too, before the next attempt
 		case errors.Is(err, ErrOutcomeUnknown):
 			return t.unknown(canceled)
 		case errors.As(err, new(*WriteRefusedError)):
@@ -275,7 +278,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		return write
 	case adapted:
 		t.token = t.config.NewID()
-		return errRefit
+		return errSendAgain
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
 }
@@ -296,10 +299,10 @@ func (j *engine) Unchanged(ctx context.Context, places []storage.Place) error {
 	return err
 }
 
-// resolveJoint is Resolve for a commit to several aggregates.
+// resolveJoint implements Resolve for a commit to several aggregates.
 func (j *engine) resolveJoint(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	alone := *unknown
-	alone.CommandID = "" // its guard is elsewhere
+	alone.CommandID = "" // its guard is in a partition of its own
 	written, _, err := j.layout.lookFor(ctx, &alone)
 	if err == nil && !written && unknown.CommandID != "" {
 		_, written, err = j.jointCommand(ctx, unknown.CommandID)

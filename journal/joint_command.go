@@ -10,12 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// attrCommitParts is the attribute of a guard with what a commit to several aggregates has written.
+// attrCommitParts is an attribute of the guard of a joint command. It lists the aggregates and
+// events that its commit has written.
 const attrCommitParts = "commit_parts"
 
-// commandPartition is that of the guard of a command of several aggregates: a partition of its own,
-// since a repetition of the command may take other aggregates. It ends in a letter, as no shard key
-// does, and has no slash.
+// commandPartition returns the partition of the guard of a command for several aggregates. It is a
+// partition of its own, because a repetition of the command may choose other aggregates. It ends in
+// a letter, unlike every shard key, and contains no slash.
 func commandPartition(commandID string) string {
 	digest := commandDigest(commandID)
 	return fmt.Sprintf("%s-command-%xx", descriptorPartition, digest[:15])
@@ -81,7 +82,7 @@ func jointPartOf(v types.AttributeValue) (p storage.JointPart, ok bool) {
 	return p, oks == [4]bool{true, true, true, true}
 }
 
-// setGuard makes the guard of the command, with what the commit writes to.
+// setGuard makes the guard of the command, and lists the events of the commit in it.
 func (t *jointCommit) setGuard(drafts []draft, at time.Time) {
 	if t.commandID == "" {
 		return
@@ -106,7 +107,7 @@ func (t *jointCommit) dateGuard(at time.Time) {
 	}
 }
 
-// duplicate explains that the guard was there: nil if this commit has put it.
+// duplicate explains why the guard exists already. It returns nil if this commit wrote it.
 func (t *jointCommit) duplicate(guard item) error {
 	command, err := t.engine.jointCommandOf(guard)
 	switch {

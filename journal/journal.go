@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Client is the part of a *dynamodb.Client that the store uses.
+// Client is the part of *dynamodb.Client that the journal uses.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -30,15 +30,15 @@ type Client interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// Journal is an open store. It is safe for concurrent use.
+// Journal is an open journal. It is safe for concurrent use.
 type Journal struct{ engine *engine }
 
-// engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of
-// this module, which find them by package eventlog. They validate what they are given, encode and
-// decode payloads and tell watchers; the layout stores and reads.
+// engine implements [Journal]. Its other exported methods are for the packages of this module,
+// which find them through package eventlog. The engine validates arguments, encodes and decodes
+// payloads and notifies watchers. Its layout stores and reads.
 type engine struct {
 	*store
-	given    Client // by the caller
+	given    Client // as the caller passed it to Open
 	layout   layout
 	watchers *watchers
 	raw      bool // see Raw
@@ -48,13 +48,14 @@ func init() {
 	storage.Engine = func(j any) any { return j.(*Journal).engine }
 }
 
-// Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
-// the descriptor, with one strongly consistent read, and takes from it the shard count, the layout,
-// the unit of times and the required encodings if config leaves them out. While DynamoDB throttles,
-// fails or cannot be reached, it tries again for up to 30 seconds.
+// Open returns the journal of tables that [Create] or [Adopt] has prepared. It reads the descriptor
+// with one strongly consistent read and compares it with config. If config leaves out the number of
+// shards, the layout, the unit of times or the required encodings, Open takes them from the
+// descriptor. While DynamoDB throttles, fails or cannot be reached, Open tries again for up to 30
+// seconds.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
-// [*CorruptItemError], [ErrAccess], [ErrThrottled], [ErrUnavailable], the context's.
+// [*CorruptItemError], [ErrAccess], [ErrThrottled], [ErrUnavailable], and the error of ctx.
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	j, err := newEngine(client, config)
 	if err != nil {
@@ -116,8 +117,9 @@ func newEngine(client Client, config Config) (*engine, error) {
 // Shards returns the number of logical shards of each aggregate type.
 func (j *Journal) Shards() int { return j.engine.config.Shards }
 
-// Client returns the client with which the journal was opened.
+// Client returns the client that was passed to [Open].
 func (j *Journal) Client() Client { return j.engine.given }
 
-// Config returns the configuration, with defaults and what Open took from the descriptor.
+// Config returns the configuration with all defaults, and with the values that [Open] took from the
+// descriptor.
 func (j *Journal) Config() Config { return j.engine.config }

@@ -7,9 +7,9 @@ import (
 )
 
 // KeyResolver maps an aggregate to one of the logical shards. It must return the same shard
-// forever, in every process: the descriptor stores its Name, and [Open] compares it. Package
-// resolver has those of the event-store-adapter family. A program of the family that has a key
-// resolver of its own needs the same one here.
+// forever, in every process. The descriptor stores its Name, and [Open] compares it. Package
+// resolver contains the resolvers of the event-store-adapter family. If a program of the family has
+// its own key resolver, programs of this module need a KeyResolver that returns the same shards.
 type KeyResolver interface {
 	Name() string
 	Shard(id aggregate.ID, shards int) int
@@ -19,7 +19,7 @@ func (s *store) Shard(id aggregate.ID) int {
 	return s.config.Resolver.Shard(id, s.config.Shards)
 }
 
-// keysOf names an item in an error, whatever is wrong with the item.
+// keysOf returns the keys of an item for an error message. They are empty if they are missing.
 func (s *store) keysOf(it item) (partition, sort string) {
 	partition, _ = stringOf(it[s.config.Attributes.PartitionKey])
 	sort, _ = stringOf(it[s.config.Attributes.SortKey])

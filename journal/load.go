@@ -40,8 +40,8 @@ func (j *engine) Load(
 	return loaded, nil
 }
 
-// snapshotToLoad decodes a head's snapshot. It leaves one out whose encoding cannot be undone, and
-// returns the reason.
+// snapshotToLoad decodes the snapshot of a head. If the snapshot cannot be decoded, it leaves the
+// snapshot out and returns the reason in left.
 func (j *engine) snapshotToLoad(ctx context.Context, head Head) (s *Snapshot, left, err error) {
 	s, err = j.decodeSnapshot(ctx, head.Aggregate, head.Snapshot)
 	if err == nil {

@@ -17,29 +17,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// newestAtOnce is how many partitions of the tail are read at a time.
+// newestAtOnce is the number of partitions of the tail that are read at the same time.
 const newestAtOnce = 16
 
-// Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt:
-// those in the newest entries of each shard, up to limit entries. In the layout [Classic] an entry
-// of the tail index is an event. In [Packed] it is a commit, and after [Journal.GrowTail] a shard
-// has several partitions, each with limit entries. The first limit entries of the sequence are the
-// newest of the type. After them, events of shards with more entries may be missing.
+// Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt. It
+// reads up to limit entries of each shard. In the layout [Classic] an entry of the tail index is an
+// event. In [Packed] it is a commit. After [Journal.GrowTail] a shard has several partitions there,
+// each with up to limit entries. The first limit entries of the sequence are the newest of the
+// type. After them, events of shards with more entries may be missing.
 //
-// It reads the tail index from its end, up to 16 partitions at a time, before it yields the first
-// event, and keeps what it has read in memory. It costs half a read unit for each 4 KB of entries,
-// at least half a unit for each partition. In Packed, commits that the index does not have, as they
-// are larger than about 1 KB, cost half a read unit for each 4 KB more. They are read as the
+// Newest reads the tail index from its end, up to 16 partitions at a time, before it yields the
+// first event. It keeps the entries in memory. It costs half a read unit for each 4 KB of entries,
+// and at least half a unit for each partition. In Packed, the index lacks the events of commits
+// larger than about 1 KB. These cost half a read unit more for each 4 KB. They are read when the
 // sequence reaches them, 50 at a time.
 //
 // The index is eventually consistent, so the events of the last second may be missing. Events with
 // a time in the future, written by a clock that is ahead, come first.
 //
-// An event that cannot be read is yielded as by [Journal.Tail]: a nil Record with a
+// An event that cannot be decoded is yielded as [Journal.Tail] does: as a nil Record with a
 // [*CorruptItemError], an [*EncodingError] or an [*EventTypeError]. Corrupt items come before the
 // events that were read with them. Any other error ends the sequence: [*ConfigError] for a limit
-// under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, the
-// context's.
+// under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, or the error
+// of ctx.
 func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()
@@ -55,7 +55,7 @@ func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) i
 	}
 }
 
-// yieldPage yields the events of a page, and what is corrupt in it.
+// yieldPage yields the corrupt items of a page, and then its events.
 func (j *engine) yieldPage(ctx context.Context, page tailPage, yield func(*Record, error) bool) error {
 	for _, item := range page.Corrupt {
 		if !yield(nil, item) {
@@ -70,7 +70,7 @@ func (j *engine) yieldPage(ctx context.Context, page tailPage, yield func(*Recor
 	return nil
 }
 
-// backwards reads up to limit entries of a partition of the tail, from its end.
+// backwards reads up to limit entries of a partition of the tail, beginning with the last one.
 func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
 	input.ScanIndexForward = aws.Bool(false)
 	for {
@@ -86,8 +86,8 @@ func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput,
 	}
 }
 
-// sortNewest sorts records so that the newest is first. Of one time, the events of an aggregate are
-// together, the last one first.
+// sortNewest sorts records so that the newest is first. Among records of the same time, the events
+// of an aggregate stay together, the last one first.
 func sortNewest(records []*Record) {
 	slices.SortStableFunc(records, func(a, b *Record) int {
 		return cmp.Or(b.WrittenAt.Compare(a.WrittenAt), strings.Compare(b.Aggregate.Value, a.Aggregate.Value), cmp.Compare(b.Number, a.Number))

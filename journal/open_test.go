@@ -98,7 +98,7 @@ func TestOpenRefusesTablesWithoutDescriptor(t *testing.T) {
 
 		require.ErrorIs(t, err, journal.ErrNoDescriptor)
 		assert.ErrorContains(t, err, fmt.Sprintf("%q", s.Config().Tables.Journal))
-		assert.ErrorContains(t, err, "journal.Create makes new tables, journal.Adopt takes over")
+		assert.ErrorContains(t, err, "journal.Create creates new tables, journal.Adopt takes over")
 	})
 }
 
@@ -210,7 +210,7 @@ func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing
 			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 			require.ErrorAs(t, err, new(*journal.ConfigError))
-			assert.ErrorContains(t, err, fmt.Sprintf("put user-account-1 into shard %d of 0 to 6", shard))
+			assert.ErrorContains(t, err, fmt.Sprintf("put user-account-1 into shard %d, but shards are 0 to 6", shard))
 		}
 		s.requireNothingWritten(t, user("1"))
 	})

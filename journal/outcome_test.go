@@ -430,7 +430,7 @@ func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.
 				require.ErrorAs(t, err, &unknown)
 				assert.Equal(t, user(name), unknown.ID)
 				assert.EqualValues(t, 1, unknown.First)
-				assert.ErrorContains(t, err, "commit "+unknown.CommitID+" from event 1 on")
+				assert.ErrorContains(t, err, "commit "+unknown.CommitID+", which begins with event 1,")
 				assert.ErrorContains(t, err, "resolve it before repeating")
 				written, err := s.Resolve(t.Context(), unknown)
 				require.NoError(t, err)

@@ -16,26 +16,26 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// packed is the layout with one item for each commit. All items of an aggregate are in a partition
-// of their own, under numbers:
+// packed implements the layout [Packed]. All items of an aggregate are in one partition of the
+// journal table, under numbers:
 //
 //	1 or more a commit, under the number of its first event; the tombstone is under the number
 //	          after the last event
 //	negative  a command whose id has been dropped from commits and snapshots
 //
-// The items of commits are never removed, so the item under the number after the last event is the
-// place for which all writers compete. A writer that knows the number of the last event needs no
-// other condition than that there is no such item. Commands without events are in a placeholder
-// there, which the next commit replaces: it takes them over, so whoever writes learns of them.
+// The items of commits are never removed. So all writers compete for the item under the number
+// after the last event. A writer that knows the number of the last event needs only one condition:
+// that there is no such item. Commands without events are stored there in a placeholder, and the
+// next commit replaces it. That commit takes the commands over, so every writer learns of them.
 //
-// In the snapshot table, the same partition has the latest snapshot under 0, the one that stands
-// for truncated events under -1, and redundant ones under their numbers.
+// In the snapshot table, the same partition holds the latest snapshot under 0 and the one that
+// stands for truncated events under -1. Redundant snapshots are under their numbers.
 type packed struct {
 	*store
 	tailing partitions
 }
 
-// packedGroupBytes is how large an item becomes of events that are of no one commit. An item is
+// packedGroupBytes bounds the size of an item with the events of independent messages. An item is
 // also the unit of reading.
 const packedGroupBytes = 32 << 10
 
@@ -43,41 +43,44 @@ func newPacked(s *store) layout {
 	return &packed{store: s}
 }
 
-// Attributes of the packed layout. Their names count in each item, so they are short.
+// Attributes of the packed layout. Each item includes their names, so they are short.
 const (
-	attrCommit  = "c" // the commit's id: binary for a UUID
-	attrCount   = "n" // the number of events; on a snapshot, the number of the last event in it
-	attrTime    = "t" // when it was written, in milliseconds
-	attrTail    = "p" // the tail partition; absent once the events are removed
-	attrSmall   = "e" // the events, where the item has up to projectedBytes
-	attrLarge   = "E" // the events otherwise; not in the tail index
-	attrSize    = "z" // beside attrLarge: the size of the item, in KB
-	attrID      = "k" // the command id; on a snapshot, all that it keeps
-	attrListed  = "a" // on the item of event 1: where the index of aggregates lists it
-	attrFirst   = "f" // the first event of a commit that has several items, or of the one that a snapshot ends with
-	attrLast    = "l" // its last event
-	attrBefore  = "b" // on the item of event 1 and on snapshot -1: events before that are removed
-	attrDeleted = "d" // on a tombstone: since when, in milliseconds
-	attrState   = "s" // of a snapshot
+	attrCommit = "c" // the id of the commit: binary for a UUID
+	attrCount  = "n" // the number of events; on a snapshot, the number of its last event
+	attrTime   = "t" // when the item was written, in milliseconds
+	attrTail   = "p" // the tail partition; absent after the events were removed
+	attrSmall  = "e" // the events, if the item has up to projectedBytes
+	attrLarge  = "E" // the events otherwise; the tail index does not contain them
+	attrSize   = "z" // beside attrLarge: the size of the item in KB
+	attrID     = "k" // the command id; on a snapshot, all command ids that it keeps
+	attrListed = "a" // on the item of event 1: its place in the index of aggregates
+	// attrFirst is the first event of a commit with several items, or of the commit that a snapshot
+	// ends with.
+	attrFirst   = "f"
+	attrLast    = "l" // the last event of that commit
+	attrBefore  = "b" // on the item of event 1 and on snapshot -1: earlier events are removed
+	attrDeleted = "d" // on a tombstone: when it was written, in milliseconds
+	attrState   = "s" // the state of a snapshot
 	attrSchema  = "v"
 	attrApplied = "x" // the encodings of a snapshot
-	attrKept    = "r" // on the latest snapshot: the numbers of the redundant ones
-	attrNoted   = "o" // commands without events that came just before, on a placeholder or a commit
-	attrGuards  = "g" // on the latest snapshot, or beside attrNoted: some command ids are in guards
+	attrKept    = "r" // on the latest snapshot: the numbers of the redundant snapshots
+	// on a placeholder or a commit: the commands without events directly before it
+	attrNoted  = "o"
+	attrGuards = "g" // on the latest snapshot, or beside attrNoted: some command ids have guards
 )
 
-// projectedBytes is how large an item may be that the tail index has whole: an entry costs one
+// projectedBytes is the largest item that the tail index contains whole. An index entry costs one
 // write unit for each KB.
 const projectedBytes = 1 << 10
 
-// Numbers of snapshots that stand for the latest one and for truncated events.
+// Numbers of the latest snapshot, and of the snapshot that stands for truncated events.
 const (
 	latestSnapshot = 0
 	baseSnapshot   = -1
 )
 
-// typeKey is an aggregate's type in keys. A type has no control characters, so what it makes of a
-// slash is not found in any other, and the first slash of a key is the one behind the type.
+// typeKey returns an aggregate type as keys contain it. A type has no control characters, so the
+// replacement of a slash is not in any other type. The first slash of a key follows the type.
 func typeKey(aggregateType string) string { return strings.ReplaceAll(aggregateType, "/", "\x1f") }
 
 func partitionOf(id aggregate.ID) string { return typeKey(id.Type) + "/" + id.Value }
@@ -86,7 +89,7 @@ func partKey(aggregateType string, part int) string {
 	return typeKey(aggregateType) + "/" + strconv.Itoa(part)
 }
 
-// idOf undoes partitionOf.
+// idOf reverses partitionOf.
 func idOf(partition string) (aggregate.ID, bool) {
 	kind, value, ok := strings.Cut(partition, "/")
 	id := aggregate.ID{Type: strings.ReplaceAll(kind, "\x1f", "/"), Value: value}
@@ -110,7 +113,7 @@ func (p *packed) snapshotKey(id aggregate.ID, which int) item {
 
 func (p *packed) descriptorKey() item { return p.keyIn(descriptorPartition, "0") }
 
-// commandDigest is what stands for a command id in keys.
+// commandDigest returns the digest that replaces a command id in keys.
 func commandDigest(commandID string) [32]byte { return sha256.Sum256([]byte(commandID)) }
 
 func (p *packed) guardKey(id aggregate.ID, commandID string) item {
@@ -123,7 +126,7 @@ func (p *packed) commandKey(commandID string) item {
 	return p.keyIn(commandPartition(commandID), "-1")
 }
 
-// placeOf names an item in an error, whatever is wrong with the item.
+// placeOf returns the keys of an item for an error message. They are empty if they are missing.
 func (p *packed) placeOf(it item) (partition, number string) {
 	partition, _ = stringOf(it[p.config.Attributes.PartitionKey])
 	if n, ok := it[p.config.Attributes.SortKey].(*types.AttributeValueMemberN); ok {
@@ -153,20 +156,20 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// checkPacked refuses what serves to share tables with other programs.
+// checkPacked refuses settings that only serve to share tables with other programs.
 func checkPacked(c Config) error {
 	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
-		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout has resolver.FNV1a, which is the default", name)}
+		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout needs resolver.FNV1a, which is the default", name)}
 	}
 	if c.OccurredAtUnit != time.Millisecond {
-		return &ConfigError{Field: "OccurredAtUnit", Reason: "is not time.Millisecond, which the packed layout has"}
+		return &ConfigError{Field: "OccurredAtUnit", Reason: "is not time.Millisecond, which the packed layout needs"}
 	}
 	names := []named{
 		{"Attributes.PartitionKey", c.Attributes.PartitionKey}, {"Attributes.SortKey", c.Attributes.SortKey}, {"Attributes.TTL", c.Attributes.TTL},
 	}
 	for _, n := range names {
 		if len(n.name) == 1 {
-			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q: the packed layout has attributes of one letter of its own", n.name)}
+			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q: use a longer name, since the packed layout reserves names of one letter", n.name)}
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// A snapshot keeps up to mostCommands command ids. When there are more, it keeps fewerCommands, and
-// the others become guards.
+// A snapshot keeps up to mostCommands command ids. If there are more, it keeps the latest
+// fewerCommands, and the others become guards.
 const (
 	mostCommands  = 128
 	fewerCommands = 64
@@ -41,7 +41,7 @@ func (k *keptCommand) dated() storage.DatedCommand {
 	return c
 }
 
-// commandsOf are those that a snapshot keeps.
+// commandsOf returns the commands that a snapshot keeps. The row may be nil.
 func (row *snapshotRow) commandsOf() *storage.Commands {
 	c := &storage.Commands{}
 	if row == nil {
@@ -54,7 +54,7 @@ func (row *snapshotRow) commandsOf() *storage.Commands {
 	return c
 }
 
-// commands are those of an item: those without events that came before, and its own.
+// commands returns the commands of an item: its noted commands without events, and its own command.
 func (it *packedItem) commands() (commands []storage.DatedCommand) {
 	for i := range it.noted {
 		commands = append(commands, it.noted[i].dated())
@@ -72,7 +72,7 @@ func (it *packedItem) commands() (commands []storage.DatedCommand) {
 	return append(commands, c)
 }
 
-// addTo adds the commands of an item to those that are known before it.
+// addTo adds the commands of an item to those known before it.
 func (it *packedItem) addTo(known *storage.Commands) {
 	for _, c := range it.commands() {
 		if _, there := known.Find(c.ID); !there {
@@ -83,19 +83,19 @@ func (it *packedItem) addTo(known *storage.Commands) {
 	known.Version = it.last()
 }
 
-// isOf reports whether a commit wrote the item, or noted its command there.
+// isOf reports whether a commit wrote the item, or whether the item notes the commit's command.
 func (it *packedItem) isOf(commitID string) bool {
 	return it.commitID == commitID || slices.ContainsFunc(it.noted, func(k keptCommand) bool { return k.dated().CommitID == commitID })
 }
 
-// isKept reports whether Config.CommandRetention has not passed.
+// isKept reports whether Config.CommandRetention of a command has not passed yet.
 func (p *packed) isKept(c storage.DatedCommand) bool {
 	keep := p.config.CommandRetention
 	return keep == 0 || c.At.Add(keep).After(p.config.Now())
 }
 
-// commands reads the command ids of an aggregate: those of its latest snapshot, and those of the
-// commits since, without their events.
+// commands reads the command ids of an aggregate: those of its latest snapshot, and those of later
+// commits, without reading their events.
 func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Commands, error) {
 	row, err := p.latest(ctx, id)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p *packed) command(ctx context.Context, id aggregate.ID, commandID string)
 	return p.executed(ctx, id, commands, commandID)
 }
 
-// executed looks for a command id among those of an aggregate, and in its guards if it has any.
+// executed searches the commands of an aggregate for an id, and its guards if it has any.
 func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storage.Commands, commandID string) (storage.Command, bool, error) {
 	if c, known := commands.Find(commandID); known || !commands.Guards {
 		return c, known, nil
@@ -153,8 +153,8 @@ func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storag
 	return c, stored == commandID, nil
 }
 
-// keepCommands puts the command ids into a snapshot's row that it is to keep. Those for which it
-// has no room become guards, before it is stored. The receipt has what is left.
+// keepCommands adds the command ids to the row of a snapshot. Before the row is stored, ids for
+// which it has no room become guards. The receipt returns the ids that the row keeps.
 func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) error {
 	commands := c.known
 	if commands == nil || commands.Version != c.receipt.Version {
@@ -170,8 +170,8 @@ func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) er
 	return err
 }
 
-// putCommands puts the commands up to a version into a snapshot's row, as far as it has room, and
-// gives the others guards. It returns what is left.
+// putCommands adds the commands up to a version to the row of a snapshot, and writes guards for
+// those that have no room. It returns the commands that the row keeps.
 func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
 	kept := &storage.Commands{Version: version, Guards: commands.Guards}
 	for _, d := range commands.Dated {
@@ -206,7 +206,7 @@ func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error
 	return binaryValue(encoded), err
 }
 
-// guardsAtOnce bounds the requests that write guards.
+// guardsAtOnce is the number of guards that are written at the same time.
 const guardsAtOnce = 16
 
 // guard stores each command in an item of its own.
@@ -229,8 +229,8 @@ func (p *packed) guard(ctx context.Context, id aggregate.ID, commands []storage.
 	return writes.Wait()
 }
 
-// expire lets DynamoDB remove a row for a command when Config.CommandRetention has passed. It does
-// not go by the rows of commits, which stay.
+// expire lets DynamoDB remove the guard of a command after Config.CommandRetention. The commit of
+// the command stays.
 func (p *packed) expire(it item, at time.Time) {
 	if keep := p.config.CommandRetention; keep > 0 {
 		it[p.config.Attributes.TTL] = numberValue(at.Add(keep).Unix() + 1)

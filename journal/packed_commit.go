@@ -18,22 +18,30 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// packedCommit is a commit as it is sent: one PutItem, or a transaction if it has several items or
-// writes of the caller's.
+// packedCommit is a commit in the form in which it is sent. It is one PutItem, or a transaction if
+// it has several items or the caller added writes.
 type packedCommit struct {
 	p *packed
 	draft
 
-	items       []item // of the commit, in order; one of a command without events
+	// items of the commit, in order; or the placeholder of a command without events
+	items       []item
 	put         *dynamodb.PutItemInput
-	transaction *dynamodb.TransactWriteItemsInput // nil where put is sent
-	writes      int                               // the first of the caller's own actions
-	size        int                               // of all items, in bytes, without what placeholders have noted
-	noted       []storage.DatedCommand            // of a placeholder that the commit replaces
-	guards      bool                              // and it says that there are guards
-	guarded     map[string]bool                   // commands to which this commit has given guards
-	mostNoted   int                               // how many it notes before it does so
-	known       *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
+	transaction *dynamodb.TransactWriteItemsInput // nil if put is sent
+	writes      int                               // index of the first of the caller's own actions
+	// size is in bytes, of all items and writes, without the commands in noted.
+	size int
+	// commands of the placeholder that the commit replaces
+	noted []storage.DatedCommand
+	// whether that placeholder says that there are guards
+	guards bool
+	// commands for which this commit has written guards
+	guarded map[string]bool
+	// the number of noted commands from which it writes guards
+	mostNoted int
+	// known holds the commands of the aggregate before the commit, and then those after it. It is
+	// nil if they are not known.
+	known *storage.Commands
 }
 
 func (p *packed) part(ctx context.Context, d draft) (part, error) {
@@ -50,9 +58,9 @@ func (p *packed) part(ctx context.Context, d draft) (part, error) {
 	return c, nil
 }
 
-// isRestored reports whether the journal is known to have been restored since it was opened. What a
-// writer knows of partitions is still right then. A writer does not wait again and again for a
-// descriptor that cannot be read.
+// isRestored reports whether the journal is known to have been restored since it was opened. The
+// partitions that a writer knows are still right after a restore. If the descriptor cannot be read,
+// a writer waits for it once and not for each commit.
 func (p *packed) isRestored(ctx context.Context) bool {
 	patience := time.Duration(math.MaxInt64)
 	if p.tailing.failed() == nil {
@@ -71,7 +79,7 @@ func (c *packedCommit) finish(ctx context.Context) storage.Receipt {
 	return c.receipt
 }
 
-// lookForCommand refuses a command that was executed before.
+// lookForCommand returns an error if the command was executed before.
 func (c *packedCommit) lookForCommand(ctx context.Context) error {
 	if known := c.Commands; known != nil && known.Version == c.Expected {
 		c.known = known
@@ -95,8 +103,8 @@ func (c *packedCommit) lookForCommand(ctx context.Context) error {
 	return nil
 }
 
-// prove makes sure that the expected version is, or was, the version of the aggregate. That the
-// place of the next item is free does not prove it.
+// prove verifies that the expected version is, or was, the version of the aggregate. A free place
+// for the next item does not prove this.
 func (c *packedCommit) prove(ctx context.Context) error {
 	if c.Expected == 0 || c.Proven {
 		return nil
@@ -108,7 +116,7 @@ func (c *packedCommit) prove(ctx context.Context) error {
 	return err
 }
 
-// isAtVersion returns a [*ConflictError] if an aggregate is not at a version.
+// isAtVersion returns a [*ConflictError] if an aggregate is not at that version.
 func (p *packed) isAtVersion(ctx context.Context, place storage.Place) error {
 	actual, err := p.version(ctx, place.Aggregate)
 	if errors.Is(err, ErrNotFound) {
@@ -124,7 +132,7 @@ func (c *packedCommit) notWritten(err error) error {
 	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 }
 
-// remember adds the command of the commit, which is written, to those that are known.
+// remember adds the command of the written commit to the known commands.
 func (c *packedCommit) remember() {
 	switch {
 	case c.known == nil:
@@ -134,7 +142,7 @@ func (c *packedCommit) remember() {
 	default:
 		c.known = c.known.With(c.receipt.Version, append(slices.Clip(c.noted), c.dated())...)
 	}
-	c.known.Guards = c.known.Guards || c.guards // which are this copy's
+	c.known.Guards = c.known.Guards || c.guards // With has made a copy
 	c.receipt.Commands = c.known
 }
 
@@ -203,7 +211,8 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	kept.SetLimit(readsAtOnce)
 	for i, place := range places {
 		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version
-		if place.Kept { // after a restore the next place may be free although the version is wrong
+		// After a restore the next place may be free although the version is wrong.
+		if place.Kept {
 			kept.Go(func() error { return p.isAtVersion(within, place) })
 		}
 	}
@@ -228,8 +237,8 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// follows returns a [*ConflictError] for an item in the place after a version, unless it is a
-// placeholder.
+// follows returns a [*ConflictError] if an item follows the version of its aggregate. A placeholder
+// does not count.
 func (p *packed) follows(raw item, versions map[aggregate.ID]uint64) error {
 	it, err := p.parse(raw)
 	switch {
@@ -243,8 +252,8 @@ func (p *packed) follows(raw item, versions map[aggregate.ID]uint64) error {
 	return nil
 }
 
-// checkEnd checks that no commit follows the expected version, for an aggregate that gets no
-// events. Commands without events may follow.
+// checkEnd checks that no commit follows the expected version. It is the action for an aggregate
+// that gets no events. Placeholders may follow.
 func (c *packedCommit) checkEnd() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:           &c.p.config.Tables.Journal,
@@ -257,7 +266,7 @@ func (c *packedCommit) checkEnd() types.TransactWriteItem {
 	}}
 }
 
-// pack makes one item of the events, or as few as they fit into.
+// pack puts the events into one item, or into as few as possible.
 func (c *packedCommit) pack() error {
 	events := make([][]byte, len(c.events))
 	for i := range c.events {
@@ -280,8 +289,7 @@ func (c *packedCommit) pack() error {
 	return nil
 }
 
-// itemsOf makes the items of a commit. Large is the event that is too large, if there is one, from
-// 1 on.
+// itemsOf makes the items of a commit. If an event is too large, large is its position, from 1.
 func (p *packed) itemsOf(
 	id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, events [][]byte, commandID string,
 ) (items []item, large int, err error) {
@@ -312,10 +320,10 @@ func (p *packed) itemsOf(
 	return items, 0, nil
 }
 
-// itemSpare is room for the attributes that only some items have, and for the framing of events.
+// itemSpare is the size of attributes that only some items have, and of the framing of events.
 const itemSpare = 128
 
-// setEvents stores the events where the tail index has them if the whole item is small.
+// setEvents stores the events in the attribute that the tail index contains, if the item is small.
 func (p *packed) setEvents(it item, joined []byte) {
 	it[attrSmall] = binaryValue(joined)
 	if itemSize(it) > projectedBytes {
@@ -325,7 +333,7 @@ func (p *packed) setEvents(it item, joined []byte) {
 	}
 }
 
-// commitItem is an item without events.
+// commitItem returns the item of a commit without its events.
 func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) item {
 	it := p.key(id, first)
 	it[attrCommit] = commit

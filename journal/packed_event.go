@@ -14,18 +14,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// packedEvent is an event within a commit's item: an array in CBOR (RFC 8949).
+// packedEvent is an event in the item of a commit: an array in CBOR (RFC 8949).
 type packedEvent struct {
-	_        struct{} `cbor:",toarray"`
-	Type     string
-	Payload  []byte
-	Metadata [][]byte // keys and values in turn, by key; binary, so that nothing has to be UTF-8
-	ID       any      // 16 bytes for a UUID, text for another id, nil for one that is derived
-	Millis   *int64   // when it occurred, if that is not when it was written
+	_       struct{} `cbor:",toarray"`
+	Type    string
+	Payload []byte
+	// keys and values in turn, sorted by key; binary, so that they may hold text that is not UTF-8
+	Metadata [][]byte
+	ID       any    // 16 bytes for a UUID, text for another id, nil for a derived id
+	Millis   *int64 // when it occurred, if it differs from the time of writing
 	Encoding string
 }
 
-// decoding takes as many elements as an item can have: the library's limit is lower.
+// decoding allows as many elements as an item can have. The default limit of the library is lower.
 var decoding = func() cbor.DecMode {
 	mode, err := cbor.DecOptions{MaxArrayElements: storage.MaxItemBytes}.DecMode()
 	if err != nil {
@@ -45,7 +46,7 @@ func packEvent(e *storage.Event, millis *int64) ([]byte, error) {
 	return cbor.Marshal(&packed)
 }
 
-// packID returns the 16 bytes of a UUID in its usual form, and any other id as text.
+// packID returns a UUID in its usual form as 16 bytes, and any other id as text.
 func packID(id string) any {
 	if parsed, err := uuid.Parse(id); err == nil && parsed.String() == id {
 		return parsed[:]
@@ -64,7 +65,7 @@ func packMetadata(m aggregate.Metadata) [][]byte {
 	return flat
 }
 
-// joinEvents makes what an item stores of its events.
+// joinEvents returns the value that an item stores for its events.
 func joinEvents(packed [][]byte) ([]byte, error) {
 	raw := make([]cbor.RawMessage, len(packed))
 	for i, event := range packed {
@@ -73,8 +74,8 @@ func joinEvents(packed [][]byte) ([]byte, error) {
 	return cbor.Marshal(raw)
 }
 
-// recordsOf reads the events of an item. It is nil for a tombstone, and for an item whose events
-// are removed.
+// recordsOf decodes the events of an item. It returns nil for a tombstone, and for an item whose
+// events were removed.
 func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 	if it.count == 0 || it.lacksEvents() {
 		return nil, nil
@@ -84,7 +85,7 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 		return nil, it.corrupt(fmt.Sprintf("has events that cannot be read: %v", err))
 	}
 	if uint64(len(events)) != it.count {
-		return nil, it.corrupt(fmt.Sprintf("has %d events, and says that it has %d", len(events), it.count))
+		return nil, it.corrupt(fmt.Sprintf("has %d events, but its count is %d", len(events), it.count))
 	}
 	records := make([]*Record, len(events))
 	space := make([]Record, len(events))
@@ -104,14 +105,14 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 		case []byte:
 			parsed, err := uuid.FromBytes(id)
 			if err != nil {
-				return nil, it.corrupt("has an event whose id is no UUID")
+				return nil, it.corrupt("has an event whose id is not a UUID")
 			}
 			r.EventID = parsed.String()
 		default:
 			r.EventID = eventIDIn(it.commit, r.Number)
 		}
 		if len(e.Metadata)%2 != 0 {
-			return nil, it.corrupt("has an event whose metadata is no list of pairs")
+			return nil, it.corrupt("has an event whose metadata is not a list of pairs")
 		}
 		if len(e.Metadata) > 0 {
 			r.Metadata = make(aggregate.Metadata, len(e.Metadata)/2)
@@ -124,7 +125,7 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 	return records, nil
 }
 
-// eventIDIn is the id of an event that has none of its own.
+// eventIDIn derives the id of an event that was stored without one.
 func eventIDIn(commit string, number uint64) string {
 	return uuid.NewSHA1(eventIDs, []byte(commit+"\x00"+strconv.FormatUint(number, 10))).String()
 }

@@ -18,42 +18,43 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// The tail index has a partition for each shard at first, and can grow: to twice as many, four
-// times as many and so on. A shard then has several, those whose remainder by the number of shards
-// is the shard. Events stay where they are. Writers use new partitions from a time on that the
-// descriptor has, growthGrace after it was changed. Readers have to read a partition from the first
-// event in it on. So they read the descriptor again every minute, and read no tail with knowledge
-// that is older than mostUnchecked: then no event can be in a partition that they do not know.
+// The tail index has one partition for each shard at first. It can grow to twice as many, four
+// times as many and so on. A shard then has several partitions: those whose number modulo the
+// number of shards is the shard. Events stay where they are. The descriptor holds the time from
+// which writers use new partitions, which is growthGrace after the change. Readers must read a
+// partition from its first event. So they read the descriptor again every minute, and do not read
+// the tail if their information is older than mostUnchecked. Therefore a partition that they do not
+// know has no events.
 const (
 	growthGrace   = 10 * time.Minute
 	mostUnchecked = 5 * time.Minute
-	mostUnwatched = 2 * time.Minute // for writers, who learn of a restore by it
+	mostUnwatched = 2 * time.Minute // for writers, which learn of a restore from the descriptor
 	checkEvery    = time.Minute
 	checkTimeout  = 2 * time.Second
-	checkPause    = time.Second // after one that failed
+	checkPause    = time.Second // after a read that failed
 )
 
-// growth is from when on, in milliseconds, writers use how many partitions.
+// growth is a number of partitions, and the time in milliseconds from which writers use it.
 type growth struct {
 	parts int
 	since int64
 }
 
-// partitions is what a process knows of the tail's partitions.
+// partitions holds the information of a process about the partitions of the tail.
 type partitions struct {
 	mu       sync.Mutex
-	reading  chan struct{} // closed when the read of the descriptor that is under way is done
+	reading  chan struct{} // closed at the end of the current read of the descriptor
 	failure  error         // of the last read
 	failedAt time.Time
 	growths  []growth
 	asOf     moment
-	// restored is what the descriptor says of restores, as it was when the journal was opened.
+	// restored is the mark of restores in the descriptor at the time when the journal was opened.
 	restored string
-	stale    bool // the tables were restored since
+	stale    bool // whether the tables were restored since
 }
 
-// moment is a time by two clocks: one stands still while the machine is suspended, the other one
-// may be set.
+// moment is a time on two clocks. The first one stands still while the machine is suspended, and
+// somebody may set the second one.
 type moment struct{ machine, wall time.Time }
 
 func (p *packed) opened(d descriptor, asOf time.Time) {
@@ -68,7 +69,7 @@ func (t *partitions) learn(growths []growth, restored string, asOf moment) {
 	t.stale = t.stale || restored != t.restored
 }
 
-// isStale reports that the tables were restored since the journal was opened.
+// isStale reports whether the tables were restored since the journal was opened.
 func (t *partitions) isStale() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,7 +82,7 @@ func (t *partitions) all() []growth {
 	return t.growths
 }
 
-// known returns what is known, and how old that is at a time of Config.Now.
+// known returns the known growths, and the age of this information at a time of Config.Now.
 func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 	t := &p.tailing
 	t.mu.Lock()
@@ -89,9 +90,10 @@ func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 	return t.growths, max(time.Since(t.asOf.machine), now.Sub(t.asOf.wall))
 }
 
-// check has the descriptor read again if it is time to, in the background. It waits for that only
-// if what is known is older than a patience, and returns what has failed. A read that is under way
-// may have been begun long ago, if the process was suspended: then it waits for another one.
+// check reads the descriptor again in the background if the information is older than checkEvery.
+// It waits for the read only if the information is older than patience, and returns the error of
+// the read. A read that is under way may have begun long ago, if the process was suspended. So it
+// may have to wait for a second one.
 func (p *packed) check(ctx context.Context, patience time.Duration) error {
 	for range 2 {
 		_, age := p.known(p.config.Now())
@@ -117,8 +119,8 @@ func (p *packed) check(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// begin starts a read of the descriptor unless one is under way, and returns what is closed when it
-// is done. Soon after one that failed it returns nil, and the error of that.
+// begin starts a read of the descriptor unless one is under way. It returns a channel that is
+// closed when the read ends. Shortly after a failed read it returns nil and the error of that read.
 func (t *partitions) begin(read func() error) (done <-chan struct{}, failure error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,14 +142,14 @@ func (t *partitions) begin(read func() error) (done <-chan struct{}, failure err
 	return reading, nil
 }
 
-// failed returns why the last read failed, nil if it did not.
+// failed returns the error of the last read.
 func (t *partitions) failed() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.failure
 }
 
-// knowPartitions makes sure that a reader knows all partitions that writers may use.
+// knowPartitions ensures that a reader knows all partitions that writers may use.
 func (p *packed) knowPartitions(ctx context.Context) error {
 	err := p.check(ctx, mostUnchecked)
 	if _, age := p.known(p.config.Now()); err != nil && age >= mostUnchecked {
@@ -161,7 +163,7 @@ func (p *packed) learnGrowth(ctx context.Context) error {
 	defer cancel()
 	asOf := moment{time.Now(), p.config.Now()}
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.descriptorKey())
-	if dynamo.IsContext(err) { // no caller's
+	if dynamo.IsContext(err) { // it is not the context of a caller
 		err = fmt.Errorf("%w: the descriptor could not be read within %s", ErrUnavailable, checkTimeout)
 	}
 	if err != nil {
@@ -176,13 +178,13 @@ func (p *packed) learnGrowth(ctx context.Context) error {
 	return nil
 }
 
-// tailPart is the partition in the tail for what an aggregate stores at a time.
+// tailPart returns the tail partition of an item that an aggregate stores at a time.
 func (p *packed) tailPart(id aggregate.ID, at time.Time) int {
 	growths, _ := p.known(at)
 	return p.config.Resolver.Shard(id, p.partsAt(growths, at.UnixMilli()))
 }
 
-// partsAt is how many partitions writers use at a time.
+// partsAt returns the number of partitions that writers use at a time.
 func (p *packed) partsAt(growths []growth, millis int64) int {
 	parts := p.config.Shards
 	for _, g := range growths {
@@ -193,7 +195,7 @@ func (p *packed) partsAt(growths []growth, millis int64) int {
 	return parts
 }
 
-// tailParts are the partitions of a shard, also those that writers do not use yet.
+// tailParts returns the partitions of a shard, including those that writers do not use yet.
 func (p *packed) tailParts(shard int) []int {
 	growths := p.tailing.all()
 	var parts []int
@@ -238,13 +240,13 @@ func (p *packed) grow(ctx context.Context, to int) (since time.Time, err error) 
 	}
 	err = p.updateItem(ctx, update)
 	if errors.As(err, new(*types.ConditionalCheckFailedException)) {
-		return since, &ConfigError{Field: "partitions", Reason: "were changed by somebody else at the same time: look at the journal again"}
+		return since, &ConfigError{Field: "partitions", Reason: "were changed by another process at the same time: read Journal.TailPartitions and decide again"}
 	}
 	return since, dynamo.Explain(err, table)
 }
 
-// mayGrow refuses a number of partitions that is none, and a growth before the last one has taken
-// effect.
+// mayGrow returns an error if to is not an allowed number of partitions, or if the last growth has
+// not taken effect yet.
 func (p *packed) mayGrow(growths []growth, to int, now time.Time) error {
 	from := p.partsAt(growths, math.MaxInt64)
 	refuse := func(format string, args ...any) error {
@@ -275,7 +277,7 @@ func growthsValue(growths []growth) types.AttributeValue {
 	return stringValue(strings.Join(texts, " "))
 }
 
-// growthsOf reads the descriptor's item; false for one that cannot be read.
+// growthsOf decodes the growths in the descriptor. It returns false if it cannot decode them.
 func growthsOf(it item) ([]growth, bool) {
 	text, there := stringOf(it[attrGrowths])
 	if !there {

@@ -29,7 +29,7 @@ func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
 		if sound {
 			head.TruncatedBefore = base.before
 		} else {
-			base = nil // of a history that is no more
+			base = nil // it belongs to a history that was replaced
 		}
 	}
 	for _, r := range []*snapshotRow{row, base} {
@@ -55,8 +55,8 @@ func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return head, nil
 }
 
-// truncatedBefore reads from the first item of an aggregate which events are removed. A restoration
-// that was cut off has no snapshot that says so.
+// truncatedBefore reads from the first item of an aggregate which events were removed. No snapshot
+// shows this if a restoration was interrupted.
 func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
 	if last.first == 1 {
 		return last.before, nil

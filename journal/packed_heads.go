@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// endsAtOnce is how many aggregates are asked for their last items at a time.
+// endsAtOnce is the number of aggregates whose last items are read at the same time.
 const endsAtOnce = 16
 
 // indexLag is how long a consistent list waits, since no index is read strongly consistent. An
 // index shows what was written within a second, as a rule.
 const indexLag = 2 * time.Second
 
-// listedPage is how many aggregates of the index are looked at together.
+// listedPage is the largest number of aggregates in a page of the index.
 const listedPage = 200
 
 func (p *packed) heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
@@ -73,7 +73,7 @@ func (p *packed) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt
 	return err
 }
 
-// listedKey is that of an aggregate in the index of aggregates.
+// listedKey returns the key of an aggregate in the index of aggregates.
 func (p *packed) listedKey(id aggregate.ID) item {
 	key := p.key(id, 1)
 	key[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))
@@ -128,8 +128,8 @@ func (p *packed) scanAggregates(ctx context.Context, start item, pages *headPage
 	}
 }
 
-// yieldHeads reads the last item of each aggregate that the index lists, since the index does not
-// tell where the aggregate is.
+// yieldHeads reads the last item of each aggregate that the index lists, because the index does not
+// contain the version.
 func (p *packed) yieldHeads(ctx context.Context, items []item, consistent bool, corrupt func(*CorruptItemError), yield func(Head) bool) error {
 	heads, errs := make([]Head, len(items)), make([]error, len(items))
 	reads, reading := errgroup.WithContext(ctx)
@@ -152,7 +152,7 @@ func (p *packed) yieldHeads(ctx context.Context, items []item, consistent bool, 
 		case errors.As(err, &unreadable) && corrupt != nil:
 			corrupt(unreadable)
 		case errors.Is(err, ErrNotFound):
-			// An eventually consistent read does not show it yet.
+			// An eventually consistent read does not return the aggregate yet.
 		case err != nil:
 			return err
 		case !yield(heads[i]):

@@ -43,7 +43,7 @@ func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *inspection
 			return nil
 		}
 		if it.first != next {
-			found.Corrupt = append(found.Corrupt, it.corrupt(fmt.Sprintf("begins with event %d where event %d has to be", it.first, next)))
+			found.Corrupt = append(found.Corrupt, it.corrupt(fmt.Sprintf("begins with event %d in the place of event %d", it.first, next)))
 		}
 		next = it.first + it.count
 		records, err := p.recordsOf(it)
@@ -71,7 +71,7 @@ func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*C
 	if err := p.knowPartitions(ctx); err != nil {
 		return err
 	}
-	begun := "" // the partition seen last that has an event 1
+	begun := "" // the last partition in which event 1 was found
 	for {
 		out, err := p.client.Scan(ctx, input)
 		if err != nil {
@@ -92,14 +92,14 @@ func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*C
 	}
 }
 
-// stray says what keeps readers from finding an item of the journal table, nil if nothing does.
+// stray returns the reason why readers do not find an item of the journal table, nil if they do.
 func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptItemError, error) {
 	if it[attrFormat] != nil {
 		return nil, nil // the descriptor
 	}
 	partition, number := p.placeOf(it)
 	if strings.HasPrefix(number, "-") {
-		return nil, nil // a command's
+		return nil, nil // the guard of a command
 	}
 	stray := p.corrupt(p.config.Tables.Journal, it, "")
 	id, ok := idOf(partition)
@@ -114,10 +114,10 @@ func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptIte
 	}
 	stray.Aggregate, stray.Number = id, first
 	if first == 1 {
-		*begun = partition // items of an aggregate come one after the other
+		*begun = partition // the items of an aggregate follow one another
 		count, _ := uintOf(it[attrCount])
 		if listed, _ := stringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
-			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates, which has to be %q", listed, partKey(id.Type, p.Shard(id)))
+			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates instead of %q", listed, partKey(id.Type, p.Shard(id)))
 			return stray, nil
 		}
 	}

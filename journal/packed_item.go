@@ -18,29 +18,30 @@ import (
 // packedItem is an item of an aggregate under a positive number: a commit or a part of one, a
 // placeholder, or a tombstone.
 type packedItem struct {
-	table, partition, number, time string // its place, also in the tail index, as it is stored
+	// the keys in the table and in the tail index, as they are stored
+	table, partition, number, time string
 
 	id       aggregate.ID
-	first    uint64 // its first event, or the one that would be
+	first    uint64 // the number of its first event; without events, of the next event
 	count    uint64 // of events
-	commit   string // the commit's id as it is stored, which is never empty
-	commitID string // empty where an imported event had none
+	commit   string // the commit id as it is stored; never empty
+	commitID string // empty if an imported event had none
 	command  string
-	noted    []keptCommand // without events, just before
+	noted    []keptCommand // commands without events directly before it
 	guards   bool
 	millis   int64
-	events   []byte  // nil where they are removed or were not read
-	size     int     // of an item that the tail index has without its events, in KB
-	partOf   between // the whole commit, zero where the item is that
+	events   []byte  // nil if they were removed or were not read
+	size     int     // in KB, of an item whose events the tail index lacks
+	partOf   between // the whole commit; zero if this item is all of it
 	before   uint64
 	deleted  time.Time
-	tailed   bool // it is in the tail index
+	tailed   bool // whether it is in the tail index
 }
 
-// between is the events from one to another, both included.
+// between is a range of events, including both.
 type between struct{ first, last uint64 }
 
-// last is the number of the aggregate's last event as far as this item tells.
+// last returns the number of the aggregate's last event up to this item.
 func (it *packedItem) last() uint64 {
 	return it.first + it.count - 1
 }
@@ -51,10 +52,10 @@ func (it *packedItem) isTombstone() bool { return !it.deleted.IsZero() }
 
 func (it *packedItem) isPlaceholder() bool { return it.count == 0 && !it.isTombstone() }
 
-// lacksEvents: they are removed, or not in the index, or were not asked for.
+// lacksEvents reports that the events were removed, are not in the index, or were not requested.
 func (it *packedItem) lacksEvents() bool { return it.count > 0 && it.events == nil }
 
-// isTorn reports that more items of the same commit follow.
+// isTorn reports whether more items of the same commit follow.
 func (it *packedItem) isTorn() bool { return it.partOf.last > it.last() }
 
 func (it *packedItem) deletedError() error {
@@ -69,16 +70,17 @@ func (it *packedItem) corrupt(reason string) *CorruptItemError {
 	return err
 }
 
-// mostEvents is more than an aggregate has, and the sum of two such numbers is a number too.
+// mostEvents is higher than the number of events of any aggregate. Twice the value fits a uint64.
 const mostEvents = 1 << 62
 
-// readItem is an item that was read. Its place is known also where it cannot be read otherwise.
+// readItem is an item that was read, or the error if it cannot be decoded. Its place is known
+// anyway.
 type readItem struct {
 	item *packedItem
 	err  error
 }
 
-// parse reads an item; what a projection left out is as if the item did not have it.
+// parse decodes an item. It treats attributes that a projection left out as absent.
 func (p *packed) parse(it item) (*packedItem, error) {
 	read := p.parseRow(rows.Of(it))
 	if read.err != nil {
@@ -163,13 +165,13 @@ func (it *packedItem) parse(row rows.Row, names Attributes) error {
 		}
 	}
 	if it.isTombstone() && it.count > 0 || it.isPlaceholder() && it.noted == nil && !it.guards {
-		return it.corrupt("has no events and is no tombstone, or both")
+		return it.corrupt("has no events but is not a tombstone, or is a tombstone with events")
 	}
 	return nil
 }
 
-// textOf returns a text, digitsOf a number as it is stored, and bytesIn a binary value, each empty
-// where an attribute is of another kind.
+// textOf, digitsOf and bytesIn return a text, a number as it is stored, and a binary value. The
+// result is empty if the attribute has another type.
 func textOf(a *rows.Attribute) string {
 	if a.Kind != rows.Text {
 		return ""
@@ -191,7 +193,7 @@ func bytesIn(a *rows.Attribute) []byte {
 	return a.Binary
 }
 
-// wholeOf returns a number, 0 where an attribute is not one from 0 on.
+// wholeOf returns a whole number, and 0 if the attribute is not one.
 func wholeOf(a *rows.Attribute) uint64 {
 	n, err := strconv.ParseUint(digitsOf(a), 10, 64)
 	if err != nil {
@@ -200,8 +202,8 @@ func wholeOf(a *rows.Attribute) uint64 {
 	return n
 }
 
-// A commit id is stored as 16 bytes where it is a UUID. Text has a mark in front: that of ids which
-// are no UUID, or that of a commit which was imported and had none.
+// A commit id that is a UUID is stored as 16 bytes. Text begins with a mark: markText for ids that
+// are not UUIDs, markForeign for imported commits that had no id.
 const (
 	markText    = "="
 	markForeign = "-"
@@ -219,7 +221,8 @@ func commitValue(commitID string) types.AttributeValue {
 	}
 }
 
-// commitOf returns the commit id as a unique key, and as the caller gave it, empty if it had none.
+// commitOf returns the commit id as a unique key, and as the caller passed it, empty if it had
+// none.
 func commitOf(v types.AttributeValue) (commit, commitID string, ok bool) {
 	a := rows.AttributeOf(attrCommit, v)
 	return commitIn(&a)

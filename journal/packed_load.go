@@ -11,12 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// errAgain: a load has to begin again.
+// errAgain means that a load must start again.
 var errAgain = errors.New("begin again")
 
-// load reads the latest snapshot by key, and the items since with one Query, which begins with the
-// item that the snapshot ends with and so also tells whether it is of this history. What cannot be
-// used is left out: the snapshot that stands for truncated events comes next, and then all events.
+// load reads the latest snapshot by key, and the later items with one Query. The Query begins with
+// the item that the snapshot ends with, which shows whether the snapshot belongs to this history.
+// If a snapshot cannot be used, load tries the one that stands for truncated events, and then all
+// events.
 func (p *packed) load(
 	ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error,
 ) (storage.Loaded, error) {
@@ -27,7 +28,7 @@ func (p *packed) load(
 	if row != nil && !row.deleted.IsZero() {
 		return storage.Loaded{}, p.deletedSince(ctx, id)
 	}
-	ignored := map[string]bool{} // snapshots, by name
+	ignored := map[string]bool{} // names of snapshots
 	wait := untilShown()
 	for {
 		l := &packedLoad{packed: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
@@ -51,7 +52,7 @@ func (p *packed) load(
 	}
 }
 
-// usable returns the later one of the snapshots that were not ignored yet.
+// usable returns the latest snapshot that is not ignored.
 func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string]bool) (*snapshotRow, error) {
 	latest, base, err := p.snapshots(ctx, id)
 	if err != nil {
@@ -65,7 +66,7 @@ func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string
 			return row, nil
 		}
 	}
-	if latest != nil { // for the list of redundant snapshots
+	if latest != nil { // it has the list of redundant snapshots
 		latest.snapshot = nil
 		return latest, nil
 	}
@@ -78,7 +79,7 @@ func (p *packed) deletedSince(ctx context.Context, id aggregate.ID) error {
 		return end.deletedError()
 	}
 	if err == nil {
-		err = end.corrupt("is not the tombstone that the snapshot table says is there")
+		err = end.corrupt("is not a tombstone, but the snapshot table shows that the aggregate was deleted")
 	}
 	return err
 }
@@ -96,7 +97,7 @@ type packedLoad struct {
 	version  uint64
 	last     *packedItem
 	commands *storage.Commands
-	missing  uint64 // the event that it has not seen of a transaction, if not 0
+	missing  uint64 // the number of an event of a transaction that is not visible yet, or 0
 }
 
 func (l *packedLoad) run(ctx context.Context) error {
@@ -115,7 +116,7 @@ func (l *packedLoad) run(ctx context.Context) error {
 		return err
 	case l.last == nil && l.row != nil && l.row.snapshot != nil:
 		l.ignored[l.row.name()] = true
-		return errAgain // not even the snapshot's own commit is there
+		return errAgain // the commit that the snapshot ends with does not exist
 	case l.last == nil:
 		l.commands = cmp.Or(l.commands, &storage.Commands{})
 		return notFound(l.id)
@@ -151,7 +152,7 @@ func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
 		return errAgain
 	}
 	if it.first <= l.version {
-		return it.corrupt(fmt.Sprintf("is not where event %d has to be", l.version+1))
+		return it.corrupt(fmt.Sprintf("is in the place of event %d", l.version+1))
 	}
 	l.last = it
 	if it.isTombstone() {
@@ -173,8 +174,8 @@ func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
 	return nil
 }
 
-// start begins with the snapshot if the first item is the one that it ends with. It returns false
-// where this item is done with.
+// start begins with the snapshot if the first item is the one that the snapshot ends with. It
+// returns false if nothing remains to be done with this item.
 func (l *packedLoad) start(it *packedItem) (bool, error) {
 	l.begun = true
 	head := Head{Aggregate: l.id}
@@ -205,7 +206,7 @@ func (l *packedLoad) start(it *packedItem) (bool, error) {
 	return false, nil
 }
 
-// skip looks for what stands for events that are removed.
+// skip finds the snapshot that stands for removed events.
 func (l *packedLoad) skip(ctx context.Context, blank *packedItem) error {
 	end, err := l.end(ctx, l.id)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// newestTogether is how many entries newest adds missing events to at a time.
+// newestTogether is the number of entries whose events are read together.
 const newestTogether = 50
 
 func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error {
@@ -69,7 +69,7 @@ func (p *packed) newestEntries(ctx context.Context, aggregateType string, limit 
 			entries = append(entries, read.item)
 		}
 	}
-	slices.SortFunc(entries, func(a, b *packedItem) int { // as sortNewest does
+	slices.SortFunc(entries, func(a, b *packedItem) int { // the same order as in sortNewest
 		return cmp.Or(cmp.Compare(b.millis, a.millis), strings.Compare(b.id.Value, a.id.Value), cmp.Compare(b.first, a.first))
 	})
 	return entries, corrupt, nil

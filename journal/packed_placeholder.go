@@ -11,16 +11,17 @@ import (
 )
 
 const (
-	// fewNoted to mostNoted is how many commands without events a placeholder has. If there are
-	// more, or on a commit more than mostNotedBytes, they become guards. Each commit draws its
-	// limit: otherwise all that are made at the same time would write the same guards.
+	// A placeholder has at most fewNoted to mostNoted commands without events, and a commit at most
+	// mostNotedBytes of them. Beyond that, they become guards. Each commit draws its own limit, so
+	// that commits made at the same time do not all write the same guards.
 	fewNoted       = 32
 	mostNoted      = 128
 	mostNotedBytes = 4 << 10
 )
 
-// replace takes over what a placeholder in the commit's place has noted, and has the commit replace
-// it. It returns errRefit, or that the command is among them.
+// replace takes over the commands of a placeholder in the commit's place, and changes the commit so
+// that it replaces the placeholder. It returns errSendAgain, or an error if the command is among
+// them.
 func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored item) error {
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
@@ -32,7 +33,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		}
 	}
 	if c.CommandID != "" && c.guards {
-		// It may have been in a placeholder before this one.
+		// The command may have been in an earlier placeholder.
 		earlier, executed, err := c.p.executed(ctx, c.Aggregate, &storage.Commands{Guards: true}, c.CommandID)
 		switch {
 		case err != nil:
@@ -50,15 +51,16 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 	values := item{":c": stored[attrCommit]}
 	if c.transaction == nil {
 		c.put.ConditionExpression, c.put.ExpressionAttributeNames, c.put.ExpressionAttributeValues = condition, names, values
-		return errRefit
+		return errSendAgain
 	}
 	first := c.transaction.TransactItems[0].Put
 	first.ConditionExpression, first.ExpressionAttributeNames, first.ExpressionAttributeValues = condition, names, values
-	c.transaction.ClientRequestToken = aws.String(c.p.config.NewID()) // DynamoDB may remember the other one
-	return errRefit
+	// DynamoDB may remember the earlier request under the old token.
+	c.transaction.ClientRequestToken = aws.String(c.p.config.NewID())
+	return errSendAgain
 }
 
-// note puts the commands into the commit's first item, or writes guards for them if there are many.
+// note adds the commands to the commit's first item, or writes guards for them if there are many.
 func (c *packedCommit) note(ctx context.Context) error {
 	all, first := c.noted, c.items[0]
 	if len(c.Events) == 0 {
@@ -75,7 +77,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 	}
 	used := c.size
 	if c.beside != nil {
-		used += c.beside.bytes + c.beside.parts*mostNotedBytes // as each may note that much
+		used += c.beside.bytes + c.beside.parts*mostNotedBytes // each part may note that much
 	}
 	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || used+size > storage.MaxCommitBytes {
 		if err := c.guardOnce(ctx); err != nil {
@@ -96,7 +98,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 	return nil
 }
 
-// guardOnce writes the guards of the noted commands that this commit has not written yet.
+// guardOnce writes guards for the noted commands for which this commit has not written one.
 func (c *packedCommit) guardOnce(ctx context.Context) error {
 	var rest []storage.DatedCommand
 	for _, d := range c.noted {
@@ -116,7 +118,7 @@ func (c *packedCommit) guardOnce(ctx context.Context) error {
 	return nil
 }
 
-// takeOver has an item that replaces a placeholder keep what that has noted.
+// takeOver copies the noted commands of a placeholder to the item that replaces it.
 func takeOver(it, placeholder item) {
 	for _, name := range []string{attrNoted, attrGuards} {
 		delete(it, name)

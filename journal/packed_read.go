@@ -17,11 +17,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// endOfNumbers is beyond the number of any event. A sort key has 38 digits.
+// endOfNumbers is higher than the number of any event. A sort key has at most 38 digits.
 const endOfNumbers = "99999999999999999999"
 
-// query reads the items of an aggregate with numbers from..to, strongly consistent, page by page,
-// until do returns errStop or another error.
+// query reads the items of an aggregate with the numbers from..to, strongly consistent, page by
+// page. It ends if do returns errStop or another error.
 func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
 	table := p.config.Tables.Journal
 	input := &dynamodb.QueryInput{
@@ -53,7 +53,7 @@ func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, op
 	}
 }
 
-// withoutEvents leaves the events out of the reply; DynamoDB still bills for them.
+// withoutEvents leaves the events out of the reply. DynamoDB still bills for them.
 func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
 	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g")
 	for name, attribute := range map[string]string{
@@ -64,8 +64,8 @@ func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
 	}
 }
 
-// end reads an aggregate's last item, without its events. It waits for the rest of a commit that
-// shows in part.
+// end reads the last item of an aggregate without its events. If only a part of a commit is
+// visible, it waits for the rest.
 func (p *packed) end(ctx context.Context, id aggregate.ID) (*packedItem, error) {
 	return p.endBy(ctx, id, true)
 }
@@ -89,9 +89,9 @@ func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*
 	}
 }
 
-// awaitItem waits before an item is read again that a Query has not shown, though later items or
-// the caller say that it was written: a Query may see a transaction in part. A read in a
-// transaction has the last word.
+// awaitItem waits before an item is read again that a Query did not return, although later items or
+// the caller show that it was written. A Query may see only a part of a transaction. When the waits
+// are used up, awaitItem decides by a transactional read.
 func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
 	if sleep(ctx, wait.NextBackOff()) {
 		return nil
@@ -116,17 +116,17 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 			return nil
 		}
 	}
-	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, though later events or the caller say that it was written")
+	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, although later events or the caller show that it was written")
 	missing.Aggregate, missing.Number = id, number
 	return missing
 }
 
-// commitAt returns the commit with an event, or the last one before it if there is none.
+// commitAt returns the commit that contains an event, or the last one before it.
 func (p *packed) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*packedItem, error) {
 	return p.lastUpTo(ctx, id, strconv.FormatUint(number, 10), func(*dynamodb.QueryInput) {}, false)
 }
 
-// lastUpTo returns the last item up to a number. A placeholder counts only if that is asked for.
+// lastUpTo returns the last item up to a number. It skips placeholders unless placeholder is true.
 func (p *packed) lastUpTo(
 	ctx context.Context, id aggregate.ID, number string, options func(*dynamodb.QueryInput), placeholder bool,
 ) (found *packedItem, err error) {
@@ -168,7 +168,7 @@ func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	if from > to {
 		return nil
 	}
-	next := min(max(from, 1), math.MaxInt64) // no event has a greater number
+	next := min(max(from, 1), math.MaxInt64) // no event has a higher number
 	to = min(to, math.MaxInt64)
 	wait := untilShown()
 	for next <= to {
@@ -183,7 +183,7 @@ func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, y
 			wait.Reset()
 			continue
 		}
-		// The caller knows that there are more.
+		// The caller knows that there are more events.
 		if err := p.awaitItem(ctx, id, next, wait); err != nil {
 			return err
 		}
@@ -191,8 +191,8 @@ func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	return nil
 }
 
-// eventsOnce reads on until the events end, or until one is missing, with errAgain. The commit with
-// the first event may begin before it.
+// eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The
+// commit with the first event may begin before that event.
 func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*Record) bool) error {
 	take := func(it *packedItem) error {
 		if it.lacksEvents() {
@@ -212,7 +212,7 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 		}
 		return nil
 	}
-	// align reads the commit that begins before the first event and has it.
+	// align reads the commit that contains the first event but begins before it.
 	align := func() error {
 		earlier, err := p.commitAt(ctx, id, *next)
 		if errors.Is(err, ErrNotFound) {
@@ -241,7 +241,7 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 			return errAgain
 		}
 		if it.first < *next {
-			return it.corrupt(fmt.Sprintf("is not where event %d has to be", *next))
+			return it.corrupt(fmt.Sprintf("is in the place of event %d", *next))
 		}
 		return take(it)
 	})
@@ -251,15 +251,16 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 	return err
 }
 
-// truncated says from where on there are events, given an item that has lost its own.
+// truncated returns the first number after the removed events, given an item without its events.
 func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
 	if err != nil {
 		return err
 	}
 	before, _ := uintOf(it[attrBefore])
-	if before <= blank.last() { // which is written before an item loses its events
-		return blank.corrupt("has no events, though the first item does not say that they were removed")
+	// A truncation writes this value before it removes events.
+	if before <= blank.last() {
+		return blank.corrupt("has no events, although the first item does not say that they were removed")
 	}
 	return &TruncatedError{ID: id, Before: before}
 }

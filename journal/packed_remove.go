@@ -19,15 +19,15 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Items of commits stay when their events are removed: their places tell stale writers, and those
-// whose replies were lost, what has become of their commits.
+// Items of commits stay when their events are removed. Their places show stale writers, and writers
+// whose replies were lost, what became of their commits.
 
-// blanksAtOnce is how many items lose their events at a time.
+// blanksAtOnce is the number of items whose events are removed at the same time.
 const blanksAtOnce = 16
 
-// errNoExpiry refuses to leave commits to a time to live.
+// errNoExpiry returns the error for a removal that should wait for a time to live.
 func errNoExpiry() error {
-	return &ConfigError{Field: "Removal.After", Reason: "is set, and in the packed layout commits have no time to live: " +
+	return &ConfigError{Field: "Removal.After", Reason: "is set, but in the packed layout commits have no time to live: " +
 		"leave it 0, and remove the events when all groups have read them"}
 }
 
@@ -43,7 +43,7 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 		return end.deletedError()
 	}
 	if before <= 1 {
-		return nil // there are none before the first
+		return nil // there are no events before the first
 	}
 	latest, base, err := p.snapshots(ctx, id)
 	if err != nil {
@@ -52,7 +52,8 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	if latest != nil && !latest.deleted.IsZero() {
 		return p.deletedSince(ctx, id)
 	}
-	sound := false // a base of a history that is no more stands for nothing
+	// A base of a history that was replaced stands for nothing.
+	sound := false
 	if base != nil && base.snapshot != nil {
 		if sound, err = p.isSound(ctx, id, base); err != nil {
 			return err
@@ -63,13 +64,15 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 			return err
 		}
 	} else {
-		before = base.before // it may have ended early; what is left below is removed again
+		// An earlier call may have ended early. Events below base.before that are left are removed
+		// again.
+		before = base.before
 	}
 	return p.blank(ctx, id, before, removal)
 }
 
-// pin keeps the snapshot that stands for the events that are to be removed, with its command ids,
-// in a row that only a later truncation replaces.
+// pin stores the snapshot that will stand for the removed events, with its command ids, in a row
+// that only a later truncation replaces.
 func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
 	for _, row := range rows {
 		if row == nil || row.snapshot == nil || row.snapshot.Number+1 < before {
@@ -95,8 +98,8 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 	return notCovered(before)
 }
 
-// putBase stores the snapshot that stands for truncated events, unless a later truncation has one
-// that also covers these. Of an aggregate that was deleted nothing may come back.
+// putBase stores the snapshot that stands for truncated events, unless a later truncation has
+// stored one that covers them too. It does not store anything for a deleted aggregate.
 func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 	put := &types.Put{
 		TableName:                           &p.config.Tables.Snapshot,
@@ -121,7 +124,7 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 		if !refused {
 			return dynamo.Explain(err, p.config.Tables.Snapshot)
 		}
-		if stored == nil { // it is gone since: the aggregate is being deleted
+		if stored == nil { // the row was removed since: the aggregate is being deleted
 			return p.deletedSince(ctx, id)
 		}
 		there, err := p.snapshotOf(stored)
@@ -134,7 +137,7 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 				return err
 			}
 		}
-		// It is of a history that is no more, or was replaced meanwhile.
+		// It belongs to a history that was replaced, or another truncation replaced it meanwhile.
 		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), attributeNames("#b", attrBefore, "#c", attrCommit)
 		put.ExpressionAttributeValues = item{":b": stored[attrBefore], ":c": stored[attrCommit]}
 		if !sleep(ctx, wait.NextBackOff()) {
@@ -143,7 +146,8 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 	}
 }
 
-// blank takes the events out of the items that end before a number, and says so on the first.
+// blank removes the events of the items that end before a number, after recording this number on
+// the first item.
 func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	table := p.config.Tables.Journal
 	err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
@@ -180,9 +184,9 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 	}
 }
 
-// eachFull hands out the items that end before a number and have their events, some at a time. Gap
-// reports that one does not show that has to be there: a transaction is under way that writes one
-// item after the other.
+// eachFull passes the items that end before a number and have events to do, some at a time. It
+// returns gap true if an item that must exist is not visible: a transaction that writes one item
+// after the other is under way.
 func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*packedItem) error) (gap bool, err error) {
 	var due []*packedItem
 	pending, next := uint64(0), uint64(1)
@@ -197,7 +201,7 @@ func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, d
 		gap = gap || it.first > next
 		next = it.last() + 1
 		if it.last() >= before || !it.tailed {
-			return nil // blank already
+			return nil // its events are removed already
 		}
 		due = append(due, it)
 		if pending += it.count; pending < removesBetweenReports {
@@ -257,7 +261,7 @@ func (p *packed) delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	return p.blank(ctx, id, expected+1, removal)
 }
 
-// bury puts the tombstone where the next commit would be.
+// bury puts the tombstone in the place of the next commit.
 func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) error {
 	stone := p.key(id, version+1)
 	stone[attrCommit] = commitValue(p.config.NewID())
@@ -276,21 +280,21 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		case err != nil:
 			return err
 		case there.isTombstone():
-			return nil // an attempt of ours, whose reply was lost, or somebody else's
+			return nil // written by an earlier attempt, or by another process
 		case !there.isPlaceholder():
 			return &ConflictError{ID: id, Expected: version, Actual: there.last()}
 		}
 		takeOver(stone, failed.Item)
 		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
-		if time.Now().After(last) || !sleep(ctx, rand.N(refitPause)) {
+		if time.Now().After(last) || !sleep(ctx, rand.N(sendAgainPause)) {
 			return fmt.Errorf("delete %s, nothing removed: %w", id, cmp.Or(ctx.Err(), ErrContended))
 		}
 	}
 }
 
-// buryStates removes all snapshots and leaves a tombstone, which no late snapshot replaces. It
-// keeps the command ids.
+// buryStates removes all snapshots and leaves a tombstone, which a late snapshot does not replace.
+// It keeps the command ids.
 func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 	table := p.config.Tables.Snapshot
 	var before map[string]types.AttributeValue
@@ -312,7 +316,7 @@ func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 	if err != nil {
 		return dynamo.Explain(err, table)
 	}
-	// What a transaction is still writing beside the row.
+	// Rows beside the latest snapshot that a transaction may still be writing.
 	late := []string{strconv.Itoa(baseSnapshot)}
 	for _, n := range numbersOf(before[attrKept]) {
 		late = append(late, strconv.FormatUint(n, 10))

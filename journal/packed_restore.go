@@ -59,7 +59,7 @@ func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, 
 	return receipt, nil
 }
 
-// packedRestoration is a restoration as it is sent.
+// packedRestoration is a restoration in the form in which it is sent.
 type packedRestoration struct {
 	*packed
 	*restoration
@@ -70,8 +70,8 @@ type packedRestoration struct {
 	items []item
 }
 
-// build makes one item of each commit, as it was, or of a part of it. A snapshot's last event ends
-// an item, so that the snapshot can begin a load.
+// build makes one item of each commit with its original values, or of a part of a commit. The last
+// event of a snapshot ends an item, so that a load can begin with the snapshot.
 func (r *packedRestoration) build() error {
 	id, next := r.Head.Aggregate, firstOf(r.restoration)
 	if r.Expected == 0 && next > 1 {
@@ -105,7 +105,7 @@ func (r *packedRestoration) build() error {
 	return nil
 }
 
-// blankItem stands for the events before a number, which are removed.
+// blankItem stands for the removed events before a number.
 func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) item {
 	it := r.commitItem(id, 1, commitValue(""), r.at, "")
 	it[attrCount], it[attrBefore] = numberValue(before-1), numberValue(before)
@@ -113,7 +113,8 @@ func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) item {
 	return it
 }
 
-// add makes an item of the records from one on that are of one commit, and returns the next.
+// add makes an item of consecutive records of one commit, beginning with from. It returns the index
+// of the next record.
 func (r *packedRestoration) add(from int) (int, error) {
 	first := r.Records[from]
 	stored := commitValue(first.CommitID)
@@ -166,7 +167,7 @@ func (r *packedRestoration) packRecord(record *Record, commit string) ([]byte, e
 	return packEvent(&event, &date)
 }
 
-// restoreSnapshot comes last, so that a load never begins with events that are not there yet.
+// restoreSnapshot comes last, so that a load never begins after events that do not exist yet.
 func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 	id, s := r.Head.Aggregate, r.Head.Snapshot
 	if s == nil {
@@ -187,7 +188,8 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 		return err
 	}
 	row := r.rowOf(r.snapshotKey(id, latestSnapshot), s, end.first, it[attrCommit])
-	commands, err := r.commands(ctx, id) // archives have none, but there may be some here
+	// Archives contain no commands, but placeholders here may.
+	commands, err := r.commands(ctx, id)
 	if err == nil {
 		_, err = r.putCommands(ctx, id, row, commands, s.Number)
 	}
@@ -204,9 +206,9 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 	return err
 }
 
-// pinRestored makes the snapshot the one that stands for truncated events, if those are missing
-// here too. It comes before the latest snapshot, so that a restoration that was cut off is
-// repeated.
+// pinRestored also stores the snapshot as the one that stands for truncated events, if this journal
+// lacks those events too. It does so before the latest snapshot is stored. So an interrupted
+// restoration is repeated.
 func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 	id, before := r.Head.Aggregate, r.Head.TruncatedBefore
 	if before <= 1 {
@@ -217,7 +219,7 @@ func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 		return err
 	}
 	if here, _ := uintOf(first[attrBefore]); here != before {
-		return nil // the events are there
+		return nil // the events exist here
 	}
 	base := maps.Clone(row)
 	maps.Copy(base, r.snapshotKey(id, baseSnapshot))
@@ -227,8 +229,8 @@ func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 
 var errForeignSnapshot = errors.New("another program wrote the snapshot, so it is not known of which event it is")
 
-// unlessThere returns the error of a restoration, unless all is written: by an attempt whose reply
-// was lost, or by somebody who restores the same.
+// unlessThere returns the error of a restoration. It returns nil if everything is written, by an
+// attempt whose reply was lost or by another process that restores the same.
 func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) {
 		return err
@@ -238,7 +240,7 @@ func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 	case there:
 		return nil
 	case readErr != nil:
-		return fmt.Errorf("restore %s: read what is there: %w", r.Head.Aggregate, readErr)
+		return fmt.Errorf("restore %s: compare with the stored events: %w", r.Head.Aggregate, readErr)
 	}
 	return err
 }
@@ -266,12 +268,12 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 	return err == nil && i == len(r.Records), err
 }
 
-// What follows makes packedRestoration a sending.
+// The methods below make packedRestoration a sending.
 
 func (r *packedRestoration) target() string     { return r.Head.Aggregate.String() }
 func (r *packedRestoration) begunAt() time.Time { return r.begun }
 
-// redate changes the place in the tail alone: the events have dates of their own.
+// redate changes only the place in the tail: the events have dates of their own.
 func (r *packedRestoration) redate(now time.Time) {
 	if now.Sub(r.at) < dateAge {
 		return
@@ -299,7 +301,7 @@ func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
 
 func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
 
-// replace takes over what a placeholder in the place of the first item has noted.
+// replace takes over the commands of a placeholder in the place of the first item.
 func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored item) error {
 	first := r.input.TransactItems[0].Put
 	takeOver(first.Item, stored)
@@ -316,8 +318,9 @@ func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem
 	}
 	first.ConditionExpression, first.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 	first.ExpressionAttributeValues = item{":c": stored[attrCommit]}
-	r.token = r.config.NewID() // DynamoDB may remember the other one
-	return errRefit
+	// DynamoDB may remember the earlier request under the old token.
+	r.token = r.config.NewID()
+	return errSendAgain
 }
 
 func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// What follows makes packedCommit a sending.
+// The methods below make packedCommit a sending.
 
 func (c *packedCommit) attempt(ctx context.Context) (err error) {
 	if c.transaction == nil {
@@ -55,7 +55,8 @@ func (c *packedCommit) isWritten(ctx context.Context) (bool, error) {
 	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.receipt.CommitID)
 }
 
-// isAt reports whether a commit wrote the item under a number, or noted its command there.
+// isAt reports whether a commit wrote the item under a number, or whether the item notes its
+// command.
 func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commitID string) (bool, error) {
 	raw, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, number))
 	if err != nil || raw == nil {
@@ -65,8 +66,8 @@ func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commi
 	return err == nil && it.isOf(commitID), err
 }
 
-// refusal goes by the items that are where this commit's would be. They never disappear, so they
-// tell for good whose the place is.
+// refusal compares the commit with the items in its places. These never disappear, so they show
+// permanently which commit has the place.
 func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	within, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -75,16 +76,16 @@ func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, l
 	switch {
 	case !errors.As(explained, &unread):
 		return explained
-	case ambiguous && len(c.Events) == 0: // it may be among the guards
+	case ambiguous && len(c.Events) == 0: // its command may be among the guards
 		return c.unknown(unread.err)
 	case !errors.Is(unread.err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return c.notWritten(unread.err)
 	}
-	// The time that was left has passed, not the caller's.
-	return fmt.Errorf("append to %s, nothing written: %w: what others have written could not be read in time: %s", c.Aggregate, ErrUnavailable, unread.err.Error())
+	// The retry budget has ended, not the caller's deadline.
+	return fmt.Errorf("append to %s, nothing written: %w: the items of other commits could not be read in time: %s", c.Aggregate, ErrUnavailable, unread.err.Error())
 }
 
-// unreadError: what others have written could not be read.
+// unreadError reports that the items of other commits could not be read.
 type unreadError struct{ err error }
 
 func (e *unreadError) Error() string { return e.err.Error() }
@@ -107,7 +108,8 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 		if written, _ := c.isWritten(ctx); written {
 			return nil
 		}
-		return c.unknown(err) // also where it is not there yet: an attempt may still be on its way
+		// An attempt may still be under way even if the item is absent.
+		return c.unknown(err)
 	}
 	if refused != nil {
 		return refused
@@ -115,8 +117,8 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, c.explain(err))
 }
 
-// taken returns the item that is in the place of one of the commit's own, or else which of the
-// caller's writes was refused.
+// taken returns the item that has one of the places of the commit, or an error for the caller's
+// write that was refused.
 func (c *packedCommit) taken(err error) (item, error) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
@@ -143,9 +145,9 @@ func (c *packedCommit) taken(err error) (item, error) {
 	return nil, nil
 }
 
-// conflict says what is in the commit's place: the command itself, or other events. DynamoDB does
-// not promise to evaluate all conditions, so the command may also be this commit's, and its own
-// item was not in the reply.
+// conflict explains why the place of the commit is taken: by the command itself, or by other
+// events. DynamoDB does not promise to evaluate all conditions. So the command may be that of this
+// commit even if the reply does not contain its item.
 func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 	if c.CommandID != "" {
 		found := &storage.Commands{}
@@ -174,7 +176,8 @@ func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 	case taken.isTombstone():
 		return c.notWritten(taken.deletedError())
 	case err != nil:
-		return &ConflictError{ID: c.Aggregate, Expected: c.Expected} // how much further it is, is not known
+		// the actual version is not known
+		return &ConflictError{ID: c.Aggregate, Expected: c.Expected}
 	case end.isTombstone():
 		return c.notWritten(end.deletedError())
 	}

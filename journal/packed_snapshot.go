@@ -21,19 +21,19 @@ import (
 // snapshotRow is a row of the snapshot table.
 type snapshotRow struct {
 	snapshot *Snapshot
-	// from and commit name the item with the last event in the state. A snapshot counts only while
-	// that item is there: otherwise it is of a history that is no more.
+	// from and commit name the item with the last event of the snapshot. A snapshot is valid only
+	// while that item exists. Otherwise it belongs to a history that was replaced.
 	from     uint64
 	commit   types.AttributeValue
-	before   uint64 // of a base: events before that are removed
+	before   uint64 // on a base: earlier events are removed
 	kept     []uint64
 	commands []keptCommand
-	encoded  types.AttributeValue // the commands as they are stored, nil if there are none
+	encoded  types.AttributeValue // the commands as they are stored; nil if there are none
 	guards   bool
 	deleted  time.Time
 }
 
-// keptCommand is a command id that a snapshot keeps.
+// keptCommand is a command id that a snapshot or an item keeps.
 type keptCommand struct {
 	_       struct{} `cbor:",toarray"`
 	ID      string
@@ -43,7 +43,7 @@ type keptCommand struct {
 	Millis  int64
 }
 
-// latest returns the latest snapshot's row, nil if there is none.
+// latest returns the row of the latest snapshot, and nil if there is none.
 func (p *packed) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, error) {
 	return p.snapshotAt(ctx, id, strconv.Itoa(latestSnapshot))
 }
@@ -71,7 +71,7 @@ func (p *packed) snapshotOf(it item) (*snapshotRow, error) {
 	}
 	payload, ok := it[attrState].(*types.AttributeValueMemberB)
 	if !ok {
-		return row, nil // a tombstone's
+		return row, nil // the row of a deleted aggregate
 	}
 	s := &Snapshot{Payload: payload.Value}
 	var numbered bool
@@ -79,25 +79,25 @@ func (p *packed) snapshotOf(it item) (*snapshotRow, error) {
 	s.Schema, _ = uintOf(it[attrSchema])
 	s.Encoding, _ = stringOf(it[attrApplied])
 	if !numbered || s.Number == 0 || row.from == 0 || row.commit == nil {
-		return nil, p.corrupt(p.config.Tables.Snapshot, it, "is a snapshot that does not say which commit it ends with")
+		return nil, p.corrupt(p.config.Tables.Snapshot, it, "is a snapshot that does not name the commit with its last event")
 	}
 	row.snapshot = s
 	return row, nil
 }
 
-// isOf reports whether an item is the one that a snapshot ends with.
+// isOf reports whether a snapshot ends with this item.
 func (row *snapshotRow) isOf(it *packedItem) bool {
 	commit, _, ok := commitOf(row.commit)
 	return ok && it != nil && it.count > 0 && it.first == row.from && it.commit == commit && it.last() == row.snapshot.Number
 }
 
-// name is unique among the snapshots of an aggregate.
+// name returns a name that is unique among the snapshots of an aggregate.
 func (row *snapshotRow) name() string {
 	commit, _, _ := commitOf(row.commit)
 	return strconv.FormatUint(row.snapshot.Number, 10) + "/" + commit
 }
 
-// isSound reads the item that a snapshot ends with.
+// isSound reads the item that a snapshot ends with, and reports whether it still exists.
 func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, row.from))
 	if err != nil || it == nil {
@@ -107,7 +107,7 @@ func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow)
 	return err == nil && row.isOf(end), nil
 }
 
-// snapshots returns the latest snapshot and the one that stands for truncated events.
+// snapshots returns the latest snapshot, and the one that stands for truncated events.
 func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
 	items, err := p.batchGetKeys(ctx, p.config.Tables.Snapshot, []item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)
 	for _, it := range items {
@@ -159,7 +159,7 @@ func (p *packed) removeSnapshots(ctx context.Context, id aggregate.ID, numbers [
 	return p.deleteAll(ctx, p.config.Tables.Snapshot, keys)
 }
 
-// rowOf is the row of a snapshot. From and commit name the item with its last event.
+// rowOf returns the row of a snapshot. from and commit name the item with its last event.
 func (p *packed) rowOf(key item, s *Snapshot, from uint64, commit types.AttributeValue) item {
 	key[attrState] = binaryValue(s.Payload)
 	key[attrCount] = numberValue(s.Number)
@@ -174,8 +174,8 @@ func (p *packed) rowOf(key item, s *Snapshot, from uint64, commit types.Attribut
 	return key
 }
 
-// storeSnapshot writes the snapshot of a commit that was written, and says in the receipt what has
-// come of it. A load without it replays more events; nothing else depends on it.
+// storeSnapshot writes the snapshot of a commit after the commit, and records the outcome in the
+// receipt. A load without the snapshot replays more events. Nothing else depends on it.
 func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
 	if c.Redundancy != nil {
 		c.listRedundant(c.Redundancy.Listed)
@@ -184,14 +184,16 @@ func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
 		return
 	}
 	if len(c.Events) == 0 {
-		c.leaveOut(storage.ErrNoRoom) // there is no item of the commit to begin a load with
+		// The commit has no item with which a load could begin.
+		c.leaveOut(storage.ErrNoRoom)
 		return
 	}
 	if c.Snapshot.Number != c.receipt.Version {
-		c.leaveOut(fmt.Errorf("it is of event %d, inside the history: %w", c.Snapshot.Number, storage.ErrNoRoom))
+		c.leaveOut(fmt.Errorf("it is of event %d, not of the last event: %w", c.Snapshot.Number, storage.ErrNoRoom))
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.config.RetryBudget) // the commit stands, its caller waits
+	// The commit is written, but its caller waits.
+	ctx, cancel := context.WithTimeout(ctx, p.config.RetryBudget)
 	defer cancel()
 	if err := p.tryToStore(ctx, c); err != nil {
 		c.leaveOut(err)
@@ -229,7 +231,7 @@ func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
 	return err
 }
 
-// listRedundant puts the list of redundant snapshots into the receipt, where it is known.
+// listRedundant puts the list of redundant snapshots into the receipt, if the caller passed one.
 func (c *packedCommit) listRedundant(listed []uint64) {
 	if r := c.Redundancy; r != nil && r.Listed != nil {
 		c.receipt.Redundant, c.receipt.Surplus = listed, nil
@@ -239,9 +241,9 @@ func (c *packedCommit) listRedundant(listed []uint64) {
 	}
 }
 
-// keepRedundant returns the list of the redundant snapshots after this commit, nil where the commit
-// adds none. Due are those that were surplus before it and are no longer in the list: the caller
-// may have failed to remove them.
+// keepRedundant returns the list of redundant snapshots after this commit, nil if the commit adds
+// none. Due lists those that were surplus before the commit and are no longer in the list: the
+// caller may have failed to remove them.
 func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due []uint64, err error) {
 	r := c.Redundancy
 	switch {
@@ -256,7 +258,7 @@ func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due 
 			kept = slices.DeleteFunc(row.kept, func(n uint64) bool { return n > c.Expected })
 		}
 		return append(kept, c.Snapshot.Number), nil, nil
-	case r.TTL > 0: // those that are forgotten expire
+	case r.TTL > 0: // snapshots that are no longer listed expire
 		kept = append(slices.Clone(r.Listed), c.Snapshot.Number)
 		return kept[max(0, len(kept)-r.Keep):], nil, nil
 	}
@@ -273,10 +275,11 @@ func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.Attribu
 	return types.TransactWriteItem{Put: &types.Put{TableName: &p.config.Tables.Snapshot, Item: row}}
 }
 
-// putSnapshot replaces an earlier snapshot, and reports whether it did. One of a later event stays,
-// unless it is of a history that is no more; a tombstone is of the last event that there can be. It
-// leaves the list of redundant snapshots as it is where the row has none. What is to be stored
-// beside it comes into one transaction with it: it could come late, after a deletion.
+// putSnapshot replaces the latest snapshot, and reports whether it did. It does not replace a
+// snapshot of a later event, unless that belongs to a history that was replaced. A tombstone has
+// the highest number. If the row has no list of redundant snapshots, the stored list stays. The
+// actions in beside are in the same transaction, because a separate request could arrive late,
+// after a deletion.
 func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, beside ...types.TransactWriteItem) (stored bool, err error) {
 	a, table := p.config.Attributes, p.config.Tables.Snapshot
 	var sets, removes []string
@@ -318,7 +321,8 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 			var sound bool
 			if sound, err = p.isSound(ctx, id, old); sound {
 				number, _ := uintOf(row[attrCount])
-				return old.snapshot.Number == number, nil // it is this one, and a reply was lost
+				// The same number means that it is this one, and a reply was lost.
+				return old.snapshot.Number == number, nil
 			}
 		}
 		if err != nil || old.snapshot == nil || again > 0 {
@@ -330,7 +334,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 	return false, nil
 }
 
-// update needs no transaction where there is nothing beside it.
+// update sends a transaction only if there are actions beside the update.
 func (p *packed) update(ctx context.Context, u *types.Update, beside []types.TransactWriteItem) error {
 	if len(beside) > 0 {
 		return p.transact(ctx, append([]types.TransactWriteItem{{Update: u}}, beside...)...)
@@ -342,5 +346,6 @@ func (p *packed) update(ctx context.Context, u *types.Update, beside []types.Tra
 	})
 }
 
-// noMoreSnapshots is the number of a tombstone in the snapshot table: no snapshot is later.
+// noMoreSnapshots is the number of a tombstone in the snapshot table. Every snapshot has a lower
+// one.
 const noMoreSnapshots = math.MaxUint64

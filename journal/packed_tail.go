@@ -21,20 +21,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// The tail index has an entry for each item of a commit. Each shard has one or several partitions
-// in it. A page of the shard's tail is a page of each.
+// The tail index has an entry for each item of a commit. Each shard has one or more partitions in
+// it. A page of a shard's tail consists of a page of each of them.
 
-// largePage bounds what a page has of items that the index has without their events, in KB: a page
-// of the index can have thousands of them. After a page that was cut by it, the next one asks for
-// fewEntries.
+// largePage bounds a page in KB: the total size of its items whose events the index lacks. A page
+// of the index can have thousands of such entries. After a page that was cut for this reason, the
+// next page reads fewEntries.
 const (
 	largePage  = 1 << 10
 	fewEntries = 500
 )
 
-// Where a shard has several partitions, a page has entriesTogether of them all, or numbersTogether
-// of numbers alone, but at least fewestEntries of each: an entry has up to some 1 KB. Up to
-// partsAtOnce are read at a time.
+// If a shard has several partitions, a page has entriesTogether entries of all of them together, or
+// numbersTogether if only numbers are read. An entry can have about 1 KB. The page has at least
+// fewestEntries of each partition. Up to partsAtOnce partitions are read at the same time.
 const (
 	entriesTogether = 1000
 	numbersTogether = 20_000
@@ -44,9 +44,12 @@ const (
 
 // partCursor is a place in one partition of the tail.
 type partCursor struct {
-	millis                  int64
-	partition, number, time string // of the item just before, as they are stored; empty for the beginning of the millisecond
-	more, few               bool   // there is more after it; ask for few entries, since their items are large
+	millis int64
+	// The keys of the item before this place, as they are stored. Empty for the start of the
+	// millisecond.
+	partition, number, time string
+	// more: entries follow. few: read few entries, since their items are large.
+	more, few bool
 }
 
 func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
@@ -68,7 +71,7 @@ func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error
 	return p.joinPages(ctx, q, parts, cursors, pages)
 }
 
-// partPage is a page of one partition: entries of the index.
+// partPage is a page of the index entries of one partition.
 type partPage struct {
 	entries []tailEntry
 	more    bool
@@ -76,14 +79,14 @@ type partPage struct {
 
 // tailEntry is an entry of the index.
 type tailEntry struct {
-	part    int // of the shard's
+	part    int // index of the partition in the shard
 	item    *packedItem
-	corrupt *CorruptItemError // why it cannot be read
+	corrupt *CorruptItemError // the reason why it cannot be decoded
 	at      partCursor
 }
 
-// partPages reads a page of each partition. Where some are behind the others, it reads these first,
-// and the others no further: what they have beyond would be read again.
+// partPages reads a page of each partition. If some partitions are behind the others, it reads
+// these first. It reads the others only up to the same time: later entries would be read again.
 func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor) ([]partPage, error) {
 	pages := make([]partPage, len(parts))
 	order := make([]int, len(parts))
@@ -130,8 +133,8 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 	return partPage{entries: found.Items, more: found.LastKey != nil}, err
 }
 
-// joinPages makes one page of those of the partitions, up to where all of them were read, or less
-// where the events are many.
+// joinPages merges the pages of the partitions, up to the time to which all of them were read, or
+// less if there are many events.
 func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (tailPage, error) {
 	frontier, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i, page := range pages {
@@ -187,7 +190,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	if q.NumbersOnly {
 		for _, it := range entries {
 			if it.count > storage.MaxItemBytes {
-				joined.Corrupt = append(joined.Corrupt, it.corrupt(fmt.Sprintf("says that it has %d events", it.count)))
+				joined.Corrupt = append(joined.Corrupt, it.corrupt(fmt.Sprintf("has an invalid count of %d events", it.count)))
 				continue
 			}
 			joined.Records = append(joined.Records, numbersOnly(it)...)
@@ -197,7 +200,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	return joined, dynamo.Explain(p.addEvents(ctx, &joined, entries), p.config.Tables.Journal)
 }
 
-// largeKB is how much has to be read from the table for an entry.
+// largeKB returns how many KB must be read from the table for an entry.
 func (e *tailEntry) largeKB(q storage.TailQuery) int {
 	if q.NumbersOnly || e.corrupt != nil || !e.item.lacksEvents() {
 		return 0
@@ -253,7 +256,7 @@ func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 	return input, true
 }
 
-// millisOfKey also reads a number that is not whole, which only somebody else can have written.
+// millisOfKey also accepts a number that is not whole, which only another program can have written.
 func millisOfKey(it *packedItem) int64 {
 	if it.millis != 0 || it.time == "" {
 		return it.millis
@@ -262,7 +265,7 @@ func millisOfKey(it *packedItem) int64 {
 	return int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
 }
 
-// asCorrupt returns the error of parse and recordsOf as what it always is.
+// asCorrupt converts the error of parse or recordsOf, which always is a [*CorruptItemError].
 func asCorrupt(err error) *CorruptItemError {
 	if err == nil {
 		return nil
@@ -281,11 +284,11 @@ func numbersOnly(it *packedItem) []*Record {
 	return records
 }
 
-// addEvents reads the events that the index does not have, from the table, and puts all into the
-// page in order. An item that an eventually consistent read does not show is read again; one
-// without events has lost them since.
+// addEvents reads the events that the index lacks from the table, and adds all events to the page
+// in order. If an eventually consistent read does not return an item, it reads the item again. An
+// item without events has lost them since.
 func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packedItem) error {
-	missing := map[[2]string]int{} // indexes of entries, by place
+	missing := map[[2]string]int{} // indexes in entries, by place
 	for i, it := range entries {
 		if it.lacksEvents() {
 			missing[it.place()] = i
@@ -294,7 +297,7 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 	for _, consistent := range []bool{false, true} {
 		var keys []item
 		for i, it := range entries {
-			if at, ok := missing[it.place()]; ok && at == i { // DynamoDB takes no key twice
+			if at, ok := missing[it.place()]; ok && at == i { // DynamoDB refuses duplicate keys
 				keys = append(keys, p.keyIn(it.partition, it.number))
 			}
 		}
@@ -305,12 +308,12 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 		for _, read := range items {
 			it := read.item
 			if read.err != nil {
-				if consistent { // the other read is followed by this one
+				if consistent { // the consistent read follows the other one
 					page.Corrupt = append(page.Corrupt, asCorrupt(read.err))
 				}
 				continue
 			}
-			// The other read may show the placeholder that was there before.
+			// The eventually consistent read may return the placeholder that was there before.
 			if i, ok := missing[it.place()]; ok && (consistent || it.commit == entries[i].commit) {
 				entries[i] = it
 				delete(missing, it.place())
@@ -331,10 +334,10 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 	return nil
 }
 
-// cursorSeparator is in no key's type, number or digits; an id may have it, and is last.
+// cursorSeparator is not in types, numbers or digits. An id may contain it, and comes last.
 const cursorSeparator = "\x1e"
 
-// joinCursors makes the cursor of a shard. Its text tells where each partition is.
+// joinCursors makes the cursor of a shard. Its text contains the place in each partition.
 func joinCursors(at int64, parts []int, cursors []partCursor) storage.Cursor {
 	joined := storage.Cursor{OccurredAt: at}
 	texts := make([]string, len(parts))
@@ -354,7 +357,7 @@ func joinCursors(at int64, parts []int, cursors []partCursor) storage.Cursor {
 	return joined
 }
 
-// cursorsOf undoes joinCursors. A cursor without text is at a time, in all partitions.
+// cursorsOf reverses joinCursors. A cursor without text means the same time in all partitions.
 func (p *packed) cursorsOf(after storage.Cursor, parts []int) []partCursor {
 	known := map[int]partCursor{}
 	for _, text := range strings.Split(after.SortKey, "\n") {

@@ -10,33 +10,32 @@ import (
 )
 
 // Events yields the events of an aggregate with the numbers from..to, in order and without a gap,
-// or ends with an error. It never ends early without an error: a caller knows from the head which
-// events exist.
+// or ends with an error. It never ends early without an error, so pass a version that exists as to.
 //
-// In the layout [Packed] it is one strongly consistent Query, page by page (1 MB each, one read
-// unit for each 4 KB), and one more where the first event is inside a commit.
+// In the layout [Packed] it makes one strongly consistent Query, page by page. A page has 1 MB, and
+// 4 KB cost one read unit. If the first event is inside a commit, it makes one more Query.
 //
-// In the layout [Classic] it reads a few events by key. It reads more from the aggregate index,
-// page by page (1 MB each), and reads by key what that index, being eventually consistent, does not
-// show yet. It reads an event that is still absent again, with backoff and finally in a
-// transaction, before it reports it as corrupt: head and events are separate reads, and a
-// transaction can show in one before the other.
+// In the layout [Classic] it reads a few events by key. It reads more events from the aggregate
+// index, page by page, 1 MB each. That index is eventually consistent, so Events reads by key what
+// the index does not contain yet. If an event is still absent, it reads it again with backoff, and
+// finally in a transaction, before it reports it as corrupt. The reason is that head and events are
+// separate reads, so a transaction can become visible in one before the other.
 //
-// If events were removed on purpose, it ends with a [*TruncatedError], which says where to
-// continue. It may yield some of them before.
+// If events were removed on purpose, the sequence ends with a [*TruncatedError], which says where
+// to continue. Some of the removed events may be yielded before.
 //
 // Errors: [*CorruptItemError], [*TruncatedError], [*EncodingError], [ErrKeyDestroyed],
-// [*EventTypeError], [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the
-// context's.
+// [*EventTypeError], [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, and
+// the error of ctx.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return j.engine.Events(ctx, id, from, to)
 }
 
-// AllEvents yields all events of an aggregate that it has at the time of the call, in order. If
-// events were removed on purpose, it leaves them out. It costs a [Journal.Version] and an
-// [Journal.Events].
+// AllEvents yields all events that an aggregate has at the time of the call, in order. It omits
+// events that were removed on purpose. It costs as much as [Journal.Version] and [Journal.Events]
+// together.
 //
-// Errors: those of both, except [*TruncatedError].
+// Errors: the errors of both, except [*TruncatedError].
 func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		version, err := j.Version(ctx, id)
@@ -84,5 +83,5 @@ func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) i
 	}
 }
 
-// errStop: the reader of the sequence has had enough.
+// errStop means that the caller of the sequence wants no more.
 var errStop = errors.New("stop")

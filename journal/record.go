@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Attributes of ours on journal items, which other members of the
-// event-store-adapter family ignore.
+// Attributes that Millrace adds to journal items. Other members of the event-store-adapter family
+// ignore them.
 const (
 	attrEventID   = "event_id"
 	attrEventType = "event_type"
@@ -18,33 +18,34 @@ const (
 
 // Record is one stored event.
 type Record struct {
-	// Aggregate and Number, from 1, say where in the store the event is.
+	// Aggregate and Number, from 1, identify the event.
 	Aggregate aggregate.ID
 	Number    uint64
 
-	// EventID is the id that the writer set. If there is none, it is derived: from Aggregate and
-	// Number in the layout [Classic], as on events of a foreign writer, and from the id of its
-	// commit and Number in the layout [Packed]. So it never changes and no other event has it.
+	// EventID is the id that the writer set. If the writer set none, the id is derived. In the
+	// layout [Classic], which includes events of other programs, it is derived from Aggregate and
+	// Number. In [Packed] it is derived from the commit id and Number. So it never changes, and no
+	// other event has it.
 	EventID string
-	// EventType is empty on events of a foreign writer, and where the writer set none.
+	// EventType is empty if the writer set none, and on events of other programs.
 	EventType string
 	Payload   []byte
 	Metadata  aggregate.Metadata
-	// Encoding names what was applied to the payload, such as "gzip,aes-gcm"; see [Journal.Raw]. It
-	// is empty on a record that has been decoded.
+	// Encoding names the applied encodings, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty
+	// on a decoded record.
 	Encoding string
-	// OccurredAt has a precision of milliseconds, in UTC.
+	// OccurredAt is when the event occurred, in UTC, with a precision of milliseconds.
 	OccurredAt time.Time
-	// WrittenAt is when the event was written to this journal, and the tail is in its order. It
-	// equals OccurredAt, except in a layout that stores both: there an imported event has the
-	// OccurredAt of its origin.
+	// WrittenAt is when the event was written to this journal. The tail has this order. It equals
+	// OccurredAt in the layout Classic. In Packed it differs for imported events, which keep the
+	// OccurredAt of their origin.
 	WrittenAt time.Time
-	// CommitID is empty on events of a foreign writer.
+	// CommitID is empty on events of other programs.
 	CommitID string
 }
 
-// Size returns about how many bytes the record takes in memory, which is close to what it takes in
-// the table.
+// Size returns the approximate number of bytes of the record in memory, which is close to its size
+// in the table.
 func (r *Record) Size() int {
 	size := 200 + len(r.EventID) + len(r.EventType) + len(r.Payload) + len(r.CommitID) + 3*len(r.Aggregate.Value)
 	for k, v := range r.Metadata {
@@ -54,8 +55,8 @@ func (r *Record) Size() int {
 }
 
 // Equal reports whether two records are the same event with the same values. It compares OccurredAt
-// by its milliseconds. It ignores WrittenAt, since that differs between the copies of an event in
-// two journals.
+// in milliseconds. It ignores WrittenAt, which differs between the copies of an event in two
+// journals.
 func (r *Record) Equal(other *Record) bool {
 	return r.Aggregate == other.Aggregate && r.Number == other.Number &&
 		r.EventID == other.EventID && r.EventType == other.EventType && r.CommitID == other.CommitID &&

@@ -155,7 +155,7 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 		}{{without, 2}, {without, 4}, {with, 5}, {with, 6}, {with, 7}} {
 			err := s.Truncate(t.Context(), c.id, c.before, journal.Removal{})
 			require.ErrorIs(t, err, journal.ErrNotCovered)
-			require.ErrorContains(t, err, fmt.Sprintf("of event %d or later first", c.before-1))
+			require.ErrorContains(t, err, fmt.Sprintf("of event %d or later", c.before-1))
 			require.ErrorContains(t, err, fmt.Sprintf("truncate %s before event %d", c.id, c.before))
 		}
 		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, without))

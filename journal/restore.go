@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// first is the number that the first record must have.
+// firstOf returns the number that the first record must have.
 func firstOf(r *restoration) uint64 {
 	if r.Expected == 0 {
 		return max(r.Head.TruncatedBefore, 1)
@@ -43,18 +43,18 @@ func (j *engine) validateRestoration(r *restoration) error {
 	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
 		return invalid("it has no events")
 	case head.Version == 0 || head.Version != firstOf(r)+n-1:
-		return invalid("%d events from %d on do not lead to version %d", n, firstOf(r), head.Version)
+		return invalid("%d events that begin with %d do not end with version %d", n, firstOf(r), head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
-		return invalid("the snapshot is of event %d, the head would be at %d", head.Snapshot.Number, head.Version)
+		return invalid("the snapshot is of event %d, but the head has version %d", head.Snapshot.Number, head.Version)
 	case !head.DeletedAt.IsZero() && (r.Expected > 0 || n > 0 || head.Snapshot != nil):
-		return invalid("a tombstone has neither events nor a snapshot, and takes no other head's place")
+		return invalid("a tombstone has neither events nor a snapshot, and does not replace another head")
 	}
 	for i, record := range r.Records {
 		if record == nil {
 			return invalid("record %d is nil", i)
 		}
 		if want := firstOf(r) + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
-			return invalid("event %d of %s is where event %d has to be", record.Number, record.Aggregate, want)
+			return invalid("event %d of %s is in the place of event %d", record.Number, record.Aggregate, want)
 		}
 		event := storage.Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
 		if err := validateEvent(event); err != nil {

@@ -10,22 +10,23 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// MarkRestored notes that the tables of a journal were restored from a backup. Call it after a
-// restore and before the first process opens the journal.
+// MarkRestored records that the tables of a journal were restored from a backup. Call it after a
+// restore, before the first process opens the journal.
 //
-// If the snapshot table has another name since, config.Tables.Snapshot names it; otherwise the
-// journal stays with the one that it has. A journal and its copy must not share a snapshot table:
-// who writes to one would damage the other.
+// If the snapshot table now has another name, set it in config.Tables.Snapshot. Otherwise the
+// journal keeps its snapshot table. A journal and its copy must not share a snapshot table: a
+// writer to one journal would damage the other.
 //
-// In the layout [Packed], a process that has opened the journal before the restore knows versions
-// of aggregates that are no more, and would leave gaps behind them. Within a minute of the mark,
-// each such process refuses commits with [ErrRestored], until it opens the journal again. One that
-// cannot read the descriptor does not notice. So stop all writers before a restore, and start them
-// after the mark.
+// A process that opened the journal before the restore may know versions of aggregates that do not
+// exist any more. In the layout [Packed] its commits would leave gaps. Within a minute of the mark,
+// each such process refuses commits with [ErrRestored] until it opens the journal again. A process
+// that cannot read the descriptor does not notice the mark. So stop all writers before a restore,
+// and start them after the mark.
 //
-// It takes one or two reads and one write. Errors: [*ConfigError], [*DescriptorMismatchError],
-// [*CorruptItemError], [ErrThrottled], [ErrUnavailable], [ErrTableMissing], [ErrNoDescriptor],
-// [ErrAccess], the context's.
+// It makes one or two reads and one write.
+//
+// Errors: [*ConfigError], [*DescriptorMismatchError], [*CorruptItemError], [ErrThrottled],
+// [ErrUnavailable], [ErrTableMissing], [ErrNoDescriptor], [ErrAccess], and the error of ctx.
 func MarkRestored(ctx context.Context, client Client, config Config) error {
 	e, err := newEngine(client, config)
 	if err == nil {

@@ -16,47 +16,47 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// sending is a commit on its way: the requests of a layout that write it, and what their errors
-// mean.
+// sending is a commit that is being sent: it makes the requests of a layout that write the commit,
+// and interprets their errors.
 type sending interface {
-	target() string     // in errors
-	begunAt() time.Time // from where RetryBudget counts
+	target() string     // for errors
+	begunAt() time.Time // when RetryBudget began
 	// attempt sends one request, without the SDK's retries; see once.
 	attempt(ctx context.Context) error
-	// refusal explains why no attempt can succeed any more. It returns nil if an earlier attempt
-	// was written after all, and errRefit to have the commit sent again, changed. Ambiguous says
-	// that an earlier attempt may have been written.
+	// refusal returns the reason why no attempt can succeed any more. It returns nil if an earlier
+	// attempt was written after all. It returns errSendAgain if it has changed the commit, which
+	// should be sent again. Ambiguous is true if an earlier attempt may have been written.
 	refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error
-	// redate replaces the date of a commit whose date is old. No attempt can have been written:
-	// otherwise its events could have two dates.
+	// redate replaces the date of a commit if it is old. It may only be called if no attempt can
+	// have been written: otherwise its events could have two dates.
 	redate(now time.Time)
-	// explain says what an error means, and for which tables.
+	// explain converts an error of DynamoDB, and names the tables that it is about.
 	explain(err error) error
 	unknown(err error) *OutcomeUnknownError
-	// isWritten reads the table.
+	// isWritten reads the table to find out whether the commit was written.
 	isWritten(ctx context.Context) (bool, error)
 }
 
-// send repeats the attempts at a commit until its outcome is known. The SDK's own retries are off
-// here: they would hide whether an attempt may have been written.
+// send repeats attempts at a commit until its outcome is known. The SDK's own retries are off here,
+// because they would hide whether an attempt may have been written.
 func (s *store) send(ctx context.Context, w sending) error {
 	wait := s.patience()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
 	}
-	ambiguous := false // an attempt before this one may have been written
-	refits := 0
+	ambiguous := false // whether an earlier attempt may have been written
+	repeats := 0
 	for {
 		err := attemptWithin(ctx, w, s.left(w))
-		switch judge(err) {
+		switch classify(err) {
 		case written:
 			return nil
 		case refused:
-			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errRefit) {
+			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errSendAgain) {
 				return err
 			}
-			// What it is changed to is out of date soon, where others write the same.
-			if refits++; refits > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(refitPause))) {
+			// The change is soon out of date if other processes write the same aggregate.
+			if repeats++; repeats > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(sendAgainPause))) {
 				return giveUp(ctx, w, ErrContended, ambiguous, s.left(w))
 			}
 			if !ambiguous {
@@ -75,13 +75,13 @@ func (s *store) send(ctx context.Context, w sending) error {
 	}
 }
 
-// left is what is left of the budget.
+// left returns the rest of the retry budget.
 func (s *store) left(w sending) time.Duration {
 	return time.Until(w.begunAt().Add(s.config.RetryBudget))
 }
 
-// attemptWithin makes one attempt. A connection that hangs must not outlast the budget: an event
-// must not show long after its date.
+// attemptWithin makes one attempt. A connection that hangs must not outlast the retry budget,
+// because an event must become visible soon after its date.
 func attemptWithin(ctx context.Context, w sending, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -93,23 +93,24 @@ func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 const minAttempt = time.Second
 
-type verdict int
+type attemptOutcome int
 
 const (
-	written      verdict = iota
-	refused              // this attempt was not, nor will another be: say why
-	notWritten           // this attempt was not; the next may be
-	maybeWritten         // no reply: only the table knows
+	written attemptOutcome = iota
+	// this attempt was not written, and a repetition would not be: return the reason
+	refused
+	notWritten   // this attempt was not written; a repetition may be
+	maybeWritten // there was no reply: only the table shows the outcome
 )
 
-func judge(err error) verdict {
+func classify(err error) attemptOutcome {
 	var canceled *types.TransactionCanceledException
 	switch {
 	case err == nil:
 		return written
 	case errors.As(err, &canceled):
-		// While another transaction is under way on an item, what the conditions of the others
-		// found is of that one in part: an event whose head is still to move, for example.
+		// While another transaction is under way on an item, the conditions of other items may be
+		// evaluated on a part of its writes, for example on an event whose head has not moved yet.
 		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
 			return refused
 		}
@@ -148,14 +149,14 @@ func conditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// refitPause is how long a commit waits at most before it is sent again, changed.
-const refitPause = 5 * time.Millisecond
+// sendAgainPause is the longest pause before a changed commit is sent again.
+const sendAgainPause = 5 * time.Millisecond
 
-// errRefit: the commit was changed and is to be sent again.
-var errRefit = errors.New("send again")
+// errSendAgain means that the commit was changed and should be sent again.
+var errSendAgain = errors.New("send again")
 
-// isWrittenWithin looks for a commit no longer than its attempts may take, for connections that
-// hang.
+// isWrittenWithin looks for a commit for no longer than an attempt may take, because a connection
+// can hang.
 func isWrittenWithin(ctx context.Context, w sending, left time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -183,8 +184,8 @@ func giveUp(ctx context.Context, w sending, err error, ambiguous bool, left time
 func (d *draft) target() string     { return d.Aggregate.String() }
 func (d *draft) begunAt() time.Time { return d.begun }
 
-// unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was
-// written.
+// unknown keeps the error of the SDK unchanged, because the sentinels of this package mean that
+// nothing was written.
 func (d *draft) unknown(err error) *OutcomeUnknownError {
 	return &OutcomeUnknownError{ID: d.Aggregate, First: d.Expected + 1, CommitID: d.receipt.CommitID, CommandID: d.CommandID, Err: err}
 }
@@ -192,7 +193,7 @@ func (d *draft) unknown(err error) *OutcomeUnknownError {
 // dateAge is how old the date of a commit may be when it is sent again.
 const dateAge = 100 * time.Millisecond
 
-// sleep waits unless the context ends or the backoff says stop; false means give up.
+// sleep waits for d. It returns false if the context ended or the backoff says stop.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d == backoff.Stop || ctx.Err() != nil {
 		return false
@@ -207,8 +208,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// explainActions is dynamo.Explain for a transaction: the tables are those of the actions that
-// DynamoDB names, or all if it names none.
+// explainActions calls dynamo.Explain for a transaction. It passes the tables of the actions that
+// DynamoDB names, or all tables if it names none.
 func (s *store) explainActions(err error, actions []types.TransactWriteItem) error {
 	var tables []string
 	add := func(action types.TransactWriteItem) {
@@ -229,7 +230,7 @@ func (s *store) explainActions(err error, actions []types.TransactWriteItem) err
 	slices.Sort(tables)
 	creator := "journal.Create"
 	if slices.ContainsFunc(tables, func(table string) bool { return table != s.config.Tables.Journal && table != s.config.Tables.Snapshot }) {
-		creator = "journal.Create, or the package that has the other table,"
+		creator = "journal.Create, or the package that uses the other table,"
 	}
 	return dynamo.ExplainAny(err, tables, creator)
 }

@@ -10,31 +10,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Snapshot is the encoded state of an aggregate after some event.
+// Snapshot is the encoded state of an aggregate after one of its events.
 type Snapshot struct {
-	// Number is the sequence number of the last event in the state. It is 0 when
-	// a foreign writer replaced the payload: the number then stands only inside
-	// the payload, if anywhere.
+	// Number is the number of the last event in the state. It is 0 if another program replaced the
+	// payload. Only the payload can then contain the number.
 	Number  uint64
 	Payload []byte
-	// Schema says in which form the state is, by a number of the writer's own. It counts only where
-	// Number is not 0.
+	// Schema is the version of the state's form, numbered by the writer. It is valid only if Number
+	// is not 0.
 	Schema uint64
-	// Encoding names what was applied to the payload; see [Journal.Raw]. It is empty on a snapshot
-	// that has been decoded.
+	// Encoding names the applied encodings; see [Journal.Raw]. It is empty on a decoded snapshot.
 	Encoding string
 }
 
-// validate refuses what would overwrite the head, or delete what was just stored.
+// validateRedundancy refuses settings that would overwrite the head or delete the new snapshot.
 func validateRedundancy(r *storage.Redundancy, c *commit) error {
 	switch {
 	case r.Keep < 1:
-		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or give no Redundancy", r.Keep)}
+		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or set no Redundancy", r.Keep)}
 	case r.TTL < 0:
 		return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: leave it 0 to remove snapshots with RemoveSnapshots"}
 	case c.Snapshot != nil && len(r.Listed) > 0 && r.Listed[len(r.Listed)-1] >= c.Snapshot.Number:
 		return &ConfigError{Field: "Redundancy.Listed", Reason: fmt.Sprintf(
-			"ends with %d: it has numbers below that of the snapshot, %d, in ascending order", r.Listed[len(r.Listed)-1], c.Snapshot.Number)}
+			"ends with %d: list numbers below the number of the snapshot, %d, in ascending order", r.Listed[len(r.Listed)-1], c.Snapshot.Number)}
 	}
 	return nil
 }
@@ -56,7 +54,7 @@ func (j *engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers [
 	}
 	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
 	if len(numbers) > 0 && numbers[0] == 0 {
-		return fmt.Errorf("remove snapshots of %s: %w", id, errors.New("0 is the head, which stays"))
+		return fmt.Errorf("remove snapshots of %s: %w", id, errors.New("0 is the head, which cannot be removed"))
 	}
 	if err := j.layout.removeSnapshots(ctx, id, numbers); err != nil {
 		return fmt.Errorf("remove snapshots of %s: %w", id, err)

@@ -20,25 +20,26 @@ import (
 // maxKeys is DynamoDB's limit for one BatchGetItem.
 const maxKeys = 100
 
-// store is what the engine and its layout share: the settings, and requests that suit any table.
+// store is shared by the engine and its layout. It has the settings, and requests for any table.
 type store struct {
 	client Client
 	config Config
 	source rows.Source // the client, for items that are read as rows
 }
 
-// now is the time as it is stored, so that writer and readers see the same.
+// now returns the time with the precision in which it is stored, so that writer and readers see the
+// same time.
 func (s *store) now() time.Time {
 	return time.UnixMilli(s.config.millisOf(s.config.storedTime(s.config.Now().UnixMilli()))).UTC()
 }
 
-// untilShown paces reads of an item that has to be there.
+// untilShown paces repeated reads of an item that must exist.
 func untilShown() backoff.BackOff {
 	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
 }
 
-// patience paces requests that are sent again, for as long as RetryBudget.
+// patience paces repeated requests, for as long as RetryBudget.
 func (s *store) patience() *backoff.ExponentialBackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.config.RetryBudget))
@@ -56,13 +57,13 @@ func (s *store) getItem(ctx context.Context, table string, key item) (item, erro
 	return out.Item, nil
 }
 
-// batchGetKeys reads what is there of at most maxKeys items, in any order. The layouts use it where
-// items are few.
+// batchGetKeys reads those of at most maxKeys items that exist, in any order. The layouts use it
+// for few items.
 func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
 	return batchGetRows(ctx, s, table, keys, consistent, rows.Row.Item)
 }
 
-// batchGetRows reads what is there of at most maxKeys items, and makes something of each.
+// batchGetRows reads those of at most maxKeys items that exist, and calls of for each.
 func batchGetRows[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) (items []T, err error) {
 	wait := s.patience()
 	for len(keys) > 0 {
@@ -88,10 +89,10 @@ func batchGetRows[T any](ctx context.Context, s *store, table string, keys []ite
 	return items, nil
 }
 
-// readsAtOnce is how many requests getMany has under way.
+// readsAtOnce is the number of requests that getMany makes at the same time.
 const readsAtOnce = 4
 
-// getMany is batchGetRows for any number of items. It calls of in several goroutines.
+// getMany calls batchGetRows for any number of items. It calls of in several goroutines.
 func getMany[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) ([]T, error) {
 	chunks := slices.Collect(slices.Chunk(keys, maxKeys))
 	found := make([][]T, len(chunks))
@@ -109,13 +110,15 @@ func getMany[T any](ctx context.Context, s *store, table string, keys []item, co
 	return slices.Concat(found...), nil
 }
 
-// transactGet sees either all or nothing of any commit. It leaves out items that are not there.
+// transactGet reads items in a transaction, so it sees either all of a commit or nothing of it. It
+// leaves out items that do not exist.
 func (s *store) transactGet(ctx context.Context, table string, keys []item) ([]item, error) {
 	return s.transactGetUnless(ctx, table, keys, func(context.Context, int) error { return nil })
 }
 
-// transactGetUnless is transactGet, and ends with an error of moved. It calls moved before it sends
-// the request again, for each key whose item has met another transaction: there may always be one.
+// transactGetUnless does the same as transactGet, but ends if moved returns an error. Before it
+// sends the request again, it calls moved for each key whose item met another transaction. Without
+// moved, it could repeat endlessly, because there may always be another transaction.
 func (s *store) transactGetUnless(
 	ctx context.Context, table string, keys []item, moved func(ctx context.Context, key int) error,
 ) (items []item, err error) {
@@ -151,7 +154,8 @@ func (s *store) transactGetUnless(
 	}
 }
 
-// putNew never overwrites an item, as a stale writer of the event-store-adapter family may.
+// putNew returns an action that never overwrites an item. A stale writer of the event-store-adapter
+// family could.
 func (s *store) putNew(table string, it item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           &table,
@@ -162,7 +166,7 @@ func (s *store) putNew(table string, it item) types.TransactWriteItem {
 	}}
 }
 
-// alone is a Put of a transaction as a request of its own.
+// alone converts a Put of a transaction to a request of its own.
 func alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
 	put := action.Put
 	return &dynamodb.PutItemInput{
@@ -171,7 +175,7 @@ func alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
 	}
 }
 
-// putItem is sent again while a transaction is under way on the item, which the SDK does not do.
+// putItem sends the request again while a transaction on the item is under way. The SDK does not.
 func (s *store) putItem(ctx context.Context, in *dynamodb.PutItemInput) error {
 	return s.whileUnderWay(ctx, func() error {
 		_, err := s.client.PutItem(ctx, in)
@@ -179,7 +183,7 @@ func (s *store) putItem(ctx context.Context, in *dynamodb.PutItemInput) error {
 	})
 }
 
-// updateItem is sent again as putItem is.
+// updateItem repeats the request like putItem.
 func (s *store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
 	return s.whileUnderWay(ctx, func() error {
 		_, err := s.client.UpdateItem(ctx, in)
@@ -187,7 +191,7 @@ func (s *store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) er
 	})
 }
 
-// transact is sent again as putItem is.
+// transact repeats the request like putItem.
 func (s *store) transact(ctx context.Context, actions ...types.TransactWriteItem) error {
 	return s.whileUnderWay(ctx, func() error {
 		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
@@ -195,8 +199,8 @@ func (s *store) transact(ctx context.Context, actions ...types.TransactWriteItem
 	})
 }
 
-// refusedItem returns the item for which the condition of an action was false: that of a request
-// with a single one, or of one in a transaction.
+// refusedItem returns the item for which the condition of an action was false. Action is the index
+// in a transaction, and 0 for a request with a single action.
 func refusedItem(err error, action int) (it item, refused bool) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) && action == 0 {

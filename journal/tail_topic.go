@@ -13,19 +13,18 @@ import (
 )
 
 // Tail yields the events of all aggregates of a type that were written at since or later, in the
-// order of Record.WrittenAt, and ends when it has read all of them. The zero time means from the
-// beginning. It reads the tail index, a page of each shard at a time, and costs half a read unit
-// for each 4 KB, at least half a unit for each shard.
+// order of Record.WrittenAt. It ends when it has read all of them. The zero time means from the
+// beginning. It reads the tail index, a page of each shard at a time. It costs half a read unit for
+// each 4 KB, and at least half a unit for each shard.
 //
-// It is for tools, such as a dump or a report. The index is eventually consistent and the clocks of
-// writers differ, so the newest events may be missing, and events of one aggregate may come in
-// another order than that of their numbers. Package subscriber delivers every event once and in
-// order.
+// Tail is for tools, such as a dump or a report. The index is eventually consistent and the clocks
+// of writers differ. So the newest events may be missing, and the events of an aggregate may be out
+// of order. Package subscriber delivers every event once and in order.
 //
-// An event that cannot be read is yielded as a nil Record with a [*CorruptItemError], an
-// [*EncodingError] or an [*EventTypeError]; the next ones follow it. Any other error ends the
-// sequence: [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the
-// context's.
+// An event that cannot be decoded is yielded as a nil Record with a [*CorruptItemError], an
+// [*EncodingError] or an [*EventTypeError]; the sequence continues. Any other error ends the
+// sequence: [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, or the error
+// of ctx.
 func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {
@@ -68,20 +67,20 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 	}
 }
 
-// shardTail is a partition of a shard's tail and the records of it that were read and not yielded
-// yet.
+// shardTail is a partition of a shard's tail, with its records that were read but not yielded yet.
 type shardTail struct {
 	number int
-	part   int // from 1 on
+	part   int // from 1
 	next   storage.Cursor
 	ahead  []*Record
 	more   bool
 }
 
-// readAhead reads on in each shard that has nothing ahead and may have more.
+// readAhead reads a page of each partition that has no records ahead and may have more.
 func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*shardTail) (corrupt []*CorruptItemError, err error) {
 	for _, s := range shards {
-		for s.more && len(s.ahead) == 0 { // a page may consist of what cannot be read
+		// A page may consist of corrupt items only.
+		for s.more && len(s.ahead) == 0 {
 			page, err := j.TailShard(ctx, storage.TailQuery{AggregateType: aggregateType, Shard: s.number, Part: s.part, After: s.next})
 			if err != nil {
 				return corrupt, err
@@ -93,7 +92,7 @@ func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*
 	return corrupt, nil
 }
 
-// mergeTails takes from all shards the records before anything that is not read yet, in the order
+// mergeTails takes the records of all partitions that are older than every unread one, in the order
 // of their times.
 func mergeTails(shards []*shardTail) (records []*Record, more bool) {
 	var limit time.Time

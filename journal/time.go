@@ -8,7 +8,8 @@ import (
 
 func (j *engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
 	first := max(head.TruncatedBefore, 1)
-	low, high := first, head.Version+1 // what is before low had occurred, what is from high on had not
+	// Events below low had occurred at t. Events from high on had not.
+	low, high := first, head.Version+1
 	for low < high {
 		number := low + (high-low)/2
 		var later bool

@@ -14,14 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// trimmedSchema marks the snapshot that stands for trimmed events. No writer numbers its schemas
-// so.
+// trimmedSchema marks the snapshot that stands for trimmed events. No writer uses this number.
 const trimmedSchema = 0x7472696d6d6564
 
-// trimmedState is that snapshot's payload. It is JSON, as other programs of the family expect.
+// trimmedState is the payload of that snapshot. It is JSON, as other programs of the family expect.
 const trimmedState = `{"trimmed":true}`
 
-// isTrimmed reports whether an aggregate has no snapshot but that of Trim.
+// isTrimmed reports whether an aggregate has no snapshot, or only the one of Trim.
 func isTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema && s.Number > 0 }
 
 // Trim is described at eventlog.Engine.
@@ -53,7 +52,7 @@ func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, stat
 		case before > head.Version+1:
 			return notCovered(before)
 		case head.Snapshot == nil && head.TruncatedBefore > 1:
-			return storage.ErrHasState // or had one
+			return storage.ErrHasState // it has a state or had one
 		}
 		if before > head.TruncatedBefore {
 			update, names, values := l.trimUpdate(before, state)
@@ -71,7 +70,7 @@ func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, stat
 	}
 }
 
-// trimUpdate stores the place and the snapshot that stands for the events before it.
+// trimUpdate sets the place of truncation, and stores the snapshot that stands for earlier events.
 func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, names map[string]string, values item) {
 	stored := item{}
 	l.setSnapshot(stored, state)
@@ -85,7 +84,7 @@ func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, nam
 	update = "SET " + strings.Join(sets, ", ")
 	if _, encoded := stored[attrEncoding]; !encoded {
 		names["#e"] = attrEncoding
-		update += " REMOVE #e" // that of the trim before
+		update += " REMOVE #e" // which belongs to an earlier Trim
 	}
 	return update, names, values
 }
@@ -115,17 +114,19 @@ func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state
 			return err
 		}
 		if sound {
-			return p.blank(ctx, id, base.before, Removal{}) // an earlier call may have ended early
+			// An earlier call may have ended early.
+			return p.blank(ctx, id, base.before, Removal{})
 		}
 	}
 	last, err := p.commitAt(ctx, id, before-1)
 	if err == nil && last.last() != before-1 {
-		err = notCovered(before) // it is in the middle of a commit
+		err = notCovered(before) // it is inside a commit
 	}
 	if err != nil {
 		return err
 	}
-	commit := stringValue(last.commit) // that of an import, without an id
+	// The id of an imported commit without an id.
+	commit := stringValue(last.commit)
 	if last.commitID != "" {
 		commit = commitValue(last.commitID)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// timeUnits are the supported units of stored times.
+// timeUnits holds the supported units of stored times.
 var timeUnits = map[time.Duration]string{
 	time.Second: "seconds", time.Millisecond: "milliseconds", time.Microsecond: "microseconds", time.Nanosecond: "nanoseconds",
 }
@@ -21,8 +21,8 @@ func validateUnit(unit time.Duration) error {
 	return nil
 }
 
-// unitOf returns the unit in which a stored time lies between the years 2001 and 2286. No other
-// unit has that time in these years. It returns false for other values, such as those of
+// unitOf returns the unit in which a stored time lies between the years 2001 and 2286. In every
+// other unit it lies outside of these years. It returns false for other values, such as those of
 // event-store-adapter-js, which are below 1,000.
 func unitOf(stored types.AttributeValue) (time.Duration, bool) {
 	value, ok := intOf(stored)
@@ -38,8 +38,8 @@ func unitOf(stored types.AttributeValue) (time.Duration, bool) {
 	return 0, false
 }
 
-// storedTime returns a time in milliseconds since 1970 in the unit of the table. It rounds down,
-// and does not overflow.
+// storedTime converts milliseconds since 1970 to the unit of the table. It rounds down, and does
+// not overflow.
 func (c *Config) storedTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
 		return floorDiv(millis, int64(c.OccurredAtUnit/time.Millisecond))
@@ -59,7 +59,7 @@ func (c *Config) lastStoredTime(millis int64) int64 {
 	return next - 1
 }
 
-// millisOf returns a time of the table in milliseconds since 1970. It rounds down, and does not
+// millisOf converts a time of the table to milliseconds since 1970. It rounds down, and does not
 // overflow.
 func (c *Config) millisOf(stored int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
@@ -75,7 +75,7 @@ func floorDiv(a, b int64) int64 {
 	return a / b
 }
 
-// saturatedProduct takes a positive b.
+// saturatedProduct multiplies and limits the result to the range of int64. b must be positive.
 func saturatedProduct(a, b int64) int64 {
 	switch {
 	case a > math.MaxInt64/b:

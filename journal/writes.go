@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// target is what all four kinds of action have.
+// target describes an action of any of the four kinds.
 type target struct {
 	kind, table string
 	key, values item
@@ -34,16 +34,16 @@ func targetOf(w types.TransactWriteItem) (target, bool) {
 	return found[0], true
 }
 
-// writeSize is what is known of an action's size: that of the item which an update changes is not.
+// writeSize returns the known part of an action's size. The size of an updated item is not known.
 func writeSize(w types.TransactWriteItem) int {
 	t, _ := targetOf(w)
 	return itemSize(t.key) + itemSize(t.values)
 }
 
-// validateWrites keeps the caller's actions from changing the store behind its back.
+// validateWrites refuses writes of the caller that would change events or snapshots.
 func (j *engine) validateWrites(c *commit) error { return j.validateWritesBeside(c, c) }
 
-// validateWritesBeside is validateWrites for a commit in one transaction with another one.
+// validateWritesBeside does the same as validateWrites, for two commits in one transaction.
 func (j *engine) validateWritesBeside(c, other *commit) error {
 	refuse := func(i int, format string, args ...any) error {
 		return fmt.Errorf("append to %s: %w: write %d: %s", c.Aggregate, ErrInvalidCommit, i, fmt.Sprintf(format, args...))
@@ -56,9 +56,11 @@ func (j *engine) validateWritesBeside(c, other *commit) error {
 		if t.table == "" {
 			return refuse(i, "its %s names no table", t.kind)
 		}
-		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // of an ARN too
+		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // the name may be an ARN
 		if table != j.config.Tables.Journal && table != j.config.Tables.Snapshot {
-			continue // also the checkpoint table: a message handler can store its position in the same transaction
+			// This includes the checkpoint table: a handler can store its position in the same
+			// transaction.
+			continue
 		}
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
@@ -70,7 +72,8 @@ func (j *engine) validateWritesBeside(c, other *commit) error {
 	return nil
 }
 
-// writeRefused attributes a reason of a cancelled transaction to one of the caller's actions.
+// writeRefused returns the error for a cancelled transaction whose reason is about the caller's
+// action.
 func (d *draft) writeRefused(i int, reason types.CancellationReason) *WriteRefusedError {
 	w, _ := targetOf(d.Writes[i])
 	return &WriteRefusedError{

@@ -184,7 +184,7 @@ func (f *Feed) wait(ctx context.Context, r *journal.Record) error {
 	)
 	for {
 		err := f.config.Wait(ctx, r)
-		if err == nil || ctx.Err() != nil || errors.Is(err, groups.ErrElsewhere) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, groups.ErrExternalPositions) {
 			return err
 		}
 		pause := time.NewTimer(pauses.NextBackOff())

@@ -156,7 +156,7 @@ func TestAnAggregateThatStaysLateIsWaitedForLess(t *testing.T) {
 	f := setup(t)
 	timeouts := make(chan time.Duration, 3)
 	failures := make(chan error, 3)
-	failures <- groups.ErrElsewhere // which is not repeated
+	failures <- groups.ErrExternalPositions // which is not repeated
 	failures <- nil
 	failures <- nil
 	config := f.waiting(func(ctx context.Context, _ *journal.Record) error {
@@ -176,13 +176,13 @@ func TestAnAggregateThatStaysLateIsWaitedForLess(t *testing.T) {
 	assert.Greater(t, <-timeouts, time.Hour, "it was in time again")
 }
 
-func TestPositionsElsewhereAreNotWaitedFor(t *testing.T) {
+func TestExternalPositionsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	var waits atomic.Int32
 	changed, stop := f.feed(f.waiting(func(context.Context, *journal.Record) error {
 		waits.Add(1)
-		return groups.ErrElsewhere // as groups.WaitApplied without the store
+		return groups.ErrExternalPositions // as groups.WaitApplied without the store
 	})).Watch("a")
 	defer stop()
 	f.add("a")

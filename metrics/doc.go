@@ -78,8 +78,8 @@
 //	millrace_process_inputs_repeated_total          counter  events and timeouts that had been handled before
 //	millrace_process_commands_sent_total            counter  commands that were sent, those sent again included
 //	millrace_process_timeouts_fired_total           counter  timeouts that were handled
-//	millrace_process_failures_total                 counter  times that a timeout or stored commands that were due failed, or the look for them
-//	millrace_process_looks_total                    counter  times that it has looked for what is due
+//	millrace_process_failures_total                 counter  times that a timeout or stored commands that were due failed, or the poll for them
+//	millrace_process_polls_total                    counter  polls for timeouts and commands that are due
 //
 // # Repositories
 //

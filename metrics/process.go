@@ -43,10 +43,10 @@ func NewProcessCollector(p Process, config ProcessConfig) prometheus.Collector {
 			func(s process.Stats) uint64 { return s.Commands }),
 		named("timeouts_fired_total", "Timeouts that were handled.",
 			func(s process.Stats) uint64 { return s.Fired }),
-		named("failures_total", "Times that a timeout or stored commands that were due failed, or the look for them.",
+		named("failures_total", "Times that a timeout or stored commands that were due failed, or the poll for them.",
 			func(s process.Stats) uint64 { return s.Failed }),
-		named("looks_total", "Times that the manager has looked for what is due.",
-			func(s process.Stats) uint64 { return s.Looks }),
+		named("polls_total", "Polls of the manager for timeouts and commands that are due.",
+			func(s process.Stats) uint64 { return s.Polls }),
 	}}
 }
 

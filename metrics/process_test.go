@@ -42,7 +42,7 @@ func TestEveryCountOfAProcessManagerIsAMetric(t *testing.T) {
 func TestCountsOfAProcessManagerHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	c := metrics.NewProcessCollector(processStats{
-		Steps: 1, PassedOver: 2, Repeated: 3, Commands: 4, Fired: 5, Failed: 6, Looks: 7,
+		Steps: 1, PassedOver: 2, Repeated: 3, Commands: 4, Fired: 5, Failed: 6, Polls: 7,
 	}, metrics.ProcessConfig{Type: "saga"})
 
 	assert.Equal(t, map[string]int{
@@ -52,7 +52,7 @@ func TestCountsOfAProcessManagerHaveTheirNames(t *testing.T) {
 		"millrace_process_commands_sent_total{process_type=saga}":      4,
 		"millrace_process_timeouts_fired_total{process_type=saga}":     5,
 		"millrace_process_failures_total{process_type=saga}":           6,
-		"millrace_process_looks_total{process_type=saga}":              7,
+		"millrace_process_polls_total{process_type=saga}":              7,
 	}, gather(t, c))
 }
 
@@ -97,7 +97,7 @@ func TestCommandsThatCannotBeSentCountAsFailures(t *testing.T) {
 	}
 	series := gather(t, counts)
 	assert.Equal(t, 3, series["millrace_process_failures_total{process_type=saga}"])
-	assert.Equal(t, 3, series["millrace_process_looks_total{process_type=saga}"])
+	assert.Equal(t, 3, series["millrace_process_polls_total{process_type=saga}"])
 	assert.Equal(t, 1, series["millrace_process_steps_total{process_type=saga}"])
 }
 

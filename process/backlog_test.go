@@ -92,7 +92,7 @@ func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
 		assert.NotContains(t, p.Failure, "e1", "the row says this already")
 	}
 	assert.EqualValues(t, 2, m.Stats().Failed)
-	assert.EqualValues(t, 2, m.Stats().Looks)
+	assert.EqualValues(t, 2, m.Stats().Polls)
 }
 
 func TestStoredCommandsKeepMetadataThatIsNotText(t *testing.T) {

@@ -80,7 +80,7 @@ func TestAroundRunsEachStep(t *testing.T) {
 	w := setup(t)
 	config := w.config()
 	var steps []string
-	config.Around = func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
+	config.Middleware = func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
 		err := next(aggregate.ContextWithMetadata(ctx, aggregate.Metadata{"step": id.String() + "/" + in.Type + in.Timeout}))
 		steps = append(steps, id.String()+" "+in.Type+in.Timeout)
 		return err

@@ -62,10 +62,10 @@ type Config struct {
 	// process are stored first. The error after the last one is a journal.ErrConflict. Default: 50.
 	MaxAttempts int
 
-	// Around, if set, wraps each step of an event or a timeout. It must call next once, with ctx or
+	// Middleware, if set, wraps each step of an event or a timeout. It must call next once, with ctx or
 	// a context derived from it, and return its error. next returns an [ErrPassedOver] if there was
 	// nothing to do. For spans use tracing.Steps. Default: none.
-	Around func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
+	Middleware func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
 	// Logger receives the failures that are not returned: of [Manager.Run], to delete commands that
 	// were sent, and to raise the number of queues. Default: none.

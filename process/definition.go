@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
@@ -97,8 +96,8 @@ func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.
 // IsOver reports whether a process of a state is over. See OverWhen.
 func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
 
-// Key reports which process an event belongs to, or that it belongs to none.
-func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
+// key returns the id of the process to which an input belongs. Ok is false if there is none.
+func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
 	if in.Timeout != "" {
 		return in.Process, true, nil
 	}
@@ -114,10 +113,10 @@ func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// React returns what a process does, from its state alone. Exists reports whether it has events.
-// The input's Process is what [Definition.Key] returns. An [ErrPassedOver] says that it does
-// nothing, and why.
-func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
+// react returns the step of a process on an input. It depends on the parameters only. Exists reports
+// whether the process has events. The Process of the input is the result of key. An
+// [ErrPassedOver] reports that the process does nothing, and why.
+func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
 		if r, ok = d.timeouts[in.Timeout]; !ok {
@@ -202,25 +201,6 @@ type Input struct {
 	payload []byte
 	decoded any // instead of payload, in tests
 	codec   aggregate.Codec
-}
-
-// Event returns an input with an event that is decoded already, for tests. It belongs to no process
-// yet: set Process to what [Definition.Key] returns for it.
-func Event(event interface{ EventType() string }, in Input) Input {
-	in.Type, in.decoded, in.Timeout, in.Process = event.EventType(), event, "", ""
-	return in
-}
-
-// Stored returns the inputs that a stored event of an aggregate stands for, for tests: one, or
-// those that the upcasters of its definition make of it. See [Event].
-func Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in Input) ([]Input, error) {
-	h, err := history.New(aggregate.JSON, []aggregate.AnyDefinition{definition})
-	if err != nil {
-		return nil, err
-	}
-	in.Type, in.payload, in.Timeout, in.Process = event.Type, event.Payload, "", ""
-	in.Source.Type = definition.Type()
-	return upcast(h, in)
 }
 
 // Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make

@@ -69,7 +69,7 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 // failure. It reads the number of queues after it has visited the known ones, so that these do not
 // wait for the read.
 func (m *Manager[S]) poll(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
-	defer m.stats.looks.Add(1)
+	defer m.stats.polls.Add(1)
 	failed := func(err error) {
 		if err != nil {
 			m.countFailed(ctx)

@@ -30,7 +30,7 @@ func TestAReactionGetsTheIDOfItsProcess(t *testing.T) {
 		}),
 	)
 	config := w.config()
-	config.Around = func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
+	config.Middleware = func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
 		assert.Equal(t, id.Value, in.Process)
 		return next(ctx)
 	}

@@ -46,10 +46,10 @@ type Stats struct {
 	Commands   uint64 // commands that were sent, again included
 	Fired      uint64 // timeouts that were handled
 	Failed     uint64 // failures of Run: at a timeout, at stored commands, or at a poll for them
-	Looks      uint64 // polls of Run for what is due
+	Polls      uint64 // polls of Run for what is due
 }
 
-type counters struct{ steps, passedOver, repeated, commands, fired, failed, looks atomic.Uint64 }
+type counters struct{ steps, passedOver, repeated, commands, fired, failed, polls atomic.Uint64 }
 
 // New makes a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], those of
 // [repository.New].
@@ -75,7 +75,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if config.Now == nil {
 		config.Now = j.Config().Now
 	}
-	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Heard}, config: config, history: today}
+	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Observe}, config: config, history: today}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil
 }
@@ -84,7 +84,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
 		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
-		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(), Failed: m.stats.failed.Load(), Looks: m.stats.looks.Load(),
+		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(), Failed: m.stats.failed.Load(), Polls: m.stats.polls.Load(),
 	}
 }
 
@@ -127,7 +127,7 @@ func (m *Manager[S]) Handle(msg *message.Message) error {
 }
 
 func (m *Manager[S]) handle(ctx context.Context, in Input) error {
-	key, ok, err := m.definition.Key(in)
+	key, ok, err := m.definition.key(in)
 	if err == nil && ok {
 		ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
 		defer cancel()
@@ -192,11 +192,11 @@ func upcast(h history.History, in Input) ([]Input, error) {
 // input was stored first. Fired is the timeout if the input is one.
 func (m *Manager[S]) step(ctx context.Context, in Input, fired *timeoutRow) error {
 	ctx = in.withCause(ctx)
-	if m.config.Around == nil {
+	if m.config.Middleware == nil {
 		return m.stepWithRetries(ctx, in, fired)
 	}
 	id := aggregate.ID{Type: m.definition.Type(), Value: in.Process}
-	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, in, fired) })
+	return m.config.Middleware(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, in, fired) })
 }
 
 // stepWithRetries repeats stepOnce while another input is stored first.
@@ -235,7 +235,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	if err != nil {
 		return err
 	}
-	step, err := m.definition.React(own.State, process.Version > 0, in)
+	step, err := m.definition.react(own.State, process.Version > 0, in)
 	if passedOver(err) && !errors.Is(err, errOver) {
 		// The input does not come again. It can follow from a step that is visible elsewhere before
 		// the process shows it, so check that the process has not changed.

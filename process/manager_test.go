@@ -45,7 +45,7 @@ func TestAProcessRemembersAndCommands(t *testing.T) {
 
 	w.pass(time.Hour)
 	assert.Zero(t, w.fire(m), "the timeout was cancelled")
-	assert.Equal(t, process.Stats{Steps: 2, Commands: 2, Looks: 1}, m.Stats())
+	assert.Equal(t, process.Stats{Steps: 2, Commands: 2, Polls: 1}, m.Stats())
 }
 
 func TestItsEventsTellWhatCausedThem(t *testing.T) {

@@ -223,7 +223,7 @@ func TestANumberThatHangsHoldsUpNothing(t *testing.T) {
 		first := m.Stats().Fired
 		assert.NotZero(t, first)
 		assert.Less(t, first, uint64(40))
-		assert.Greater(t, m.Stats().Looks, uint64(500), "of one each second")
+		assert.Greater(t, m.Stats().Polls, uint64(500), "of one each second")
 		client.isMute.Store(false)
 		time.Sleep(15 * time.Second)
 		assert.EqualValues(t, 40, m.Stats().Fired)
@@ -266,7 +266,7 @@ func TestThrottledReadsOfTheNumberDelayNothing(t *testing.T) {
 		w.place(w.manager(w.client, config), "a", 20)
 		time.Sleep(deadline + 2*time.Second)
 		assert.EqualValues(t, 20, m.Stats().Fired)
-		assert.Greater(t, m.Stats().Looks, uint64(550))
+		assert.Greater(t, m.Stats().Polls, uint64(550))
 		assert.NotZero(t, fault.Fired())
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)

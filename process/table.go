@@ -43,13 +43,18 @@ const (
 // exists with other keys, [journal.ErrTableMissing] for an index that it lacks,
 // [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
+	return tables.Create(ctx, client, TableSchema(name))
+}
+
+// TableSchema describes the table that [CreateTable] makes.
+func TableSchema(name string) journal.TableSchema {
 	if name == "" {
 		name = DefaultTable
 	}
 	text := func(name string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
 	}
-	return tables.Ensure(ctx, client, &dynamodb.CreateTableInput{
+	return journal.TableSchema{Input: &dynamodb.CreateTableInput{
 		TableName: aws.String(name),
 		AttributeDefinitions: []types.AttributeDefinition{
 			text(pkey), text(skey), text(queueAttribute), {AttributeName: aws.String(dueAttribute), AttributeType: types.ScalarAttributeTypeN},
@@ -65,7 +70,7 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 		}},
 		BillingMode: types.BillingModePayPerRequest,
-	})
+	}}
 }
 
 // explain is [tables.Explain] for a table of this package.

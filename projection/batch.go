@@ -13,16 +13,16 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Part adds events of one type to what a run of events comes to. See [Into].
+// Part adds the events of one type to the sum of a run. [Into] makes one.
 type Part[A any] struct {
 	eventType string
 	add       func(aggregate.Codec, *A, *journal.Record) error
 }
 
-// Into adds events of the type E to the sum A of a run. E is as in [On].
+// Into returns a [Part] that adds events of the type E to the sum A of a run. E is as in [On].
 func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) Part[A] {
 	if add == nil {
-		return Part[A]{} // which NewBatch refuses
+		return Part[A]{} // NewBatch refuses it
 	}
 	return Part[A]{
 		eventType: reaction.EventType[E](),
@@ -36,32 +36,40 @@ func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, re
 	}
 }
 
-// Run is a run of events of one aggregate.
+// Run describes a run of events of one aggregate.
 type Run struct {
 	Aggregate aggregate.ID
-	Events    int             // that were added
-	Last      *journal.Record // of the run. Give it to an [IdempotentUpdate], which then should set attributes and not add to them.
+	Events    int // number of events that were added
+	// Last is the last event of the run. Pass it to an [IdempotentUpdate], which should set
+	// attributes then and not add to them.
+	Last *journal.Record
 }
 
-// NewBatch makes a projection that handles the events of an aggregate in runs, with one transaction
-// for each. The parts add up a run in a zero A, and write returns what the read model needs of the
-// sum, one write for each item:
+// NewBatch returns a projection that handles the events of an aggregate in runs, with one
+// transaction for each run. A run is a number of consecutive events of one aggregate. The parts add
+// the events of a run to a sum, which starts as a zero A. Write returns the writes for the sum, one
+// for each item:
 //
 //	totals, err := projection.NewBatch(client, projection.Config{},
 //		func(ctx context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 //			return []projection.Write{projection.Update(add(run.Aggregate, sum))}, nil
 //		},
-//		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
-//		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
+//		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error {
+//			*sum += e.Amount
+//			return nil
+//		}),
+//		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error {
+//			*sum -= e.Amount
+//			return nil
+//		}),
 //	)
 //
-// A run begins with a message and takes in the events of its aggregate that the subscriber has read
-// already, up to [Config].MaxRun. So runs are long where there is much to catch up with, and of one
-// event where there is not. A run that fails is tried again at once with the first event alone, so
-// that an event fails by itself, and so is one that takes longer than
-// subscriber.Config.AckDeadline; the next runs are half as long, see
-// [subscriber.Position.CommitAhead]. Events without a part are passed over with the run. Without
-// writes only the position is stored.
+// A run begins with a message and includes the events of its aggregate that the subscriber has read
+// already, up to [Config].MaxRun. So runs are long if there is a backlog, and have one event
+// otherwise. If a run fails or takes longer than subscriber.Config.AckDeadline, its first event is
+// tried again at once by itself, so that only an event that cannot be handled fails. The next runs
+// are half as long, see [subscriber.Position.CommitAhead]. Events without a part are acked with the
+// run. If write returns no writes, only the position is stored.
 //
 // Errors: [*ConfigError].
 func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...Part[A]) (*Projection, error) {
@@ -85,7 +93,8 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 		var sum A
 		run := Run{Aggregate: records[0].Aggregate, Last: records[len(records)-1]}
 		for _, stored := range records {
-			if ctx.Err() != nil { // a run that takes too long is to end, so that a shorter one can begin
+			// A run that takes too long must end, so that a shorter one can begin.
+			if ctx.Err() != nil {
 				return nil, 0, context.Cause(ctx)
 			}
 			events, err := p.history.Today(stored)
@@ -113,7 +122,7 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 	return p, nil
 }
 
-// handleRun handles a message with those behind it.
+// handleRun handles a message together with the messages that follow it.
 func (p *Projection) handleRun(msg *message.Message, position *subscriber.Position, first *journal.Record) error {
 	length := 0
 	commit := func(ctx context.Context, advance subscriber.Advance, records []*journal.Record) error {
@@ -136,7 +145,8 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 	ctx := msg.Context()
 	err := position.CommitAhead(ctx, p.config.MaxRun, commit)
 	if err != nil && length > 1 && !errors.Is(err, subscriber.ErrFenced) && ctx.Err() == nil {
-		// It may be an event behind it that fails, of which the message must not be found guilty.
+		// Possibly a later event of the run fails. The message of the first event must not be
+		// nacked for it.
 		err = position.CommitAhead(ctx, 1, commit)
 	}
 	if err != nil {

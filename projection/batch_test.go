@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// newTotals makes a projection that writes the total of each run.
+// newTotals returns a projection that writes the total of each run.
 func newTotals(t *testing.T, client projection.Client, config projection.Config) *projection.Projection {
 	t.Helper()
 	p, err := projection.NewBatch(client, config,
@@ -152,7 +152,8 @@ func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.write("x", 0, deposits(20)...)
-	var added []uint64 // the first few. One run at a time holds the position
+	// The first few runs. Only one run at a time can move the position.
+	var added []uint64
 	ends := make(chan (<-chan struct{}), 1)
 	p, err := projection.NewBatch(w.client, projection.Config{},
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// maxWrites is how many writes one event may have: DynamoDB's limit of 100 actions in
-// a transaction, less the position.
+// maxWrites is the maximum number of writes for one event: DynamoDB's limit of 100 actions in a
+// transaction, minus one for the position.
 const maxWrites = 99
 
 // ConfigError reports a projection that cannot work.
@@ -30,7 +30,7 @@ type ConditionError struct {
 	Number    uint64
 	EventType string
 	Table     string
-	Write     int // index in what the reaction returned
+	Write     int // index in the result of the reaction
 }
 
 func (e *ConditionError) Error() string {
@@ -39,8 +39,8 @@ func (e *ConditionError) Error() string {
 		e.Number, e.Event, e.EventType, e.Write, e.Table)
 }
 
-// TooManyWritesError reports more than the 99 writes that fit one transaction beside the position.
-// Nothing was written.
+// TooManyWritesError reports more than 99 writes, the maximum for one transaction with the
+// position. Nothing was written.
 type TooManyWritesError struct {
 	Event  aggregate.ID
 	Number uint64
@@ -48,7 +48,7 @@ type TooManyWritesError struct {
 }
 
 func (e *TooManyWritesError) Error() string {
-	return fmt.Sprintf("event %d of %s: %d writes, one transaction takes %d beside the position: make fewer items of them",
+	return fmt.Sprintf("event %d of %s: %d writes, one transaction can have %d and the position: combine them into fewer items",
 		e.Number, e.Event, e.Count, maxWrites)
 }
 
@@ -58,20 +58,20 @@ type ItemTooLargeError struct {
 	Event     aggregate.ID
 	Number    uint64
 	EventType string
-	Table     string // empty where DynamoDB does not tell which of the writes it is
-	Err       error  // DynamoDB's
+	Table     string // empty if DynamoDB does not report it
+	Err       error  // the error of DynamoDB
 }
 
 func (e *ItemTooLargeError) Error() string {
 	return fmt.Sprintf("event %d of %s (%s): an item of table %q would exceed 400 KB: spread it over several, "+
-		"or, if it is for the record of too many source aggregates, use Update in place of IdempotentUpdate: %v",
+		"or, if it records too many source aggregates, use Update in place of IdempotentUpdate: %v",
 		e.Number, e.Event, e.EventType, e.Table, e.Err)
 }
 
 func (e *ItemTooLargeError) Unwrap() error { return e.Err }
 
-// explain says what an error of DynamoDB means for what was to be written. Reasons are those of the
-// writes, where there are any.
+// explain converts an error of DynamoDB to an error of this package. Reasons are the cancellation
+// reasons of the writes, if there are any.
 func explain(err error, r *journal.Record, writes []Write, reasons []types.CancellationReason) error {
 	const tooLarge = "maximum allowed size"
 	for i, reason := range reasons {
@@ -88,7 +88,7 @@ func explain(err error, r *journal.Record, writes []Write, reasons []types.Cance
 			tables = append(tables, w.table())
 		}
 		slices.Sort(tables)
-		return fmt.Errorf("%w: the checkpoint table of the journal, or one of those of the writes, %q: %w", journal.ErrTableMissing, slices.Compact(tables), err)
+		return fmt.Errorf("%w: the checkpoint table of the journal, or a table of the writes, %q: %w", journal.ErrTableMissing, slices.Compact(tables), err)
 	case errors.As(err, &api) && len(reasons) == 0 && strings.Contains(api.ErrorMessage(), "Item size") && strings.Contains(api.ErrorMessage(), tooLarge):
 		return &ItemTooLargeError{Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Err: err}
 	}

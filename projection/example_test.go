@@ -41,7 +41,7 @@ func pay(amounts ...int) aggregate.Decision[Account] {
 // balances is the table of the read model, with an item for each account.
 var balances = projection.Table{Name: "balances", PartitionKey: "id"}
 
-// balance is a write of the read model: what the balance of an account grows by.
+// balance returns an update of the read model that adds to the balance of an account.
 func balance(id aggregate.ID, by int) types.Update {
 	return types.Update{
 		TableName:                 &balances.Name,
@@ -66,7 +66,7 @@ func ExampleNew() {
 	// Output: anna has 60
 }
 
-// A run of events is one transaction: the sum of them, and the position behind the last.
+// A run of events is one transaction: their sum, and the position after the last.
 func ExampleNewBatch() {
 	b := open()
 	defer b.close()
@@ -83,8 +83,8 @@ func ExampleNewBatch() {
 	// Output: anna has 60
 }
 
-// An item that records which events it has takes each of them once, also when another group comes
-// with them, or the same one after a reset.
+// An item records the events that have updated it. It takes each of them once, even if another
+// group handles it too, or the same group after a reset.
 func ExampleIdempotentUpdate() {
 	b := open()
 	defer b.close()
@@ -100,7 +100,7 @@ func ExampleIdempotentUpdate() {
 	// Output: anna has 60
 }
 
-// With the definition of their aggregate, events of old types come as those of today.
+// With the definition of their aggregate, reactions receive events of old types as current events.
 func ExampleConfig_definitions() {
 	type paidInCents struct{ Cents int }
 	accounts := aggregate.Define[Account]("account", Paid{}).WithUpcasters(
@@ -119,7 +119,7 @@ func ExampleConfig_definitions() {
 	// Output: anna has 5
 }
 
-// A program creates the table of its read model at every start. Only the first one does anything.
+// A program creates the table of its read model at every start. Only the first call creates it.
 func ExampleCreateTable() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client
@@ -138,7 +138,7 @@ type bank struct {
 	db     *dynamotest.DB
 	client *dynamodb.Client
 	j      *journal.Journal
-	last   map[string]uint64 // event of an account
+	last   map[string]uint64 // the last event of an account
 }
 
 func open() *bank {
@@ -162,7 +162,7 @@ func (b *bank) pay(id string, amounts ...int) {
 	b.last[id] = a.Version
 }
 
-// publish writes the first event of an account, such as one of an older program.
+// publish writes the first event of an account, for example an event of an older program.
 func (b *bank) publish(id, eventType, payload string) {
 	p, err := publisher.NewPublisher(publisher.Config{Journal: b.j}, nil)
 	check(err)

@@ -22,52 +22,55 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Client is what a projection needs of a *dynamodb.Client. The read model's tables and
-// the checkpoint table of the journal must be in one account and region, as one
-// transaction spans them.
+// Client is the part of a *dynamodb.Client that a projection uses. The tables of the read model and
+// the checkpoint table of the journal must be in one account and region, since one transaction
+// writes to all of them.
 type Client interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
 // Config configures a [Projection].
 type Config struct {
-	// Codec decodes events. Default: aggregate.JSON.
+	// Codec decodes the events of aggregates without a definition. Default: aggregate.JSON.
 	Codec aggregate.Codec
-	// Definitions of aggregates have their events upcast before the reactions get them, and decoded
-	// by their own codec. Events of aggregates without one come as they are stored. Default: none.
+	// Definitions upcast the events of their aggregates before the reactions receive them, and
+	// their codecs decode these events. Events of other aggregates keep their stored form. Default:
+	// none.
 	Definitions []aggregate.AnyDefinition
-	// RetryBudget is how long a transaction that meets another one, or is throttled, is repeated
-	// before the message is nacked. A request that is not answered is given up when the budget is
-	// used up, but not before a second is over. Default: 5 seconds.
+	// RetryBudget is the time for which a transaction is repeated that is throttled or conflicts
+	// with another one. After it the message is nacked. A request without an answer is cancelled at
+	// the end of the budget, but not before one second. Default: 5 seconds.
 	RetryBudget time.Duration
-	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most.
-	// Default: 100.
+	// MaxRun is the maximum number of events in a run of a projection from [NewBatch]. Default:
+	// 100.
 	MaxRun int
 }
 
-// Projection is safe for concurrent use.
+// Projection handles events and writes to a read model. [New] and [NewBatch] make one. It is safe
+// for concurrent use.
 type Projection struct {
 	client    Client
 	config    Config
 	history   history.History
 	reactions map[string]Reaction
-	run       func(context.Context, []*journal.Record) (writes []Write, events int, err error) // nil unless made by NewBatch
-	stats     counters
+	// nil unless made by NewBatch
+	run   func(context.Context, []*journal.Record) (writes []Write, events int, err error)
+	stats counters
 }
 
-// Stats counts what a projection has done since it was made.
+// Stats counts the work of a projection since it was made.
 type Stats struct {
 	Applied uint64 // events whose writes were committed
 	Ignored uint64 // events without writes
-	Dropped uint64 // idempotent writes that were left out
+	Dropped uint64 // Dropped counts idempotent writes whose condition was false.
 }
 
 type counters struct{ applied, ignored, dropped atomic.Uint64 }
 
-// New makes a projection. Errors: [*ConfigError].
+// New returns a projection with these reactions. Errors: [*ConfigError].
 func New(client Client, config Config, reactions ...Reaction) (*Projection, error) {
 	if client == nil {
-		return nil, &ConfigError{"the client is nil; pass a *dynamodb.Client"}
+		return nil, &ConfigError{"the client is nil: pass a *dynamodb.Client"}
 	}
 	if config.Codec == nil {
 		config.Codec = aggregate.JSON
@@ -91,32 +94,33 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	p := &Projection{client: client, config: config, history: today, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
-			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type; pass On, or Into, a function of an event struct whose zero value tells its EventType", i+1)}
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On, or Into, a function of an event struct whose zero value returns its EventType", i+1)}
 		}
 		if _, taken := p.reactions[r.eventType]; taken {
-			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
+			return nil, &ConfigError{fmt.Sprintf("two reactions to %q: make one of them", r.eventType)}
 		}
 		p.reactions[r.eventType] = r
 	}
 	return p, nil
 }
 
-// EventTypes returns the names of the events that have a reaction, sorted.
+// EventTypes returns the names of the events that have a reaction, in alphabetical order.
 func (p *Projection) EventTypes() []string { return slices.Sorted(maps.Keys(p.reactions)) }
 
-// Stats returns the counts.
+// Stats returns the current counts.
 func (p *Projection) Stats() Stats {
 	return Stats{Applied: p.stats.applied.Load(), Ignored: p.stats.ignored.Load(), Dropped: p.stats.dropped.Load()}
 }
 
-// Handle is a message.NoPublishHandlerFunc for messages of a
-// [github.com/millrace-dev/millrace/subscriber].
+// Handle handles a message of a [github.com/millrace-dev/millrace/subscriber]. It is a
+// message.NoPublishHandlerFunc.
 //
-// Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when another member of
+// Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced if another member of
 // the group has taken over, [*ConditionError], [*TooManyWritesError], [*ItemTooLargeError],
-// [journal.ErrTableMissing], those of the codec and the reaction, and the SDK's. After an error
-// nothing is written, unless the reply was lost; that shows when the message comes again, and does
-// no harm. The subscriber is told of the error, see [subscriber.SetNackReason].
+// [journal.ErrTableMissing], and the errors of the codec, the reaction and the SDK. After an error
+// nothing was written, unless the reply of DynamoDB was lost. Handle detects that when the message
+// is delivered again, and then acks it without writing again. It reports the error to the
+// subscriber, see [subscriber.SetNackReason].
 func (p *Projection) Handle(msg *message.Message) error {
 	if msg == nil {
 		return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
@@ -180,9 +184,10 @@ func (p *Projection) react(ctx context.Context, stored *journal.Record) (writes 
 	return writes, handled, nil
 }
 
-// commit sends the writes with the position, again without those that turn out to be done.
+// commit sends the writes with the position. It sends them again without the idempotent writes
+// whose condition is false.
 func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subscriber.Advance, writes []Write) error {
-	left := make([]int, len(writes)) // indexes of the writes that are sent
+	left := make([]int, len(writes)) // indexes of the writes to send
 	for i := range writes {
 		left[i] = i
 	}
@@ -204,12 +209,13 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 				return nil
 			}
 			if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(items) {
-				return backoff.Permanent(explain(err, r, writes, nil)) // the SDK has repeated what it could
+				// The SDK has repeated the request where that helps.
+				return backoff.Permanent(explain(err, r, writes, nil))
 			}
 			reasons := canceled.CancellationReasons
 			if failed(reasons[0]) {
 				if advance.Done(reasons[0].Item) {
-					return nil // an earlier attempt, whose reply was lost
+					return nil // the reply to an earlier attempt was lost
 				}
 				if advance.Moved(reasons[0].Item) {
 					return backoff.Permanent(errMoved)
@@ -243,11 +249,11 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 	}, wait)
 }
 
-// minAttempt is what a request has at least, so that the last one of a budget is not in vain.
+// minAttempt is the minimum time for a request, so that the last request of a budget can succeed.
 const minAttempt = time.Second
 
-// attempt sends the transaction once. A connection that hangs must not outlast the budget: the
-// aggregate waits meanwhile, and its lane.
+// attempt sends the transaction once. A connection that hangs must not exceed the budget, since the
+// aggregate waits meanwhile, and so do the other aggregates of its worker.
 func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteItem, left time.Duration) error {
 	once, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -258,13 +264,13 @@ func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteIte
 	return err
 }
 
-var errMoved = errors.New("an earlier attempt was done after it had been given up; the message comes again")
+var errMoved = errors.New("an earlier attempt succeeded after it had been cancelled: the message is delivered again")
 
 func failed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// repeatable reports that a transaction failed for reasons that pass.
+// repeatable reports whether a transaction failed only for temporary reasons.
 func repeatable(reasons []types.CancellationReason) bool {
 	for _, r := range reasons {
 		switch aws.ToString(r.Code) {

@@ -73,7 +73,7 @@ func effectsHappenOnce(t *testing.T, seed uint64, open func(*testing.T, projecti
 			w.write(id, written, events...)
 		}
 		written += n
-		if round < 3 { // the last round goes on until all is done
+		if round < 3 { // the last round continues until everything is done
 			some := 1 + random.Uint64N(uint64(n))
 			eventually(t, "something is applied", func() bool { return p.Stats().Applied >= some })
 			require.NoError(t, sub.Close())
@@ -186,7 +186,7 @@ func TestAnOlderEventOfASourceChangesNothingInAnItem(t *testing.T) {
 	}
 	w.write("order", 0, Deposited{1}, Deposited{1})
 	apply("one", func(r *journal.Record) projection.Write { return status(r, fmt.Sprint("new ", r.Number)) })
-	// Another group, as after a reset, sees the same events again.
+	// Another group handles the same events again, as after a reset.
 	apply("two", func(r *journal.Record) projection.Write { return status(r, fmt.Sprint("old ", r.Number)) })
 
 	out, err := w.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(table), Key: key("shared")})
@@ -326,7 +326,7 @@ func TestWatermillsRouterRunsAProjection(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// flakyClient loses requests and replies of transactions, and has them meet others.
+// flakyClient loses requests and replies of transactions, and makes them conflict with others.
 type flakyClient struct {
 	projection.Client
 	mu     sync.Mutex

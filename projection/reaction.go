@@ -8,22 +8,22 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Reaction is what a projection does on one type of event. See [On].
+// Reaction handles one type of event in a projection. [On] makes one.
 type Reaction struct {
 	eventType string
 	react     func(context.Context, aggregate.Codec, *journal.Record) ([]Write, error)
 }
 
-// On reacts to events of the type E, which is known by its EventType. E is the event
-// as the aggregate defines it, or a type of the reader's own with the fields it needs.
-// The zero value of E must tell the type, so E is not a pointer.
+// On returns a [Reaction] to events of the type E, which is identified by its EventType. E is the
+// event as the aggregate defines it, or a type of your own with the fields that the reaction needs.
+// The zero value of E must return its EventType, so E is not a pointer.
 //
-// The record has the aggregate, the sequence number, the time and the metadata. No
-// writes: the event is passed over. An error: the message is nacked and comes
+// The record holds the aggregate, the sequence number, the time and the metadata. If react returns
+// no writes, the event is acked. If it returns an error, the message is nacked and is delivered
 // again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, event E, record *journal.Record) ([]Write, error)) Reaction {
 	if react == nil {
-		return Reaction{} // which New refuses
+		return Reaction{} // New refuses it
 	}
 	return Reaction{
 		eventType: reaction.EventType[E](),

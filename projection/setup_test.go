@@ -32,7 +32,7 @@ const (
 
 type item = map[string]types.AttributeValue
 
-// Deposited is counted by its amount, so that an effect that is lost or doubled shows.
+// Deposited adds its amount to a total, so that a lost or repeated effect is visible.
 type Deposited struct{ Amount int }
 
 func (Deposited) EventType() string { return "deposited" }
@@ -97,8 +97,8 @@ func (w *world) total(id string) int {
 	return total
 }
 
-// consume handles what a subscriber of the world delivers, as the Router does: each
-// message in a goroutine of its own, acked unless handle fails.
+// consume handles the messages of a subscriber as the Router does: each message in its own
+// goroutine, acked unless handle fails.
 func (w *world) consume(config subscriber.Config, handle func(*message.Message) error) *subscriber.Subscriber {
 	w.t.Helper()
 	config.Journal, config.ConsumerGroup = w.j, "totals"
@@ -131,7 +131,8 @@ func (w *world) consume(config subscriber.Config, handle func(*message.Message) 
 	return sub
 }
 
-// handleNext returns what handle says of the first message, and leaves the message unanswered.
+// handleNext returns the result of handle for the first message, and neither acks nor nacks the
+// message.
 func (w *world) handleNext(handle func(*message.Message) error) error {
 	w.t.Helper()
 	errs := make(chan error, 1)
@@ -159,7 +160,7 @@ func newProjection(t *testing.T, client projection.Client, reactions ...projecti
 	return p
 }
 
-// sum adds amounts up: an effect that is anything but idempotent.
+// sum adds amounts, an effect that is not idempotent.
 var sum = projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
 	return []projection.Write{projection.Update(add(r.Aggregate.Value, e.Amount))}, nil
 })

@@ -16,8 +16,10 @@ import (
 type Table struct {
 	Name         string
 	PartitionKey string // attribute
-	SortKey      string // attribute. Default: none, one item for each partition key.
-	TimeToLive   string // attribute with the epoch second at which an item expires. Default: none.
+	// An attribute. Default: none, one item for each partition key.
+	SortKey string
+	// An attribute with the Unix time in seconds at which an item expires. Default: none.
+	TimeToLive string
 }
 
 // CreateTable creates a table with on-demand capacity if it does not exist, and waits until it is
@@ -35,10 +37,7 @@ func CreateTable(ctx context.Context, client journal.Client, table Table) error 
 	if table.SortKey != "" {
 		addKey(input, table.SortKey, types.KeyTypeRange)
 	}
-	if err := tables.Ensure(ctx, client, input); err != nil || table.TimeToLive == "" {
-		return err
-	}
-	return tables.EnsureExpiry(ctx, client, table.Name, table.TimeToLive)
+	return tables.Create(ctx, client, journal.TableSchema{Input: input, TimeToLive: table.TimeToLive})
 }
 
 func addKey(input *dynamodb.CreateTableInput, attribute string, role types.KeyType) {
@@ -49,7 +48,7 @@ func addKey(input *dynamodb.CreateTableInput, attribute string, role types.KeyTy
 }
 
 // Key returns the key of an item, as requests of the SDK take it. Sort is the value of the sort
-// key, for a table that has one.
+// key, if the table has one.
 func (t Table) Key(partition string, sort ...string) map[string]types.AttributeValue {
 	key := map[string]types.AttributeValue{t.PartitionKey: &types.AttributeValueMemberS{Value: partition}}
 	if t.SortKey != "" && len(sort) > 0 {

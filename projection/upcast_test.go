@@ -14,17 +14,17 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// PaidTwice is an old event, which stands for two deposits today.
+// PaidTwice is an old event that stands for two deposits.
 type PaidTwice struct{ First, Second int }
 
 func (PaidTwice) EventType() string { return "paid-twice" }
 
-// Cleared is an old event without meaning today.
+// Cleared is an old event that has no effect any more.
 type Cleared struct{}
 
 func (Cleared) EventType() string { return "cleared" }
 
-// deposit is Deposited as the aggregate has it.
+// deposit is Deposited as the aggregate defines it.
 type deposit struct{ Deposited }
 
 func (deposit) Apply(*struct{}) {}
@@ -39,7 +39,7 @@ func accounts() aggregate.Definition[struct{}] {
 	)
 }
 
-// LegacyDeposit is what deposits were called once.
+// LegacyDeposit is an earlier form of Deposited.
 type LegacyDeposit struct{ Amount int }
 
 func (LegacyDeposit) EventType() string { return "paid" }
@@ -120,7 +120,7 @@ func TestAnEventThatCannotBeUpcastWaits(t *testing.T) {
 	assert.Zero(t, w.total("x"))
 }
 
-// doubling reads amounts as twice what they are.
+// doubling decodes amounts as twice their value.
 type doubling struct{ aggregate.Codec }
 
 func (c doubling) Unmarshal(data []byte, v any) error {

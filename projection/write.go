@@ -10,33 +10,35 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Write is one action on a read model. One transaction may name an item only once, so
-// a reaction returns at most one Write for each item.
+// Write is one action on a read model. One transaction may name an item only once, so a reaction
+// returns at most one Write for each item.
 type Write struct {
 	item       types.TransactWriteItem
 	idempotent bool
-	// Of an IdempotentUpdate: only an item that has this event, or a later one, makes its false
-	// condition mean that there is nothing to do.
+	// source is the attribute of an IdempotentUpdate. Its false condition means that there is
+	// nothing to do only if the item has recorded this event or a later one.
 	source string
 	number uint64
 }
 
-// Put writes a whole item.
+// Put returns a [Write] that writes a whole item.
 func Put(p types.Put) Write { return Write{item: types.TransactWriteItem{Put: &p}} }
 
-// Update changes attributes of an item, and makes the item if there is none.
+// Update returns a [Write] that changes attributes of an item, and creates the item if there is
+// none.
 func Update(u types.Update) Write { return Write{item: types.TransactWriteItem{Update: &u}} }
 
-// Delete removes an item.
+// Delete returns a [Write] that deletes an item.
 func Delete(d types.Delete) Write { return Write{item: types.TransactWriteItem{Delete: &d}} }
 
-// Check makes all writes depend on an item that is not written.
+// Check returns a [Write] that writes nothing. If its condition is false, none of the writes is
+// made.
 func Check(c types.ConditionCheck) Write {
 	return Write{item: types.TransactWriteItem{ConditionCheck: &c}}
 }
 
-// Idempotent makes a false condition mean that there is nothing to do: the write is
-// left out, and the rest commits.
+// Idempotent returns a write for which a false condition means that there is nothing to do: the
+// write is dropped, and the rest commits.
 func (w Write) Idempotent() Write {
 	w.idempotent = true
 	return w
@@ -55,14 +57,14 @@ func (w Write) table() string {
 	}
 }
 
-// IdempotentUpdate is an update that an event makes at most once, and never after a later
-// event of the same aggregate: the item records the number of the aggregate's last event that
-// updated it, in the attribute named by [SourceAttribute]. An older event leaves the item alone,
+// IdempotentUpdate returns an update that an event makes at most once, and never after a later
+// event of the same aggregate. The item records the number of the aggregate's last event that
+// updated it, in the attribute named by [SourceAttribute]. An older event does not change the item,
 // and the position moves on.
 //
-// A condition that u has already must hold as well; where it is false the event is not
-// older, and the error is a [*ConditionError]. Each source aggregate takes one
-// attribute of about its id's length in the item.
+// If u has a condition, it must be true as well. If it is false for an event that is not older, the
+// error is a [*ConditionError]. Each source aggregate takes one attribute in the item, of about the
+// length of its id.
 func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	const name, value = "#millrace_source", ":millrace_number"
 	u.ExpressionAttributeNames = with(u.ExpressionAttributeNames, name, SourceAttribute(event.Aggregate))
@@ -91,7 +93,7 @@ func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	return w
 }
 
-// done finds from the reason why the write's condition is false whether there is nothing to do.
+// done reports whether the reason for a false condition shows that there is nothing to do.
 func (w Write) done(reason types.CancellationReason) bool {
 	if w.source == "" {
 		return w.idempotent
@@ -104,13 +106,13 @@ func (w Write) done(reason types.CancellationReason) bool {
 	return err == nil && number >= w.number
 }
 
-// setClause finds the SET clause of an update expression. SET is a reserved word, so an
-// attribute of that name cannot stand there by itself.
+// setClause finds the SET clause of an update expression. SET is a reserved word, so it cannot be
+// the name of an attribute in an expression.
 var setClause = regexp.MustCompile(`(?i)(?:^|\s)SET\s+`)
 
-// SourceAttribute names the attribute in which an item records the last event of an aggregate that
-// updated it, such as "last_event/5:order-42". The length of the type keeps ids apart that read the
-// same.
+// SourceAttribute returns the name of the attribute in which an item records the last event of an
+// aggregate that updated it, such as "last_event/5:order-42". It includes the length of the type,
+// so that different ids with the same text have different attributes.
 func SourceAttribute(id aggregate.ID) string {
 	return "last_event/" + strconv.Itoa(len(id.Type)) + ":" + id.String()
 }

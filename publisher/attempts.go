@@ -11,25 +11,26 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// resolveFor is how long the attempts of a commit whose replies were lost are looked for once they
-// are not repeated any more. DynamoDB ends a transaction within seconds.
+// resolveFor is the time for which the publisher reads the table after the last attempt of a commit
+// whose replies were lost. DynamoDB ends a transaction within seconds.
 const resolveFor = 5 * time.Second
 
-// attempts are those at one commit whose outcome is open, at least one. Any of them may be written,
-// even later, but only one: they all require the same version of the head. So it does no harm to
-// add another, and the one that is written first settles all. They are commits of their own, with
-// ids and times of their own, because an event that is appended long after its time is not where
-// those who tail the journal look for it.
+// attempts are the attempts of one commit whose outcome is unknown; there is at least one. One of
+// them may be written, even later. No second one can be written, since all of them require the same
+// version of the head. So a further attempt is safe.
+//
+// Each attempt is a commit with its own id and time. An event that is appended long after its time
+// would be at a place in the tail that subscribers have already read.
 type attempts []*journal.OutcomeUnknownError
 
-// version is what the head must have for any of them.
+// version returns the version that all attempts require.
 func (a attempts) version() uint64 { return a[0].First - 1 }
 
 func (a attempts) has(commitID string) bool {
 	return slices.ContainsFunc(a, func(u *journal.OutcomeUnknownError) bool { return u.CommitID == commitID })
 }
 
-// Error and Unwrap make errors.As find each of them.
+// Error returns the text of the last attempt. errors.As finds each attempt by Unwrap.
 func (a attempts) Error() string { return a[len(a)-1].Error() }
 
 func (a attempts) Unwrap() []error {
@@ -40,9 +41,10 @@ func (a attempts) Unwrap() []error {
 	return errs
 }
 
-// settleOpen finds out whose the place is that a commit was refused: one of its own earlier
-// attempts', so it is written, or somebody else's, so none of them ever will be.
-func (p *Publisher) settleOpen(ctx context.Context, c *commit, conflict *journal.ConflictError) error {
+// resolveOpen reads the event that stands in the place of a refused commit. If an earlier attempt
+// of the commit has written it, the commit is written. If another writer has written it, none of
+// the attempts will ever be written.
+func (p *Publisher) resolveOpen(ctx context.Context, c *commit, conflict *journal.ConflictError) error {
 	first, err := p.first(ctx, c)
 	switch {
 	case errors.Is(err, errRemoved):
@@ -57,8 +59,8 @@ func (p *Publisher) settleOpen(ctx context.Context, c *commit, conflict *journal
 	}
 }
 
-// lookFor waits for the reply that the table can give to attempts that are not repeated any more,
-// for err. As long as their place is free one of them may still come.
+// lookFor reads the table until it shows the outcome of the attempts, after their commit has failed
+// with err. While their place is free, one of them may still be written.
 func (p *Publisher) lookFor(c *commit, err error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.resolveFor)
 	defer cancel()
@@ -78,20 +80,20 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 			return errors.Join(c.open, lookErr)
 		case !sleep(ctx, wait.NextBackOff()):
 			if errors.Is(err, journal.ErrOutcomeUnknown) || errors.Is(err, journal.ErrConflict) {
-				return c.open // a conflict would say that nothing was written
+				return c.open // a conflict would mean that nothing was written
 			}
 			return errors.Join(c.open, err)
 		}
 	}
 }
 
-// errRemoved: neither another attempt nor another look can tell more.
-var errRemoved = errors.New("the event that would tell was removed")
+// errRemoved reports that neither another attempt nor another read can show the outcome.
+var errRemoved = errors.New("the event that would show the outcome was removed")
 
-// first reads the event that is where the attempts' first would be; nil if there is none, and
-// errRemoved if there was one.
+// first reads the event with the number of the attempts' first event. It returns nil if there is no
+// such event, and errRemoved if it was removed.
 func (p *Publisher) first(ctx context.Context, c *commit) (*journal.Record, error) {
-	raw := p.journal.Raw() // only ids are looked at
+	raw := p.journal.Raw() // only ids are compared
 	id, number := c.open[0].ID, c.open[0].First
 	version, err := raw.Version(ctx, id)
 	if errors.As(err, new(*journal.DeletedError)) {

@@ -8,33 +8,33 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// batch is what one Publish appends to one aggregate.
+// batch holds the events that one Publish appends to one aggregate.
 type batch struct {
 	id       aggregate.ID
-	indexes  []int // of the messages in Publish's arguments
+	indexes  []int // indexes of the messages in the arguments of Publish
 	events   []eventlog.Event
 	runs     []run
-	expected *uint64 // the version that the aggregate must have
+	expected *uint64 // version that the aggregate must have, or nil
 
 	done chan struct{} // closed when finished
 
 	// Guarded by Publisher.mu while the batch is in a queue.
-	next     int // run
-	written  int // events
+	next     int // index of the next run
+	written  int // number of events written
 	finished bool
 	err      error
 }
 
-// run is a part of a batch that is committed as a whole. Only a batch that does not fit into one
-// transaction has several.
+// run is a part of a batch that is committed as a whole. A batch has several runs only if it does
+// not fit into one transaction.
 type run struct {
-	from, to int // events
+	from, to int // indexes of events; to is exclusive
 	bytes    int
 }
 
 func (r run) len() int { return r.to - r.from }
 
-// fits reports whether a run goes into a transaction that already has some events.
+// fits reports whether a run fits into a transaction that already has some events.
 func (r run) fits(events, bytes int) bool {
 	return events+r.len() <= eventlog.MaxEvents && bytes+r.bytes <= eventlog.MaxEventsBytes
 }
@@ -51,7 +51,7 @@ func (b *batch) add(index int, event eventlog.Event, bytes int) {
 	b.runs = append(b.runs, one)
 }
 
-// failure says what has become of the batch's messages when the run that is next ended with err.
+// failure returns the outcome of each message of the batch after the next run has failed with err.
 func (b *batch) failure(err error) *AppendError {
 	unknown := b.written
 	if errors.Is(err, journal.ErrOutcomeUnknown) {

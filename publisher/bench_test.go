@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// BenchmarkPublish measures what a Publish adds to the journal's Append. The database answers at
-// once.
+// BenchmarkPublish measures the time that Publish adds to the journal's Append. The database
+// replies at once.
 func BenchmarkPublish(b *testing.B) {
 	s := newStore(b, journal.Config{})
 	j, err := journal.Open(context.Background(), &agreeing{s.wire}, journal.Config{})
@@ -56,7 +56,7 @@ func BenchmarkPublish(b *testing.B) {
 	})
 }
 
-// agreeing is a database that says yes to every transaction.
+// agreeing is a database that accepts every transaction.
 type agreeing struct{ journal.Client }
 
 func (agreeing) TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {

@@ -138,8 +138,8 @@ func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {
 	assert.ElementsMatch(t, succeeded, s.payloads(order1))
 }
 
-// Not parallel: the tests that are have not begun, so every goroutine of this package is one of
-// ours.
+// This test is not parallel. Parallel tests have not begun, so all goroutines of this package
+// belong to it.
 func TestNoGoroutineOutlivesClose(t *testing.T) {
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{})
@@ -150,7 +150,7 @@ func TestNoGoroutineOutlivesClose(t *testing.T) {
 
 	require.NoError(t, p.Close())
 
-	// A goroutine that has told Close that it is done may take a moment to be gone.
+	// A goroutine may end a moment after Close has returned.
 	eventually(t, func() bool {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]

@@ -14,15 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// commit is what one transaction appends to a stream: the next runs of some batches.
+// commit holds what one transaction appends to a stream: the next runs of some batches.
 type commit struct {
 	batches  []*batch
 	expected *uint64
-	proven   bool     // of the version of the last attempt
-	open     attempts // sent, and nobody knows what became of them
+	proven   bool     // whether the version of the last attempt was proven, see eventlog.Commit
+	open     attempts // attempts whose outcome is unknown
 }
 
-// events are those of all runs. The slice is not to be changed.
+// events returns the events of all runs. Callers must not change the slice.
 func (c *commit) events() []eventlog.Event {
 	if len(c.batches) == 1 {
 		r := c.batches[0].runs[c.batches[0].next]
@@ -53,12 +53,12 @@ func (p *Publisher) drain(s *stream) {
 	defer p.drains.Done()
 	for c := p.take(s); c != nil; c = p.take(s) {
 		err := p.commit(s, c)
-		p.settle(s, c, err)
+		p.report(s, c, err)
 	}
 }
 
-// take makes a commit of what waits at the head of the queue, one run of each batch. It returns nil
-// when nothing waits.
+// take returns a commit of the first batches of the queue, with one run of each batch. It returns
+// nil if the queue is empty.
 func (p *Publisher) take(s *stream) *commit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +89,8 @@ func (p *Publisher) take(s *stream) *commit {
 	return c
 }
 
-// settle reports the batches of a commit how it ended.
-func (p *Publisher) settle(s *stream, c *commit, err error) {
+// report records the result of a commit in its batches.
+func (p *Publisher) report(s *stream, c *commit, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range c.batches {
@@ -106,8 +106,8 @@ func (p *Publisher) settle(s *stream, c *commit, err error) {
 	s.clean()
 }
 
-// commit writes one transaction, again and again while others are faster, DynamoDB throttles or
-// cannot be reached, or replies are lost.
+// commit writes one transaction. It repeats it after conflicts, while DynamoDB throttles or cannot
+// be reached, and after lost replies.
 func (p *Publisher) commit(s *stream, c *commit) error {
 	ctx, cancel := context.WithTimeoutCause(p.ctx, p.config.CommitTimeout,
 		fmt.Errorf("given up after %s (Config.CommitTimeout)", p.config.CommitTimeout))
@@ -140,7 +140,7 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 	}
 }
 
-// mayRepeat reports whether another attempt can do better.
+// mayRepeat reports whether another attempt could succeed.
 func (c *commit) mayRepeat(err error) bool {
 	if errors.Is(err, errRemoved) {
 		return false
@@ -171,19 +171,19 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 		return err
 	case errors.As(err, &conflict) && (conflict.Actual > version || conflict.Actual == 0):
 		if s.forget(); conflict.Actual > 0 {
-			s.remember(conflict.Actual) // the refusal has what a read of the head would return
+			s.remember(conflict.Actual) // saves a read of the head
 		}
 		if len(c.open) == 0 {
 			return err
 		}
-		return p.settleOpen(ctx, c, conflict)
+		return p.resolveOpen(ctx, c, conflict)
 	default:
 		s.forget()
 		return err
 	}
 }
 
-// version is what the head must have for the commit. Proven says the same as in eventlog.Commit.
+// version returns the version that the commit requires. proven is the Proven of eventlog.Commit.
 func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (version uint64, proven bool, err error) {
 	if len(c.open) > 0 {
 		return c.open.version(), c.proven, nil
@@ -202,7 +202,7 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (version 
 	return version, true, nil
 }
 
-// sleep waits; false means that the context ended first.
+// sleep waits for d. It returns false if the context ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

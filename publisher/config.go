@@ -11,42 +11,42 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Config says where messages go. Only Journal is required.
+// Config configures a [Publisher]. Only Journal is required.
 type Config struct {
-	// Journal is where the messages are appended. Share it with the subscribers of the process:
-	// they wake up at once when something is published.
+	// Journal is the journal to which messages are appended. Share it with the subscribers of the
+	// process: they then read new events at once.
 	Journal *journal.Journal
 
-	// AggregateID finds the id of the aggregate that a message belongs to. An empty one means the
-	// stream of this Publisher. An error refuses the whole Publish. It is called by many goroutines
-	// at once and must not change the message. Default: the metadata [AggregateIDKey].
+	// AggregateID returns the id of the aggregate to which a message belongs. An empty id means the
+	// stream of this Publisher. An error refuses the whole Publish. It must be safe for concurrent
+	// use, and must not change the message. Default: it returns the metadata [AggregateIDKey].
 	AggregateID func(topic string, msg *message.Message) (string, error)
 
-	// StreamID is the id of the aggregate, in every topic, that takes the messages without an id.
-	// Two processes with the same one share a stream, which works and costs conflicts; a fixed one
-	// for each process keeps the number of streams small. Default: "publisher-" and a random UUID.
+	// StreamID is the id of the aggregate, in every topic, for messages without an id. A fixed id
+	// for each process keeps the number of streams small. Two processes may have the same id, but
+	// then their commits conflict. Default: "publisher-" and a random UUID.
 	StreamID string
 
-	// Marshaler turns messages into events. Default: [DefaultMarshaler].
+	// Marshaler converts messages to events. Default: [DefaultMarshaler].
 	Marshaler Marshaler
 
-	// Concurrency is how many aggregates one Publish appends to at a time. Default: 8.
+	// Concurrency is the number of aggregates that one Publish appends to at a time. Default: 8.
 	Concurrency int
 
-	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling, lost
-	// replies and while DynamoDB cannot be reached. It should be longer than an outage that
-	// publishing is to survive, and than journal.Config.RetryBudget, which bounds each attempt.
-	// When a reply stays lost, up to 5 seconds more go into finding out what has become of the
-	// commit. Default: 30 seconds.
+	// CommitTimeout limits one commit, including its repetitions after conflicts, throttling, lost
+	// replies and outages. Choose it longer than the outages that publishing must survive, and
+	// longer than journal.Config.RetryBudget, which limits each attempt. If the outcome of the
+	// commit is unknown at the end, Publish reads the table for up to 5 seconds more to find it
+	// out. Default: 30 seconds.
 	CommitTimeout time.Duration
 
-	// CachedStreams is how many aggregates that nobody is publishing to are remembered with their
-	// versions, some 200 bytes each. For others the first commit reads the head, one more round
-	// trip. Default: 10,000.
+	// CachedStreams is the number of aggregates whose versions are cached while there is nothing to
+	// publish to them, about 200 bytes each. The first commit to any other aggregate reads the
+	// head, which is one more round trip. Default: 10,000.
 	CachedStreams int
 
-	// CloseTimeout is how long [Publisher.Close] waits for what is under way before it cuts it off.
-	// Default: 5 seconds, as that of subscriber.Config.
+	// CloseTimeout is the time that [Publisher.Close] waits for commits before it cancels them.
+	// Default: 5 seconds.
 	CloseTimeout time.Duration
 }
 
@@ -78,7 +78,7 @@ func aggregateIDFromMetadata(_ string, msg *message.Message) (string, error) {
 	return msg.Metadata[AggregateIDKey], nil
 }
 
-// Validate reports the first setting that cannot work, as a [*ConfigError].
+// Validate returns a [*ConfigError] for the first invalid setting.
 func (c Config) Validate() error {
 	if c.Journal == nil {
 		return &ConfigError{Field: "Journal", Reason: "is nil: open one with journal.Open"}

@@ -17,7 +17,7 @@ func under(ctx context.Context, msg *message.Message) *message.Message {
 	return msg
 }
 
-// Watermill's Timeout middleware leaves its ended context on the messages that a handler returns.
+// After Watermill's Timeout middleware the contexts of returned messages have ended.
 func TestAMessageIsPublishedThoughItsContextHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})

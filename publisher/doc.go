@@ -1,70 +1,76 @@
-// Package publisher is Watermill's message.Publisher over the journal: what is published is
-// appended to aggregates, numbered without gap or repeat, and durable when Publish returns nil.
+// Package publisher stores Watermill messages as events in the journal. A [Publisher] is a
+// message.Publisher. It appends each message to an aggregate, and Publish returns nil when the
+// messages are durable.
 //
 //	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, logger)
-//	...
-//	msg := message.NewMessage(watermill.NewUUID(), payload)
-//	msg.Metadata.Set(publisher.NameKey, "order.placed.v1")
-//	msg.Metadata.Set(publisher.AggregateIDKey, "1234")
-//	err = p.Publish("order", msg)
+//	if err != nil {
+//		return err
+//	}
+//	defer p.Close()
+//	placed := message.NewMessage(watermill.NewUUID(), []byte(`{"total": 700}`))
+//	placed.Metadata.Set(publisher.NameKey, "order.placed.v1")
+//	placed.Metadata.Set(publisher.AggregateIDKey, "1234")
+//	return p.Publish("order", placed)
 //
-// # Where a message goes
+// # Aggregate of a message
 //
-// The topic is the aggregate type, and the metadata [AggregateIDKey] is the id (or
-// [Config.AggregateID] finds it). A message without an id goes to the stream of this Publisher,
-// [Config.StreamID]: an aggregate like any other, which no other process writes to unless it is
-// told to, so that messages without an id keep their order and meet no contention. Such streams
-// grow: groups.Groups.Trim removes what all consumer groups have handled. It recognizes the events
-// by the metadata own_stream, which the Publisher stores with them, and messages do not have.
+// The topic is the aggregate type. The metadata [AggregateIDKey] is the aggregate's id, unless
+// [Config].AggregateID returns the id. The message's UUID, payload and metadata are stored as they
+// are. The metadata [NameKey] becomes the event type. UUIDs have no meaning: two messages with the
+// same UUID become two events.
 //
-// Do not publish to aggregates that belong to a repository unless its definition knows the event
-// type. What is published becomes an event of the aggregate like those that its decisions make:
-// every load replays it, and fails on a type that the definition does not have (or on a payload
-// that is not that of the type). Publish notes about such an aggregate to a topic of their own.
+// A message without an id goes to the stream of the Publisher, which is the aggregate with the id
+// [Config].StreamID. By default no other process writes to this aggregate, so messages without an
+// id keep their order, and there are no conflicts. Such streams grow. groups.Groups.Trim removes
+// the events that all consumer groups have handled. It recognizes these events by the metadata
+// own_stream, which the Publisher adds to the stored event.
 //
-// The message's UUID, payload and metadata are stored as they are; [NameKey] becomes the event
-// type. UUIDs carry no meaning: two messages with one UUID are two events.
+// Do not publish to the aggregates of a repository, unless its definition knows the event type. A
+// published message becomes an event of the aggregate, so every load replays it. The load fails if
+// the definition does not have the type, or cannot decode the payload. To publish other messages
+// about such an aggregate, use a separate topic.
 //
 // # Order and transactions
 //
-// The messages of one Publish are appended in their order, per aggregate. Those of one aggregate
-// that fit into one transaction of DynamoDB, 99 events and 4 MB, are committed together: all of
-// them or none. More take several transactions, in order, and the first that fails is the last that
-// is tried. Different aggregates are appended side by side, [Config.Concurrency] at a time, and
-// there is no order among them.
+// Publish appends the messages of each aggregate in the order of its arguments. If they fit into
+// one transaction of DynamoDB, which is 99 events and 4 MB, it commits all of them or none. More
+// messages take several transactions, one after the other; Publish stops at the first that fails.
+// Different aggregates are written in parallel, [Config].Concurrency at a time, in no particular
+// order.
 //
 // # Group commit
 //
-// An aggregate is written by one commit at a time, because concurrent commits would conflict.
-// Messages that are published to it meanwhile wait in its queue, and the next commit takes them
-// all, up to the limits of a transaction, or 32 KB in the layout journal.Packed. The version of the
-// aggregate is remembered from one commit to the next, so steady publishing costs one round trip
-// for each commit, however many messages and goroutines share it.
+// A Publisher makes one commit at a time for each aggregate, because concurrent commits would
+// conflict. Messages that are published meanwhile wait in a queue. The next commit takes all of
+// them, up to the limits of a transaction, or 32 KB in the layout journal.Packed. The Publisher
+// caches the version of the aggregate, so each commit costs one round trip, however many messages
+// and goroutines share it.
 //
-// Other processes and repositories may write to the same aggregate. The version is the condition of
-// every commit; where it has moved, the commit is repeated at the new one, with growing random
-// pauses, until [Config.CommitTimeout]. The same happens while DynamoDB throttles or cannot be
-// reached. A message is never written twice by one Publish: where the reply to an attempt was lost,
-// the next one requires the same version, so only one of them can be written, and the commit id of
-// the event at that place shows which.
+// Other processes and repositories may write to the same aggregate. Each commit has the version as
+// its condition. If the version has changed, the commit is repeated at the new version, with random
+// pauses that grow, until [Config].CommitTimeout. Commits are also repeated while DynamoDB
+// throttles or cannot be reached.
 //
-// [ExpectVersion] asks for the opposite: the messages are appended only to an aggregate of exactly
-// that version, in a commit of their own, and a conflict is returned to the caller at once.
+// One Publish never writes a message twice. If the reply to an attempt was lost, the next attempt
+// requires the same version, so only one of them can be written. The commit id of the stored event
+// shows which one.
+//
+// [ExpectVersion] makes Publish append a message only if the aggregate has a certain version. Such
+// a message has a commit of its own, and a conflict is returned at once.
 //
 // # Contexts
 //
-// A commit carries the messages of many callers, so it runs under the Publisher's own context. The
-// end of a message's context has no effect: [Config.CommitTimeout] and [Publisher.Close] end a
-// Publish. Handlers return messages whose context has ended, as after Watermill's Timeout
-// middleware, and these have to be publishable, to a poison queue for example.
+// A commit contains messages of several callers, so it does not use the contexts of messages. Only
+// [Config].CommitTimeout and [Publisher.Close] end a Publish. So a handler can return a message
+// whose context has ended, as after Watermill's Timeout middleware, and a poison queue can publish
+// it.
 //
 // # Errors
 //
-// All messages are checked before the first is written, so nothing is written on
-// [ErrPublisherClosed], [*TopicError] or [*MessageError]. Any later failure is a [*PublishError],
-// which says for each aggregate that failed which messages are not written, and which of them may
-// be.
+// Publish checks all messages before it writes the first one. After [ErrPublisherClosed],
+// [*TopicError] and [*MessageError] nothing is written. Every other error is a [*PublishError]. It
+// says for each aggregate which messages are not written, and which may have been written.
 //
-// Delivery is at least once: a caller that repeats a Publish after an error whose messages may have
-// been written (errors.Is with [journal.ErrOutcomeUnknown]) may write them twice.
+// Delivery is at least once: a caller that repeats a Publish may write messages twice if the error
+// was a [journal.ErrOutcomeUnknown].
 package publisher

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// vault is an encryption whose key can be destroyed.
+// vault is an encryption with a key that a test can destroy.
 type vault struct{ destroyed bool }
 
 func (*vault) Name() string  { return "vault" }

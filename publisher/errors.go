@@ -12,36 +12,35 @@ import (
 
 // Errors of this package, for errors.Is. The typed errors below are for errors.As.
 var (
-	// ErrPublisherClosed reports that Close was called. The messages that it is
-	// reported for were not written.
+	// ErrPublisherClosed reports that Close was called. The messages in question were not written.
 	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
-	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their
-	// Publish calls have returned errors.
+	// ErrCloseTimeout reports that Close has canceled commits that took longer than
+	// [Config].CloseTimeout. Their Publish calls have returned errors.
 	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid setting: its field, and why it is invalid.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("publisher config: %s %s", e.Field, e.Reason)
 }
 
-// TopicError reports a topic that cannot be the name of an aggregate type. Nothing was written.
+// TopicError reports a topic that is not a valid aggregate type. Nothing was written.
 type TopicError struct {
 	Topic  string
 	Reason string
 }
 
 func (e *TopicError) Error() string {
-	return fmt.Sprintf("invalid topic %s, which is to name an aggregate type: %s", quote(e.Topic), e.Reason)
+	return fmt.Sprintf("invalid topic %s: a topic must be a valid aggregate type: %s", quote(e.Topic), e.Reason)
 }
 
-// MessageError reports a message that can never be published as it is, for the reason Err. Nothing
-// of its Publish was written.
+// MessageError reports an invalid message. Err is the reason. Nothing of its Publish was written,
+// and a repetition would fail again.
 type MessageError struct {
 	Topic string
-	Index int // of the message in Publish's arguments
+	Index int // index of the message in the arguments of Publish
 	UUID  string
 	Err   error
 }
@@ -49,10 +48,12 @@ type MessageError struct {
 func (e *MessageError) Error() string {
 	return fmt.Sprintf("publish to %s, nothing written: message %d (UUID %s): %v", quote(e.Topic), e.Index, quote(e.UUID), e.Err)
 }
+
+// Unwrap returns the reason.
 func (e *MessageError) Unwrap() error { return e.Err }
 
-// PublishError says that some messages of a Publish are not written. It wraps an [*AppendError] for
-// each aggregate that failed. The messages of other aggregates are written.
+// PublishError reports that some messages of a Publish are not written. It wraps an [*AppendError]
+// for each aggregate that failed. The messages of the other aggregates are written.
 type PublishError struct {
 	Topic  string
 	Failed []*AppendError
@@ -80,14 +81,15 @@ func (e *PublishError) Unwrap() []error {
 	return errs
 }
 
-// NotWritten returns the indexes in Publish's arguments of the messages that are certainly not
-// written, in ascending order. They can be published again.
+// NotWritten returns the messages that are certainly not written, as indexes of the arguments of
+// Publish in ascending order. They can be published again.
 func (e *PublishError) NotWritten() []int {
 	return e.collect(func(failed *AppendError) []int { return failed.NotWritten })
 }
 
-// Unknown returns the indexes in Publish's arguments of the messages that may or may not be
-// written, in ascending order. They may be written twice if they are published again.
+// Unknown returns the messages that may have been written, as indexes of the arguments of Publish
+// in ascending order. If they are published again, they may be written twice; see
+// [AppendError].Attempts.
 func (e *PublishError) Unknown() []int {
 	return e.collect(func(failed *AppendError) []int { return failed.Unknown })
 }
@@ -101,28 +103,29 @@ func (e *PublishError) collect(of func(*AppendError) []int) []int {
 	return all
 }
 
-// AppendError says that messages are not written to one aggregate, for the reason Err: an error of
-// the journal or [ErrPublisherClosed].
+// AppendError reports that messages of a Publish are not written to one aggregate.
 type AppendError struct {
 	Aggregate aggregate.ID
-	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's
-	// messages: first those that are written, then those that may be, then those that are not.
+	// Written, Unknown and NotWritten are the messages of the aggregate that are written, that may
+	// have been written, and that are not written, as indexes of the arguments of Publish.
 	Written, Unknown, NotWritten []int
-	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or
-	// will be written. Call [journal.Journal.Resolve] for each before you publish the messages
-	// again.
+	// Attempts are the commits that may have written the messages of Unknown. At most one of them
+	// is or will be written. Call [journal.Journal.Resolve] for each before you publish the
+	// messages again.
 	Attempts []*journal.OutcomeUnknownError
-	Err      error
+	// Err is the reason: an error of the journal or [ErrPublisherClosed].
+	Err error
 }
 
 func (e *AppendError) Error() string {
 	return fmt.Sprintf("append to %s (messages written: %d, perhaps written: %d, not written: %d): %v",
 		quote(e.Aggregate.String()), len(e.Written), len(e.Unknown), len(e.NotWritten), e.Err)
 }
+
+// Unwrap returns the reason.
 func (e *AppendError) Unwrap() error { return e.Err }
 
-// quote keeps an error readable whatever it is about: control characters are escaped and a long
-// text is cut.
+// quote returns a text for an error: it escapes control characters and shortens a long text.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

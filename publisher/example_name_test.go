@@ -19,8 +19,8 @@ type Paid struct{ *wrapperspb.Int64Value }
 
 func (Paid) EventType() string { return "order.paid.v1" }
 
-// Set it as the GenerateName of a marshaler of Watermill's cqrs component: events are named as the
-// journal names them.
+// Events have the same names in Watermill's cqrs component as in the journal, if EventName is the
+// GenerateName of the marshaler.
 func ExampleEventName() {
 	fmt.Println(publisher.EventName(OrderPlaced{}))
 	fmt.Println(publisher.EventName(&OrderPlaced{}))
@@ -32,7 +32,7 @@ func ExampleEventName() {
 	// publisher_test.PlaceOrder has no EventType
 }
 
-// A handler of messages gets those of the events that wrap them.
+// A message has the name of the event that wraps it, so that handlers can take the message.
 func ExampleEventNames() {
 	names := publisher.EventNames(OrderPlaced{}, Paid{})
 	fmt.Println(names(&wrapperspb.Int64Value{}))

@@ -20,7 +20,7 @@ var (
 	p      *publisher.Publisher
 )
 
-// The topic is the aggregate type, and the metadata say which aggregate and what happened.
+// The topic is the aggregate type. The metadata hold the aggregate's id and the event type.
 func Example() {
 	j, err := journal.Open(ctx, client, journal.Config{})
 	if err != nil {
@@ -40,7 +40,7 @@ func Example() {
 	}
 }
 
-// The id is found in the payload, the routing key, or wherever the application keeps it.
+// AggregateID returns the aggregate's id from other metadata.
 func ExampleConfig() {
 	var j *journal.Journal
 	p, err := publisher.NewPublisher(publisher.Config{
@@ -57,7 +57,7 @@ func ExampleConfig() {
 func ExampleExpectVersion() {
 	opened := message.NewMessage(watermill.NewUUID(), nil)
 	opened.Metadata.Set(publisher.AggregateIDKey, "alice")
-	publisher.ExpectVersion(opened, 0) // there must be no account of that name yet
+	publisher.ExpectVersion(opened, 0) // the account must not exist yet
 
 	err := p.Publish("account", opened)
 
@@ -67,8 +67,8 @@ func ExampleExpectVersion() {
 	}
 }
 
-// What is certainly not written can be published again; what may be written has to be looked at
-// first.
+// Messages that are certainly not written can be published again. For the others, resolve the
+// attempts first.
 func ExamplePublishError() {
 	messages := []*message.Message{ /* ... */ }
 
@@ -80,6 +80,6 @@ func ExamplePublishError() {
 		for _, i := range failed.NotWritten() {
 			again = append(again, messages[i])
 		}
-		fmt.Println(len(again), "to publish again,", len(failed.Unknown()), "to look at")
+		fmt.Println(len(again), "to publish again,", len(failed.Unknown()), "to resolve")
 	}
 }

@@ -41,7 +41,7 @@ func TestAMessageThatExpectsAVersionIsAppendedToThatVersionOnly(t *testing.T) {
 	assert.Zero(t, s.wire.readCount(), "the expectation is the version: nothing has to be read")
 }
 
-// A request on its way is written once the aggregate has come to the version that it expects.
+// A delayed request is written if the aggregate has then reached the version that it expects.
 func TestAnOutcomeIsUnknownWhereTheExpectedVersionIsYetToCome(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})

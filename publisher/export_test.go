@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// ResolveFor sets how long a commit whose reply was lost is looked for.
+// ResolveFor sets the time for which the publisher reads the table after a lost reply.
 func (p *Publisher) ResolveFor(d time.Duration) { p.resolveFor = d }
 
-// Queued is how many batches of an aggregate are in a commit or wait for the next.
+// Queued returns the number of batches of an aggregate that are in a commit or wait for the next.
 func (p *Publisher) Queued(id aggregate.ID) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -21,14 +21,14 @@ func (p *Publisher) Queued(id aggregate.ID) int {
 	return 0
 }
 
-// Remembered is how many aggregates the Publisher knows.
+// Remembered returns the number of aggregates in the Publisher's cache.
 func (p *Publisher) Remembered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.streams.byID)
 }
 
-// Watch calls each with every commit that the Publisher sends to the journal.
+// Watch makes the Publisher call each for every commit that it sends to the journal.
 func (p *Publisher) Watch(each func(eventlog.Commit)) {
 	p.journal.Engine = watched{p.journal.Engine, each}
 }

@@ -99,7 +99,8 @@ func TestAFailureSaysWhichMessagesOfWhichAggregateAreNotWritten(t *testing.T) {
 
 func TestACommitOfUnknownOutcomeIsLookedFor(t *testing.T) {
 	t.Parallel()
-	// One attempt only, whose reply is lost, and the journal's own look at the table fails too.
+	// There is one attempt. Its reply is lost, and the read with which the journal resolves it
+	// fails.
 	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		lost := 0
@@ -135,7 +136,7 @@ func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 					return nil
 				}
 				_, err := eventlog.Of(rival).Append(ctx, eventlog.Commit{Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("rival")}}})
-				return errors.Join(err, errLostReply) // it never reached the database, and never will
+				return errors.Join(err, errLostReply) // it never reaches the database
 			}
 		})
 
@@ -227,7 +228,7 @@ func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 		p := s.publisher(publisher.Config{CommitTimeout: 3 * time.Second})
 		rival := s.another()
 		s.wire.set(func(w *wire) {
-			w.onWrite = func(ctx context.Context, n int) error { // somebody else is always faster
+			w.onWrite = func(ctx context.Context, n int) error { // another writer is always faster
 				_, err := eventlog.Of(rival).Append(context.Background(), eventlog.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []eventlog.Event{{}}})
 				if n == 5 {
 					<-ctx.Done()
@@ -320,7 +321,7 @@ func TestAMissingTableIsNamed(t *testing.T) {
 		p := s.publisher(publisher.Config{})
 		table := "snapshot"
 		if s.isPacked() {
-			table = "journal" // where alone it writes
+			table = "journal" // the packed layout writes only here
 		}
 		_, err := s.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table})
 		require.NoError(t, err)
@@ -365,7 +366,7 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			"name that is no text":         {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("name", "\xff") }), journal.ErrInvalidCommit, "UTF-8"},
 			"not to be marshaled":          {failing, "order", good(), errRefused, "marshal"},
 			"version that is no number":    {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("expected_version", "new") }), nil, "publisher.ExpectVersion"},
-			"version not for the first":    {p, "order", expecting(1), nil, "give the expectation to the first one"},
+			"version not for the first":    {p, "order", expecting(1), nil, "call ExpectVersion for the first one"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				err := c.publisher.Publish(c.topic, good(), c.bad)
@@ -385,7 +386,7 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			})
 		}
 		for topic, remedy := range map[string]string{
-			"": "give it a name", "a\nb": "leave it out", "\xff": "use plain text", strings.Repeat("t", 1_002): "use at most 1001",
+			"": "set a name", "a\nb": "leave it out", "\xff": "use plain text", strings.Repeat("t", 1_002): "use at most 1001",
 		} {
 			err := p.Publish(topic, good())
 			require.ErrorAs(t, err, new(*publisher.TopicError))

@@ -7,26 +7,26 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 )
 
-// Event is what the journal stores of a message.
+// Event is the event that the journal stores for a message.
 type Event struct {
-	ID       string // empty for one that the journal derives from the event's aggregate and number
+	ID       string // if empty, the journal derives an id from the aggregate and the event's number
 	Type     string
 	Payload  []byte
 	Metadata aggregate.Metadata
 }
 
-// Marshaler makes events of messages, for example with a payload that is compressed or encrypted.
-// Many goroutines call it at once. The event must not share its metadata map with the message, and
-// the message must not change. An error refuses the whole Publish.
+// Marshaler converts messages to events, for example with another payload. It must be safe for
+// concurrent use. It must not change the message, and the event must not share its metadata map. An
+// error refuses the whole Publish.
 type Marshaler interface {
 	Marshal(topic string, msg *message.Message) (Event, error)
 }
 
-// DefaultMarshaler stores a message as it is: the UUID is the event's id, the metadata [NameKey]
-// its type. The payload may be anything.
+// DefaultMarshaler stores a message as it is. The UUID becomes the event's id, and the metadata
+// [NameKey] becomes its type. The payload may be any bytes.
 type DefaultMarshaler struct{}
 
-// Marshal never fails.
+// Marshal returns the event of a message. It never fails.
 func (DefaultMarshaler) Marshal(_ string, msg *message.Message) (Event, error) {
 	event := envelope.Event(msg)
 	return Event{ID: event.ID, Type: event.Type, Payload: event.Payload, Metadata: event.Metadata}, nil

@@ -8,36 +8,38 @@ import (
 
 type typed interface{ EventType() string }
 
-// EventName names an event or a command for Watermill's cqrs component as the journal names it: by
-// its method EventType. What has none is named as the component's marshalers do by themselves,
-// "package.Type". It is the GenerateName of its marshalers:
+// EventName returns the name of an event or a command for Watermill's cqrs component. It is the
+// result of its method EventType, which is also its name in the journal. Without that method it is
+// "package.Type", the default of the component. Set it as the GenerateName of a marshaler:
 //
 //	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 //
-// So buses publish what repositories read, and processors handle what repositories have written.
-// The name of a value and that of a pointer to it are the same.
+// Then repositories can read the events that buses publish, and processors can handle the events
+// that repositories write. A value and a pointer to it have the same name.
 func EventName(v any) string {
 	if named, ok := v.(typed); ok {
 		return named.EventType()
 	}
 	if value := reflect.ValueOf(v); value.IsValid() && value.Kind() != reflect.Pointer {
-		if named, ok := reflect.New(value.Type()).Interface().(typed); ok { // the method is the pointer's
+		if named, ok := reflect.New(value.Type()).Interface().(typed); ok { // pointer receiver
 			return named.EventType()
 		}
 	}
 	return strings.TrimLeft(fmt.Sprintf("%T", v), "*")
 }
 
-// EventNames is [EventName] for events that wrap Protocol Buffers messages, as package
-// aggregate/protobuf has them: a struct with nothing but an embedded pointer to a message. It gives
-// the message the name of the wrapper, so that handlers take the message itself:
+// EventNames returns a GenerateName function for events that wrap Protocol Buffers messages. Such a
+// wrapper is a struct with one field, an embedded pointer to a message, as in package
+// aggregate/protobuf. Pass all event types of the aggregate. The function returns the name of the
+// wrapper also for the message, so that handlers can take the message:
 //
-//	var names = publisher.EventNames(Deposited{}, &Withdrawn{}) // as they are defined, with all types of the aggregate
+//	names := publisher.EventNames(Deposited{}, &Withdrawn{})
 //	marshaler := cqrs.ProtoMarshaler{GenerateName: names}
 //	cqrs.NewEventHandler("totals", func(ctx context.Context, e *bankpb.Deposited) error { ... })
 //
-// (The marshaler cannot read into a wrapper, whose message is nil.) A message that has an EventType
-// itself, or that two of the wrappers embed, is named as EventName does.
+// Handlers cannot take the wrapper: the marshaler cannot decode into a wrapper whose message is
+// nil. For a message that has an EventType method, or that two wrappers embed, the function returns
+// the result of [EventName].
 func EventNames(events ...any) func(v any) string {
 	names := map[reflect.Type]string{}
 	ambiguous := map[reflect.Type]bool{}
@@ -61,7 +63,7 @@ func EventNames(events ...any) func(v any) string {
 	}
 }
 
-// wrapped is the type of the message that a wrapper embeds, nil if it is none.
+// wrapped returns the type of the message that a wrapper embeds, or nil if t is not a wrapper.
 func wrapped(t reflect.Type) reflect.Type {
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -24,12 +24,12 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// errConnectionRefused is what the SDK makes of a connection that is refused.
+// errConnectionRefused is the error of the SDK for a refused connection.
 var errConnectionRefused = &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
 
 func TestAnOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
-	// Each attempt gives up at once, so the outage is longer than the journal's patience.
+	// Each attempt fails at once, so the outage is longer than the journal's retries.
 	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		down := 10 // requests
@@ -45,7 +45,7 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 			w.onWrite = func(context.Context, int) error {
 				if down == 10 {
 					down--
-					return errLostReply // the connection was cut when it began
+					return errLostReply // the outage interrupts the request
 				}
 				return refuse()
 			}
@@ -124,7 +124,7 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 					require.NoError(t, p.Publish("order", msg))
 					require.NoError(t, p.Publish("order", messageTo(order1, "y")))
 
-					var late []error // what came of the first
+					var late []error // results of the first attempt
 					for _, call := range recording.Calls(s.commits()) {
 						if call.Late {
 							late = append(late, call.Err)

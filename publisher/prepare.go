@@ -14,12 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// maxTopicBytes leaves an aggregate's id room for the hyphen and a value of one byte.
+// maxTopicBytes is the maximum length of a topic. It leaves room for the hyphen and one byte of the
+// id's value.
 const maxTopicBytes = aggregate.MaxIDBytes - len("-x")
 
 func checkTopic(topic string) error {
 	if len(topic) > maxTopicBytes {
-		return &TopicError{Topic: topic, Reason: fmt.Sprintf("it has %d bytes: use at most %d, less what the ids need", len(topic), maxTopicBytes)}
+		return &TopicError{Topic: topic, Reason: fmt.Sprintf("it has %d bytes: use at most %d, and less if aggregate ids are longer than one byte", len(topic), maxTopicBytes)}
 	}
 	err := aggregate.ID{Type: topic, Value: "x"}.Validate()
 	var invalid *aggregate.InvalidIDError
@@ -29,8 +30,8 @@ func checkTopic(topic string) error {
 	return err
 }
 
-// prepare makes batches of messages, in the order in which their aggregates first appear. It
-// refuses whatever can be known to fail, before anything is written.
+// prepare returns a batch for each aggregate, in the order in which the aggregates first appear. It
+// refuses invalid messages before anything is written.
 func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch, error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, err
@@ -86,13 +87,13 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 	return batches, nil
 }
 
-// marked returns metadata with the mark of the publisher's own stream if that takes the event, else
-// without it. The mark lets groups.Trim remove the event when all groups have handled it.
+// marked returns metadata with the mark of the publisher's own stream if own is true, and else
+// without it. The mark allows groups.Trim to remove the event when all groups have handled it.
 func marked(metadata aggregate.Metadata, id aggregate.ID, own bool) aggregate.Metadata {
 	if _, forged := metadata[envelope.OwnStreamKey]; !own && !forged {
 		return metadata
 	}
-	with := make(aggregate.Metadata, len(metadata)+1) // a Marshaler may have kept the other one
+	with := make(aggregate.Metadata, len(metadata)+1) // a Marshaler may keep the original map
 	maps.Copy(with, metadata)
 	delete(with, envelope.OwnStreamKey)
 	if own {
@@ -101,9 +102,9 @@ func marked(metadata aggregate.Metadata, id aggregate.ID, own bool) aggregate.Me
 	return with
 }
 
-// ledTo returns the event's metadata with what the message's context carries, as that of a message
-// of our subscriber does whose handler sends this one. A key of the event's own stays as it is, and
-// a message that is forwarded is not led to by itself.
+// ledTo returns the event's metadata with the correlation and causation ids of the message's
+// context. A handler of our subscriber that sends the message has set them. Keys that the event has
+// are kept. A forwarded message is not its own cause, so it gets none.
 func ledTo(msg *message.Message, event eventlog.Event) aggregate.Metadata {
 	ctx := msg.Context()
 	if ctx.Value(carried.Key{}) == nil {
@@ -117,7 +118,8 @@ func ledTo(msg *message.Message, event eventlog.Event) aggregate.Metadata {
 	return metadata
 }
 
-// expect takes up what a message expects of the aggregate's version, before the message is added.
+// expect applies the version that a message expects to the batch. Call it before the message is
+// added.
 func (b *batch) expect(msg *message.Message) error {
 	version, given, err := expectation(msg)
 	switch {
@@ -126,17 +128,17 @@ func (b *batch) expect(msg *message.Message) error {
 	case len(b.events) == 0:
 		b.expected = &version
 	case b.expected == nil:
-		return fmt.Errorf("it expects version %d of %s, and an earlier message of the same Publish to it expects none: "+
-			"give the expectation to the first one", version, quote(b.id.String()))
+		return fmt.Errorf("it expects version %d of %s, but the first message of this Publish to the aggregate expects none: "+
+			"call ExpectVersion for the first one", version, quote(b.id.String()))
 	case version != *b.expected+uint64(len(b.events)):
-		return fmt.Errorf("it expects version %d of %s, which is at %d after the messages before it: publish it alone or leave its expectation out",
+		return fmt.Errorf("it expects version %d of %s, which has version %d after the messages before it: publish it alone, or do not call ExpectVersion for it",
 			version, quote(b.id.String()), *b.expected+uint64(len(b.events)))
 	}
 	return nil
 }
 
-// checkExpected refuses a batch that expects a version and needs several transactions: another
-// writer could come in between.
+// checkExpected refuses a batch that expects a version and needs several transactions, since
+// another writer could write between them.
 func (b *batch) checkExpected() error {
 	if b.expected == nil || len(b.runs) == 1 {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// sent is what a commit says of the version that it expects.
+// sent is the version that a commit expects, and whether it is proven.
 type sent struct {
 	Expected uint64
 	Proven   bool
 }
 
-// watch notes the commits of a publisher.
+// watch records the commits of a publisher.
 func watch(p *publisher.Publisher) *[]sent {
 	commits := &[]sent{}
 	p.Watch(func(c eventlog.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
@@ -73,7 +73,7 @@ func TestAnExpectedVersionIsProvenOnlyIfItIsTheRememberedOne(t *testing.T) {
 	assert.Equal(t, []sent{{3, false}, {4, true}, {2, false}, {5, true}, {9, false}, {6, false}, {0, true}}, *commits)
 }
 
-// Each second request is lost, and its commit is repeated at the same version.
+// Every second request is lost. Its commit is repeated at the same version.
 func TestARepeatedAttemptKeepsItsProof(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})

@@ -72,7 +72,8 @@ func TestTransactionsAreFilledByTheirSizeToo(t *testing.T) {
 	p := s.publisher(publisher.Config{})
 	msgs := messagesTo(order1, "m", 14)
 	for _, msg := range msgs {
-		msg.Payload = append(msg.Payload, make([]byte, 400<<10-600)...) // 10 of them make 4 MB less 6 KB
+		// 10 messages have 4 MB less 6 KB.
+		msg.Payload = append(msg.Payload, make([]byte, 400<<10-600)...)
 	}
 
 	require.NoError(t, p.Publish("order", msgs...))
@@ -175,11 +176,12 @@ func TestOnlySomeIdleAggregatesAreRemembered(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{CachedStreams: 2})
-	ids := []string{"a", "b", "c", "a", "b", "b", "c"} // b and c are remembered last, a is forgotten
+	// At the end b and c are cached, and a is forgotten.
+	ids := []string{"a", "b", "c", "a", "b", "b", "c"}
 
 	for _, id := range ids {
 		require.NoError(t, p.Publish("order", messageTo(aggregate.ID{Value: id}, "x")))
-		// The stream rests a moment after its Publish has returned.
+		// The stream becomes idle a moment after its Publish has returned.
 		eventually(t, func() bool { return p.Remembered() <= 2 }, "two idle streams at most, and none in use")
 	}
 
@@ -254,8 +256,7 @@ func TestManyGoroutinesOnOneStreamLeaveEachMessageOnceAndInTheirOrder(t *testing
 	assert.Less(t, len(s.wire.sent()), 500, "1,000 messages of 50 goroutines must share commits")
 }
 
-// assertEachOnceInOrder expects the payloads "g/i" of some goroutines, each of which published i
-// from 0.
+// assertEachOnceInOrder expects payloads "g/i": goroutine g published i from 0.
 func assertEachOnceInOrder(t *testing.T, payloads []string, goroutines, each int) {
 	t.Helper()
 	assert.Len(t, payloads, goroutines*each)

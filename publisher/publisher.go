@@ -11,32 +11,32 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Publisher appends messages to the journal. It is safe for concurrent use, and one of them in a
-// process is enough: only what goes through the same Publisher shares commits.
+// Publisher appends messages to the journal. It is safe for concurrent use. Use one for each
+// process, since only messages of the same Publisher share commits.
 type Publisher struct {
 	config  Config
 	journal eventlog.Log
 	logger  watermill.LoggerAdapter
 
-	ctx    context.Context // of all commits; ends with the Publisher
+	ctx    context.Context // context of all commits; ends with the Publisher
 	cancel context.CancelCauseFunc
 
 	publishes sync.WaitGroup // calls of Publish
-	drains    sync.WaitGroup // goroutines, one for each stream with a queue
+	drains    sync.WaitGroup // goroutines that write; one for each stream with a queue
 
 	resolveFor time.Duration
 
 	closing  sync.Once
 	closeErr error
 
-	mu      sync.Mutex // guards what follows, the streams' queues and the batches in them
+	mu      sync.Mutex // guards the fields below, the streams' queues and the batches in them
 	closed  bool
 	streams streams
 }
 
 var _ message.Publisher = (*Publisher)(nil)
 
-// NewPublisher makes a Publisher. It does not touch the database. A nil logger logs nothing.
+// NewPublisher returns a Publisher. It makes no requests. A nil logger logs nothing.
 //
 // Errors: [*ConfigError].
 func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, error) {
@@ -60,15 +60,15 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	}, nil
 }
 
-// StreamID is the id, in every topic, of the aggregate that takes the messages without an id.
+// StreamID returns the id of the aggregate, in every topic, for messages without an id.
 func (p *Publisher) StreamID() string { return p.config.StreamID }
 
-// Publish appends messages to the aggregates of a type, which is the topic, and returns when they
-// are durable. Watermill's rule is that a published message is not changed any more; the Publisher
-// does not change it either. No messages are no work and no error.
+// Publish appends messages to aggregates, and returns when they are durable. The topic is the
+// aggregate type. The Publisher does not change messages, and callers must not change them after
+// Publish. Without messages it returns nil.
 //
-// Errors: [ErrPublisherClosed], [*TopicError] and [*MessageError] with nothing written; else
-// [*PublishError], which lists what is not written.
+// Errors: [ErrPublisherClosed], [*TopicError] and [*MessageError], with nothing written;
+// [*PublishError], which lists the messages that are not written.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if !p.enter() {
 		return ErrPublisherClosed
@@ -97,9 +97,9 @@ func (p *Publisher) enter() bool {
 	return true
 }
 
-// Close refuses new messages and waits for those that are being published, at most
-// [Config.CloseTimeout]: then it cuts their commits off and returns [ErrCloseTimeout]. It may be
-// called again, and at any time; each call returns when all work has ended, with the same error.
+// Close refuses new messages, and waits for messages that are being published. After
+// [Config].CloseTimeout it cancels their commits, and returns [ErrCloseTimeout]. It can be called
+// again, and at any time. Each call returns when all work has ended, with the same error.
 func (p *Publisher) Close() error {
 	p.closing.Do(func() {
 		p.mu.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// store is an empty journal of a test's own.
+// store is an empty journal of one test.
 type store struct {
 	t      testing.TB
 	client *dynamodb.Client
@@ -52,7 +52,7 @@ func eachStore(t *testing.T, config journal.Config, test func(t *testing.T, s *s
 
 func (s *store) isPacked() bool { return s.Config().Layout == journal.Packed }
 
-// commits is the operation that writes a commit of a few small events.
+// commits returns the operation that writes a commit of a few small events.
 func (s *store) commits() string {
 	if s.isPacked() {
 		return "PutItem"
@@ -60,7 +60,7 @@ func (s *store) commits() string {
 	return "TransactWriteItems"
 }
 
-// another is the same journal in another process.
+// another returns the same journal in another process.
 func (s *store) another() *journal.Journal {
 	s.t.Helper()
 	j, err := journal.Open(context.Background(), s.client, journal.Config{})
@@ -79,7 +79,7 @@ func (s *store) publisher(config publisher.Config) *publisher.Publisher {
 	return p
 }
 
-// version is how many events the aggregate has.
+// version returns the number of events of the aggregate.
 func (s *store) version(id aggregate.ID) uint64 {
 	s.t.Helper()
 	head, err := s.another().Head(context.Background(), id)
@@ -112,7 +112,7 @@ func (s *store) payloads(id aggregate.ID) []string {
 	return payloads
 }
 
-// eventCount counts all events there are, those of no aggregate's head too.
+// eventCount counts all stored events, also events beyond the head of their aggregate.
 func (s *store) eventCount() int {
 	s.t.Helper()
 	table := "journal"
@@ -124,12 +124,13 @@ func (s *store) eventCount() int {
 var order1 = aggregate.ID{Type: "order", Value: "1"}
 
 func messageTo(id aggregate.ID, payload string) *message.Message {
-	msg := message.NewMessage("1", message.Payload(payload)) // all the same UUID, as in Watermill's benchmark
+	// All messages have the same UUID, as in Watermill's benchmark.
+	msg := message.NewMessage("1", message.Payload(payload))
 	msg.Metadata.Set(publisher.AggregateIDKey, id.Value)
 	return msg
 }
 
-// messagesTo makes n messages with the payloads "prefix0".."prefix(n-1)".
+// messagesTo returns n messages with the payloads "prefix0".."prefix(n-1)".
 func messagesTo(id aggregate.ID, prefix string, n int) []*message.Message {
 	msgs := make([]*message.Message, n)
 	for i := range msgs {
@@ -154,13 +155,13 @@ func indexes(from, to int) []int {
 	return is
 }
 
-// eventually waits for what another goroutine is about to do.
+// eventually waits until a condition is true.
 func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
 	require.Eventually(t, condition, time.Minute, time.Millisecond, append([]any{what}, args...)...)
 }
 
-// receive waits for what a goroutine sends.
+// receive waits for a value from a channel.
 func receive[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()
 	select {
@@ -172,7 +173,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	}
 }
 
-// async publishes in a goroutine and returns the place of its result.
+// async publishes in a goroutine, and returns a channel for the result.
 func async(p *publisher.Publisher, topic string, msgs ...*message.Message) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- p.Publish(topic, msgs...) }()

@@ -7,17 +7,17 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// stream is an aggregate as the Publisher sees it: a queue of batches, written by one goroutine for
-// as long as there are any.
+// stream is the queue of batches for one aggregate. While the queue is not empty, one goroutine
+// writes them.
 type stream struct {
 	id aggregate.ID
 
-	// Guarded by Publisher.mu. Those in flight are the first in the queue.
+	// Guarded by Publisher.mu. The batches of the current commit are the first in the queue.
 	queue    []*batch
 	draining bool
-	idle     *list.Element // when nobody publishes to it
+	idle     *list.Element // set while the queue is empty
 
-	// The version after the last commit, for the draining goroutine alone.
+	// The version after the last commit. Only the goroutine that drains the queue uses it.
 	version uint64
 	known   bool
 }
@@ -30,16 +30,16 @@ func (b *batch) finish(err error) {
 	close(b.done)
 }
 
-// clean takes finished batches out of the queue.
+// clean removes finished batches from the queue.
 func (s *stream) clean() {
 	s.queue = slices.DeleteFunc(s.queue, func(b *batch) bool { return b.finished })
 }
 
-// streams finds the stream of an aggregate, and forgets those that have been idle longest.
+// streams holds the stream of each aggregate. It forgets the streams that have been idle longest.
 type streams struct {
 	byID map[aggregate.ID]*stream
-	idle list.List // of *stream, the latest first
-	most int       // idle ones
+	idle list.List // idle *streams, the latest first
+	most int       // maximum number of idle streams
 }
 
 func newStreams(most int) streams {
@@ -59,7 +59,7 @@ func (c *streams) acquire(id aggregate.ID) *stream {
 	return s
 }
 
-// release keeps a stream without work for its version.
+// release keeps an idle stream, since its version saves a read.
 func (c *streams) release(s *stream) {
 	s.queue = nil
 	s.idle = c.idle.PushFront(s)

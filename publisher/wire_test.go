@@ -12,18 +12,20 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// wire is the way to the database, where a test can count and interfere.
+// wire is a client of the database. A test can count its requests, and make them fail.
 type wire struct {
 	journal.Client
 
 	mu           sync.Mutex
-	transactions []int // events in each request that writes
+	transactions []int // number of events in each request that writes
 	reads        int
 	underWay     int
 	peak         int
-	onWrite      func(ctx context.Context, n int) error // before transaction n, from 1; an error is the reply
-	onReply      func(n int) error                      // after it was executed; an error is the reply
-	onRead       func() error
+	// onWrite is called before transaction n, from 1, and onReply after it. Their errors are
+	// replies.
+	onWrite func(ctx context.Context, n int) error
+	onReply func(n int) error
+	onRead  func() error
 }
 
 var errLostReply = errors.New("connection reset by peer")
@@ -47,7 +49,7 @@ func (w *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	})
 }
 
-// PutItem is how the packed layout writes most commits.
+// PutItem intercepts the request with which the packed layout writes most commits.
 func (w *wire) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	return write(ctx, w, eventsOf(in.Item), func() (*dynamodb.PutItemOutput, error) {
 		return w.Client.PutItem(ctx, in, options...)
@@ -94,7 +96,7 @@ func (w *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options .
 	return w.Client.GetItem(ctx, in, options...)
 }
 
-// Query is how the packed layout reads a version.
+// Query intercepts the request with which the packed layout reads a version.
 func (w *wire) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	if err := w.read(); err != nil {
 		return nil, err
@@ -113,7 +115,7 @@ func (w *wire) read() error {
 	return onRead()
 }
 
-// sent returns how many events each transaction had.
+// sent returns the number of events of each transaction.
 func (w *wire) sent() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,8 +128,8 @@ func (w *wire) readCount() int {
 	return w.reads
 }
 
-// hold stops transactions before they reach the database. arrived tells of each; release lets one
-// pass.
+// hold stops transactions before they reach the database. arrived receives a value for each of them,
+// and release lets one of them pass.
 func (w *wire) hold() (arrived <-chan struct{}, release func()) {
 	in, out := make(chan struct{}, 1_000), make(chan struct{}, 1_000)
 	w.set(func(w *wire) {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// writeAll appends the batches of one Publish side by side and returns the failures.
+// writeAll appends the batches of one Publish in parallel, and returns the failures.
 func (p *Publisher) writeAll(batches []*batch) []*AppendError {
 	failed := make([]*AppendError, len(batches))
 	if len(batches) == 1 {

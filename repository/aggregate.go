@@ -8,33 +8,33 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Aggregate is the state of an aggregate after some event. It belongs to the caller: no repository
-// keeps any part of it.
+// Aggregate is the state of an aggregate after some event. It belongs to the caller: the repository
+// keeps no part of it.
 //
-// An Aggregate that a repository returned proves which events its State and Version stand for. The
-// proof ends when ID or Version is changed, and a value that was made by hand or decoded from JSON
-// has none. [Repository.Save] reads such an aggregate before it writes. Save never stores a State
-// that the caller changed. Change state only by events.
+// An Aggregate that a repository returned carries a proof of the events that its State and Version
+// stand for. The proof becomes invalid if ID or Version is changed. A value that was made by hand
+// or decoded from JSON has no proof. [Repository.Save] reads an aggregate without a proof before it
+// writes. Save never stores a State that the caller changed. Change state only by events.
 //
 // The proof is in unexported fields. Two values with equal ID, State and Version can therefore
 // differ: compare these fields, not whole values.
 type Aggregate[S any] struct {
 	ID    aggregate.ID
 	State S
-	// Version is the sequence number of the last event, 0 if there is none.
+	// Version is the sequence number of the last event, or 0 if there is none.
 	Version uint64
-	// Repeated reports that the last run of the decision wrote nothing because the aggregate, or
-	// for [Parts] the journal, knows the [CommandID] already, by an earlier call, or from an
-	// earlier run of this call whose outcome was unknown. State and Version are the current ones,
-	// not those after the command. Both are zero if the aggregate was deleted since.
+	// Repeated reports that the last run of the decision wrote nothing, because the [CommandID] was
+	// executed before: by an earlier call, or by an earlier run of this call whose outcome was
+	// unknown. The aggregate knows the id, or for [Parts] the journal. State and Version are the
+	// current ones, not those after the command. Both are zero if the aggregate was deleted since.
 	Repeated bool
 
 	partial bool       // see Partial
 	origin  *origin[S] // nil for none; never changed, because copies share it
 }
 
-// Token returns the consistency token of the aggregate at its version. It is empty for one without
-// events.
+// Token returns the consistency token of the aggregate at its version. It is empty for an aggregate
+// without events.
 func (a Aggregate[S]) Token() aggregate.Token {
 	if a.Version == 0 {
 		return nil
@@ -42,28 +42,29 @@ func (a Aggregate[S]) Token() aggregate.Token {
 	return aggregate.Token{{ID: a.ID, Version: a.Version}}
 }
 
-// NewAggregate returns an aggregate without events, to be saved under an id that is not taken yet.
-// It makes no request. The error is an [*aggregate.InvalidIDError].
+// NewAggregate returns an aggregate without events, to save under an id that is not in use. It
+// makes no request. The error is an [*aggregate.InvalidIDError].
 func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	return Aggregate[S]{ID: name}, err
 }
 
-// Copy returns an aggregate whose State shares no memory with that of a. It is for code that may
-// change maps, slices and pointers in the State.
+// Copy returns an aggregate whose State shares no memory with the State of a. Use it before code
+// that may change maps, slices and pointers in the State.
 //
 // Errors: [*UnencodableStateError].
 func (r *Repository[S]) Copy(a Aggregate[S]) (Aggregate[S], error) { return r.copyOf(a) }
 
-// copyOf returns an aggregate whose state shares no memory with that of a. Only a codec can copy
-// any state, as reflection cannot set unexported fields, and the snapshot codec must decode what it
-// has encoded anyway.
+// copyOf returns an aggregate whose state shares no memory with the state of a. It encodes and
+// decodes the state, since reflection cannot set unexported fields. The snapshot codec must be able
+// to decode its own bytes anyway.
 func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if a.Version == 0 {
-		return Aggregate[S]{ID: a.ID}, nil // a zero value shares nothing
+		// The zero state shares no memory.
+		return Aggregate[S]{ID: a.ID}, nil
 	}
 	if r.flat {
-		a.Repeated = false // it describes another call
+		a.Repeated = false // it is about another call
 		return a, nil
 	}
 	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
@@ -77,7 +78,7 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	return copied, nil
 }
 
-// ownCopy is copyOf, without encoding a state that is there encoded.
+// ownCopy returns a copy as copyOf does, but does not encode a state whose encoded form is known.
 func (r *Repository[S]) ownCopy(a Aggregate[S]) (Aggregate[S], error) {
 	if own, ok := r.decoded(a); ok {
 		return own, nil
@@ -85,7 +86,8 @@ func (r *Repository[S]) ownCopy(a Aggregate[S]) (Aggregate[S], error) {
 	return r.copyOf(a)
 }
 
-// decoded returns an aggregate with the state that its origin holds encoded, if it does.
+// decoded returns an aggregate with the state decoded from its origin. It returns false if the
+// origin holds no encoded state.
 func (r *Repository[S]) decoded(a Aggregate[S]) (Aggregate[S], bool) {
 	payload, ok := a.encoded()
 	if !ok {
@@ -96,18 +98,18 @@ func (r *Repository[S]) decoded(a Aggregate[S]) (Aggregate[S], bool) {
 	return own, err == nil
 }
 
-// check refuses an aggregate that cannot be of this repository.
+// check returns an error for an aggregate of another type.
 func (r *Repository[S]) check(a Aggregate[S]) error {
 	if err := a.ID.Validate(); err != nil {
 		return err
 	}
 	if want := r.definition.Type(); a.ID.Type != want {
-		return &aggregate.InvalidIDError{ID: a.ID, Reason: fmt.Sprintf("this repository is for aggregates of type %q: use the one it was loaded with", want)}
+		return &aggregate.InvalidIDError{ID: a.ID, Reason: fmt.Sprintf("this repository is for aggregates of type %q: use the repository that loaded it", want)}
 	}
 	return nil
 }
 
-// isFlat reports whether values of a type are copied whole by assignment.
+// isFlat reports whether an assignment copies a value of the type completely.
 func isFlat(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -116,7 +118,8 @@ func isFlat(t reflect.Type) bool {
 		return isFlat(t.Elem())
 	case reflect.Struct:
 		if t == reflect.TypeFor[time.Time]() {
-			return true // its pointer leads to a time zone, which never changes
+			// Its pointer refers to a time zone, which never changes.
+			return true
 		}
 		for i := range t.NumField() {
 			if !isFlat(t.Field(i).Type) {

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Each benchmark stands beside the same requests made with the bare SDK. Both include what the SDK
-// and the database in memory allocate, which is most of it.
+// Each benchmark is compared with the same requests made with the bare SDK. Both include the
+// allocations of the SDK and of the database in memory, which are most of the total.
 
 func BenchmarkSave(b *testing.B) {
 	for _, count := range []int{1, 10} {
@@ -113,7 +113,7 @@ func write(b *testing.B, repo *repository.Repository[Account], events int) {
 	}
 }
 
-// perEvent reports what something allocates for each of its events.
+// perEvent reports the allocations of do for each event.
 func perEvent(b *testing.B, events int, do func() error) {
 	b.Helper()
 	b.ReportAllocs()
@@ -133,7 +133,7 @@ func number(n int) types.AttributeValue  { return &types.AttributeValueMemberN{V
 
 var bareHead = map[string]types.AttributeValue{"pkey": text("account-0"), "skey": text("account-42-0")}
 
-// bareSave writes the items that a repository writes.
+// bareSave writes the same items as a repository.
 func bareSave(b *testing.B, client *dynamodb.Client, version, count int) error {
 	b.Helper()
 	commitID, now := uuid.NewString(), int(time.Now().UnixMilli())
@@ -164,7 +164,7 @@ func bareSave(b *testing.B, client *dynamodb.Client, version, count int) error {
 	return err
 }
 
-// bareLoad reads the items that a repository reads, and folds the events.
+// bareLoad reads the same items as a repository, and applies the events.
 func bareLoad(b *testing.B, client *dynamodb.Client) error {
 	b.Helper()
 	head, err := client.GetItem(b.Context(), &dynamodb.GetItemInput{

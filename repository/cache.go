@@ -10,20 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// catchUpMost is how many events a kept state may lag behind before it is loaded anew: a snapshot
-// is nearer then.
+// catchUpMost is the number of events that a cached state may be behind. If it is further behind,
+// the aggregate is loaded again, since a snapshot is closer then.
 const catchUpMost = 100
 
-// cache keeps the last states that this repository has seen. They may be old, which costs a
-// conflict or some events, and is never taken for the truth. A state that shares memory with its
-// copies is kept as bytes, so that no decision can change it.
+// cache holds the last states that this repository has read or written. They may be old: that costs
+// a conflict or the read of some events, but no result relies on them. A state that shares memory
+// with its copies is cached as bytes, so that no decision can change it.
 type cache[S any] struct {
 	repository *Repository[S]
 	kept       *lru.Cache[aggregate.ID, kept[S]] // nil for no cache
 }
 
 type kept[S any] struct {
-	aggregate Aggregate[S] // a state that is not flat is there only as it is encoded
+	// A state that is not flat is only there in its encoded form.
+	aggregate Aggregate[S]
 }
 
 func newCache[S any](r *Repository[S], size int) (cache[S], error) {
@@ -53,8 +54,8 @@ func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
 	return a, true
 }
 
-// put keeps an aggregate unless a later version of it is there. Its state must be one that events
-// have led to.
+// put caches an aggregate unless a later version is cached. The state must be the result of events,
+// not one that a caller may have changed.
 func (c cache[S]) put(a *Aggregate[S]) {
 	if c.kept == nil || a.Version == 0 {
 		return
@@ -63,7 +64,7 @@ func (c cache[S]) put(a *Aggregate[S]) {
 		return
 	}
 	if c.repository.config.Redundancy != nil && !a.from().listed {
-		// Nothing would ever tell the kept one which redundant snapshots there are, and their list
+		// The repository would not learn which redundant snapshots exist, and the list of them
 		// would only grow.
 		c.forget(a.ID)
 		return
@@ -93,9 +94,9 @@ func (c cache[S]) forget(id aggregate.ID) {
 	}
 }
 
-// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded.
-// Events do not tell which redundant snapshots the head lists since, and those that were removed
-// have a snapshot that stands for them.
+// catchUp brings a cached aggregate to the version of its head. It returns false if the aggregate
+// must be loaded again. Events do not say which redundant snapshots the head lists by now. Removed
+// events are replaced by a snapshot.
 func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
 	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil

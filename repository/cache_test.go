@@ -103,7 +103,8 @@ func TestAWriterWhoLosesToAnotherOfTheSameRepositoryReadsNothing(t *testing.T) {
 	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		if first {
 			first = false
-			_, err := repo.Execute(t.Context(), "42", Deposit(1)) // while this one decides
+			// another writer, during this decision
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
 			require.NoError(t, err)
 		}
 		return deposits(1), nil
@@ -193,7 +194,8 @@ func TestAHistoryThatWasPutBackIsLoadedAnew(t *testing.T) {
 	repo := s.accounts(t, repository.Config{Cache: 10})
 	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
 	require.NoError(t, err)
-	other := setup(t) // a backup, as it were: the same aggregate has one event there
+	// It stands for a backup: the same aggregate has one event there.
+	other := setup(t)
 	_, err = other.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(7))
 	require.NoError(t, err)
 	s.copyFrom(t, other, account("42"))
@@ -223,9 +225,9 @@ func TestTheCacheForgetsTheAggregatesThatWereNotUsedForLongest(t *testing.T) {
 	assert.Len(t, s.calls.Calls("GetItem"), 1, "it is not")
 }
 
-// Several repositories with caches on the same aggregates: every state that one of them gives is
-// that of a replay.
-func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
+// Several repositories with caches change the same aggregates. Each state that one of them returns
+// is equal to a replay.
+func TestACacheNeverReturnsAStateThatDiffersFromAReplay(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	replay := s.baskets(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
@@ -259,7 +261,7 @@ func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 					return
 				}
 				if a.Version == 0 {
-					continue // nothing was there to remove
+					continue // there was nothing to remove
 				}
 				then, err := replay.LoadAt(t.Context(), id, a.Version)
 				if !assert.NoError(t, err) || !assert.Equal(t, then.State, a.State, "aggregate %s at version %d", id, a.Version) {

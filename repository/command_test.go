@@ -64,7 +64,7 @@ func TestARepeatedCommandIsNoErrorThoughItsDecisionWouldRefuseByNow(t *testing.T
 	require.ErrorIs(t, err, ErrInsufficientFunds, "another command is refused, with the decision's own error")
 }
 
-func TestACommandThatIsRefusedWhileItIsExecutedElsewhereGivesTheStateOfNow(t *testing.T) {
+func TestACommandThatIsRefusedWhileAnotherProcessExecutesItReturnsTheCurrentState(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
@@ -258,7 +258,7 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 					t.Parallel()
 					s := setup(t)
 					repo := s.baskets(t, config)
-					for range 2 { // the second stores no snapshot
+					for range 2 { // the second one stores no snapshot
 						_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
 						require.NoError(t, err)
 					}
@@ -289,7 +289,7 @@ func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
 	}
 }
 
-// emails is a table that makes addresses unique.
+// emails creates a table that makes addresses unique.
 func (s store) emails(t *testing.T) {
 	t.Helper()
 	_, err := s.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -301,7 +301,7 @@ func (s store) emails(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// writes puts actions into a commit that do not depend on it.
+// writes adds actions to a commit that do not depend on it.
 func writes(actions ...types.TransactWriteItem) repository.Option {
 	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
 }

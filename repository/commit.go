@@ -2,14 +2,15 @@ package repository
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Commit describes a commit that is about to be written, for a [SnapshotPolicy] and for [Writes].
+// Commit describes a commit that is about to be written. A [SnapshotPolicy] and [Writes] receive
+// it.
 type Commit struct {
 	Aggregate aggregate.ID
-	// Before and After are the versions before and after the commit.
+	// Before and After are the versions of the aggregate before and after the commit.
 	Before, After uint64
-	// Events are those of the commit, in their order. They must not be changed.
+	// Events are the events of the commit, in their order. They must not be changed.
 	Events []EventInfo
-	// CommandID is the id of the command, empty if it has none.
+	// CommandID is the [CommandID] of the call, empty if it has none.
 	CommandID string
 }
 
@@ -19,10 +20,10 @@ type EventInfo struct {
 	Number    uint64 // the sequence number
 	ID        string
 	Type      string
-	Payload   []byte // as it will be stored, before compression and encryption
+	Payload   []byte // Payload is the stored form, before compression and encryption.
 }
 
-// encode returns an event as it is stored under the given number, without its metadata.
+// encode returns an event in its stored form, with the given number and without metadata.
 func (r *Repository[S]) encode(id aggregate.ID, number uint64, event aggregate.Event[S]) (EventInfo, error) {
 	encoded, err := r.definition.Encode(event)
 	if err != nil {

@@ -7,79 +7,85 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Config adjusts a [Repository]. The zero value serves most applications.
+// Config configures a [Repository]. The zero value serves most applications.
 type Config struct {
-	// Snapshots chooses the commits that store the state beside their events. Default: Every(100).
+	// Snapshots chooses the commits that store the state together with their events. Default:
+	// Every(100).
 	Snapshots SnapshotPolicy
 
-	// IgnoreSnapshots makes loads replay all events and use no stored snapshot, neither that of the
-	// head nor a redundant one. It is for programs that check snapshots, or cannot read those of
-	// other programs. Which commits store a snapshot is up to Snapshots, also then. An aggregate
-	// whose old events were removed by [Repository.Truncate] cannot be loaded. Default: false.
+	// IgnoreSnapshots makes loads replay all events. They use no stored snapshot, neither the one
+	// in the head nor a redundant one. Set it in programs that check snapshots, or that cannot read
+	// the snapshots of other programs. Snapshots still chooses the commits that store one. An
+	// aggregate whose old events were removed by [Repository.Truncate] cannot be loaded. Default:
+	// false.
 	IgnoreSnapshots bool
 
-	// SnapshotSchema is a number of your own for the form of the state. A snapshot with another
-	// number is not decoded: the journal is replayed, and the aggregate's next commit replaces a
-	// snapshot with a lower one. Raise it whenever old snapshots would be misread: when a field
-	// changes its meaning, is computed from old events, or when an upcaster changes. Default: 0.
+	// SnapshotSchema is a version number of the state's form, which the application chooses. A
+	// snapshot with another number is not decoded: the load replays the events, and the next commit
+	// of the aggregate replaces a snapshot with a lower number. Increase it whenever old snapshots
+	// would be misread: when the meaning of a field changes, when a field is computed from old
+	// events, or when an upcaster changes. Default: 0.
 	SnapshotSchema uint64
 
 	// Redundancy stores each snapshot a second time, under its own sequence number, so that
-	// [Repository.LoadAt] need not replay from the first event. Default: nil, which is off.
+	// [Repository.LoadAt] need not replay from the first event. Default: nil, no redundant
+	// snapshots.
 	Redundancy *Redundancy
 
-	// Cache is how many aggregates the repository keeps in memory, those used last. Load then reads
-	// the version alone and what is new since, and Execute decides on the kept state without
-	// reading first. That is never less safe: the commit's condition notices what other writers did
-	// meanwhile, and a decision that refuses or cannot be written is made again on what is stored.
-	// Default: 0, none.
+	// Cache is the number of aggregates that the repository keeps in memory, the most recently used
+	// ones. Load then reads only the version and new events, and Execute decides on the cached
+	// state without reading first. This is as safe as without a cache: the condition of the commit
+	// detects other writers. A decision that refuses, or whose commit fails, is repeated on the
+	// stored state. Default: 0, no cache.
 	//
-	// What is kept is known by its version. A history that was put back from a backup and has grown
-	// to the same version again, with other events, cannot be told from the one that is kept:
-	// restart the processes that have a cache after tables were restored.
+	// A cached state is identified by its version. Suppose that a history is restored from a backup
+	// and grows to the same version again with other events. The repository cannot distinguish it
+	// from the cached one. So restart all processes with a cache after tables were restored.
 	Cache int
 
-	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's
-	// codec.
+	// SnapshotCodec encodes states as the bytes of snapshots and decodes them. Default: the codec
+	// of the definition.
 	SnapshotCodec SnapshotCodec
 
-	// EventPayload returns what is stored of an event, for tables in which a program of the
-	// event-store-adapter family reads too: it looks for id and number inside the payload.
-	// EventInfo.Payload is the event as the definition's codec encodes it. The codec must decode
-	// what EventPayload returns, as it must what the other program writes. An error fails the
-	// commit before anything is written. Default: events are stored as the codec encodes them.
+	// EventPayload returns the stored payload of an event. Set it for tables that a program of the
+	// event-store-adapter family also reads: such a program expects id and number inside the
+	// payload. EventInfo.Payload is the event in the encoding of the definition's codec. The codec
+	// must be able to decode the result of EventPayload, and the events of the other program. An
+	// error fails the commit before anything is written. Default: events are stored as the codec
+	// encodes them.
 	EventPayload func(EventInfo) ([]byte, error)
 
-	// UnknownEvents says what a load does with a stored event whose type the definition lacks, such
-	// as one that a newer program has written. [SkipUnknown] lets decisions run on a state that
-	// lacks its effect, so it is for programs whose decisions hold without it. Default:
-	// [FailOnUnknown].
+	// UnknownEvents says what a load does with a stored event whose type the definition lacks, for
+	// example one that a newer program has written. With [SkipUnknown], decisions run on a state
+	// without the effect of the event. Use it only in programs whose decisions stay correct then.
+	// Default: [FailOnUnknown].
 	UnknownEvents UnknownEvents
 
-	// MaxAttempts is how often [Repository.Execute] and [Parts.Execute] load and decide, at most,
-	// when other writers are faster. The pauses between attempts start at about 5 ms, double, and
-	// stay at about 100 ms; those of the default take some 4.5 seconds together. Against one writer
-	// who never pauses, an attempt fails about four times in five, so a number much below the
-	// default gives up on aggregates that are merely busy. Default: 50.
+	// MaxAttempts limits how often [Repository.Execute] and [Parts.Execute] load and decide when
+	// other writers are faster. The pauses between attempts start at about 5 ms, double, and stay
+	// at about 100 ms; with the default they take about 4.5 seconds in total. Against one writer
+	// that never pauses, about four in five attempts fail. So a number far below the default fails
+	// for aggregates that are only busy. Default: 50.
 	MaxAttempts int
 
-	// Logger receives reports of snapshots that were left out of a commit or could not be used by a
-	// load, and of events that [SkipUnknown] left out. Default: none.
+	// Logger receives reports of snapshots that a commit did not store or a load could not use, and
+	// of events that [SkipUnknown] skipped. Default: none.
 	Logger watermill.LoggerAdapter
 }
 
-// Redundancy says how many redundant snapshots an aggregate has.
+// Redundancy configures the redundant snapshots of an aggregate.
 type Redundancy struct {
-	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit,
-	// which is held up for a second at most; a failure goes to the Logger, and a later commit
-	// deletes what is left. Default: 1.
+	// Keep is the number of redundant snapshots, at most 100. The oldest are deleted first, after
+	// the commit, which this delays by at most a second. A failure is logged, and a later commit
+	// deletes the rest. Default: 1.
 	Keep int
-	// TTL, if not 0, leaves deleting to DynamoDB: each one expires when that time has passed.
-	// Nothing else deletes them then, and Keep says how many a load may use.
+	// TTL, if not 0, lets DynamoDB delete each redundant snapshot when that time has passed. The
+	// repository then deletes none, and Keep is the number of snapshots that a load may use.
+	// Default: 0.
 	TTL time.Duration
 }
 
-// maxKept bounds the list in the head, which every commit pays for.
+// maxKept limits the list in the head, since every commit writes the head.
 const maxKept = 100
 
 func (c *Config) setDefaults() {
@@ -101,24 +107,24 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate reports the first setting that cannot work, as a [*ConfigError].
+// Validate returns a [*ConfigError] for the first setting that cannot work.
 func (c Config) Validate() error {
 	if c.UnknownEvents != FailOnUnknown && c.UnknownEvents != SkipUnknown {
 		return &ConfigError{Field: "UnknownEvents", Reason: fmt.Sprintf("is %d: use FailOnUnknown or SkipUnknown", c.UnknownEvents)}
 	}
 	if r := c.Redundancy; r != nil {
 		if r.Keep < 0 || r.Keep > maxKept {
-			return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 to %d, or leave Redundancy out", r.Keep, maxKept)}
+			return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 to %d, or omit Redundancy", r.Keep, maxKept)}
 		}
 		if r.TTL < 0 {
-			return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: leave it 0 to delete by Keep alone"}
+			return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: set it to 0 to delete by Keep alone"}
 		}
 	}
 	if c.Cache < 0 {
-		return &ConfigError{Field: "Cache", Reason: "is negative: leave it 0 for none"}
+		return &ConfigError{Field: "Cache", Reason: "is negative: set it to 0 for no cache"}
 	}
 	if c.MaxAttempts < 0 {
-		return &ConfigError{Field: "MaxAttempts", Reason: "is negative: leave it 0 for the default, 1 to return every conflict"}
+		return &ConfigError{Field: "MaxAttempts", Reason: "is negative: set it to 0 for the default, or to 1 to return every conflict"}
 	}
 	return nil
 }

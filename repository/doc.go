@@ -1,51 +1,56 @@
 // Package repository loads aggregates from the journal, runs decisions on them and appends the
-// events that follow.
+// events that the decisions return.
 //
 //	accounts, err := repository.New(j, Accounts, repository.Config{})
 //	...
-//	account, err := accounts.Execute(ctx, "42", Withdraw(30)) // load, decide, append; again on a conflict
-//	account, err = accounts.Load(ctx, "42")                   // the state after all events
-//	account, err = accounts.Save(ctx, account, Events{Withdrawn{30}}) // append at the version of account
+//	// Load the aggregate, decide, and append the events. Repeat that on a conflict.
+//	account, err := accounts.Execute(ctx, "42", Withdraw(30))
+//	// Load the state after all events.
+//	account, err = accounts.Load(ctx, "42")
+//	// Append events at the version of account.
+//	account, err = accounts.Save(ctx, account, Events{Withdrawn{30}})
 //
 // An [Aggregate] is a plain value: an id, a state and a version. The version is the sequence number
-// of the last event. A [Repository] is safe for concurrent use. One for each definition and process
-// is enough.
+// of the last event. A [Repository] is safe for concurrent use. A process needs one for each
+// definition.
 //
 // # Loading
 //
 // A load reads the head of the aggregate, strongly consistent, and then the events after the
-// snapshot in the head. It reads up to 8 events by key, and more than that from the aggregate
-// index, in pages of 1 MB. The head holds the number of events, so a load notices events that the
-// index does not show yet, and reads them by key. It returns the state after all events or an
-// error, never the state after some of them.
+// snapshot in the head. The head is the item that holds the number of events and the latest
+// snapshot. A load reads up to 8 events by key, and more than that from the aggregate index, in
+// pages of 1 MB. From the number of events it notices events that the index does not show yet, and
+// reads them by key. It returns the state after all events or an error, never the state after some
+// of them. This describes the layout journal.Classic. [Repository.Load] also describes
+// journal.Packed.
 //
 // # Deciding
 //
-// [Repository.Execute] writes the events of a decision as one commit, under the condition that
-// nobody else has written since the load. If that is false, it loads the aggregate and decides
-// again, after a pause that grows and has a random part. [Config.MaxAttempts] and the context limit
-// the attempts.
+// [Repository.Execute] writes the events of a decision as one commit, under the condition that no
+// other writer has committed since the load. If the condition is false, it loads the aggregate and
+// decides again, after a pause that grows and has a random part. [Config.MaxAttempts] and the
+// context limit the attempts.
 //
 // Each attempt passes the decision a copy of the state. A state type with maps, slices, pointers or
-// interfaces is copied by encoding and decoding it; any other is copied by assignment. A decision
-// that changes its copy changes neither what is stored nor what Execute returns.
+// interfaces is copied by encoding and decoding it; any other is copied by assignment. If a
+// decision changes its copy, neither the stored state nor the result of Execute changes.
 //
-// Execute and Save apply events in the form in which they are stored: encoded and decoded again.
-// So the state that they return, and the one in a snapshot, is the state that a replay leads to,
-// even if a codec drops part of a Go value. An event that cannot be decoded again is not written.
+// Execute and Save apply events in their stored form: encoded and decoded again. So the returned
+// state, and the state in a snapshot, is the state that a replay leads to, even if a codec drops
+// part of a Go value. An event that cannot be decoded again is not written.
 //
 // # Saving
 //
 // [Repository.Save] appends events that the caller has decided on. It writes at the version of the
-// aggregate that it is given, and returns a [*journal.ConflictError] if the aggregate has another
+// aggregate that it is passed, and returns a [*journal.ConflictError] if the aggregate has another
 // version by now.
 //
 // An aggregate that a repository returned carries a proof of its origin, bound to its id and its
-// version. Save needs no read for it. Any other aggregate has no proof: one that was made by hand,
-// decoded from JSON, returned by another repository, or changed in its ID or Version. Save loads
-// such an aggregate first, compares the versions, and uses the state that it has loaded. In both
-// cases State is output only. Save never stores a State that the caller has set or changed, neither
-// in a snapshot nor in the cache.
+// version. Save need not read such an aggregate. Other aggregates have no proof: those that were
+// made by hand, decoded from JSON, returned by another repository, or changed in ID or Version.
+// Save first loads such an aggregate, compares the versions, and uses the state that it has loaded.
+// In both cases Save ignores changes to State. It never stores a State that the caller has set or
+// changed, neither in a snapshot nor in the cache.
 //
 // # Versions from clients
 //
@@ -56,14 +61,14 @@
 //
 // # Commands that take effect once
 //
-// A [CommandID] is stored with the commit, in the same transaction. A command whose id the
-// aggregate knows writes nothing, in whichever process and however much later it comes again. A
-// handler whose message may be delivered twice needs this.
+// A [CommandID] is stored with the commit, in the same transaction. A repeated command whose id the
+// aggregate knows writes nothing, in any process and after any time. Use it in handlers whose
+// messages may be delivered twice.
 //
-// It also makes a command safe to repeat if it is unknown whether its commit was written. Execute
-// repeats such a command by itself until the outcome is known, for one more RetryBudget of
-// [journal.Config]. If it still returns [journal.ErrOutcomeUnknown], execute the command again
-// later.
+// A CommandID also makes a command safe to repeat if it is unknown whether its commit was written.
+// Execute repeats such a command by itself until the outcome is known, for at most one more
+// RetryBudget of [journal.Config]. If it still returns [journal.ErrOutcomeUnknown], execute the
+// command again later.
 //
 // # Several aggregates
 //
@@ -76,83 +81,84 @@
 //		return Transfer(&from.Part, &to.Part, 30)
 //	})
 //
-// docs/guides/consistency.md says when to use it, and when a process manager.
+// docs/guides/consistency.md says when to use it, and when to use a process manager.
 //
-// # Writes of your own
+// # Writes to other tables
 //
-// [Writes] puts further actions into the transaction of a commit: an outbox row, or a guard that
+// [Writes] adds further actions to the transaction of a commit: an outbox row, or a guard that
 // makes an e-mail address unique.
 //
 // # Cache
 //
-// With a [Config.Cache], Execute decides on the last state that it has seen and writes without
-// reading, so a command takes one round trip. This is as safe as a load. The condition of the
-// commit detects other writers, and Execute then reads only their events. It repeats a decision
-// that refuses, returns no events or cannot be written on what is stored, before the result counts.
-// Load reads the version and the events since. Restart the processes that have a cache after tables
-// were restored from a backup: see [Config.Cache].
+// With a [Config.Cache], Execute decides on the last state that it has read or written, without
+// reading first, so a command takes one round trip. This is as safe as a load. The condition of the
+// commit detects other writers, and Execute then reads only their events. It repeats a decision on
+// the stored state before it reports that the decision refuses, returns no events or cannot be
+// written. Load reads the version and new events. Restart the processes that have a cache after
+// tables were restored from a backup: see [Config.Cache].
 //
 // # Snapshots
 //
-// The state can be stored with the events of a commit, so that loads start there. A
+// The state can be stored with the events of a commit, so that loads start from it. A
 // [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. Snapshots only
-// shorten loads. If one is too large for an item, cannot be encoded or cannot be decoded, the
-// repository reports that to [Config.Logger] and uses the events.
-// With [Config.IgnoreSnapshots] loads always replay all events.
+// shorten loads. If one is too large for an item, or cannot be encoded or decoded, the repository
+// reports that to [Config.Logger] and uses the events. With [Config.IgnoreSnapshots] loads always
+// replay all events.
 //
 // In the layout journal.Classic the state is in the head and part of the commit's transaction. The
 // first commit of an aggregate always stores it, because the schema of the tables requires that.
 // DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a
 // state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not
-// store it again. In the layout journal.Packed the state has a row of its own, which Save and
-// Execute write after the commit: one more round trip, and one write unit for each KB, only for the
-// commits that the policy chooses. docs/reference/cost.md has the costs by the size of the state.
+// store the state again. In the layout journal.Packed the state has its own row, which Save and
+// Execute write after the commit. This costs one more round trip and one write unit for each KB,
+// only for the commits that the policy chooses. docs/reference/cost.md lists the costs by the size
+// of the state.
 //
-// A snapshot outlives the program that wrote it. Raise [Config.SnapshotSchema] when the state type
-// gets a field that is computed from old events, or when a field changes its meaning. Older
-// snapshots are then ignored, and replaced by the next commit of their aggregate.
+// A snapshot is read by later versions of the program. Increase [Config.SnapshotSchema] when the
+// state type gets a field that is computed from old events, or when the meaning of a field changes.
+// Loads then ignore older snapshots, and the next commit of their aggregate replaces them.
 //
 // With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last
-// few are kept. They serve [Repository.LoadAt] and [Repository.LoadAsOf], which return an aggregate
-// as it was after some event or at some time, and [Repository.States], which yields the states
-// after a range of events. The head lists them. So a commit that stores no snapshot does nothing
-// for them, and one that does removes the surplus with one more request.
+// few are kept. [Repository.LoadAt] and [Repository.LoadAsOf], which return an aggregate as it was
+// after some event or at some time, use them. So does [Repository.States], which yields the states
+// after a range of events. The head lists the redundant snapshots. So a commit without a snapshot
+// does nothing for them. A commit with a snapshot removes the oldest with one more request.
 //
 // # Removal
 //
-// [Repository.Truncate] removes old events that a snapshot stands for. It refuses to remove events
-// that this repository would replay. [Repository.Delete] removes an aggregate for good.
+// [Repository.Truncate] removes old events that a snapshot includes. It refuses to remove events
+// that this repository would replay. [Repository.Delete] removes an aggregate permanently.
 //
 // # Evolution
 //
-// Events are stored for good, and programs change. [aggregate.Definition.WithUpcasters] turns
-// events of old types into those of today whenever an aggregate is loaded. A stored event is one
-// version, even if it becomes several events or none.
+// Stored events never change, but programs do. [aggregate.Definition.WithUpcasters] converts events
+// of old types to current events whenever an aggregate is loaded. A stored event is one version,
+// even if it becomes several events or none.
 //
 // An event whose type the definition lacks fails the load, because a decision on the state without
 // it could be wrong. While a newer program is rolled out, an older one can continue with
-// [SkipUnknown] if its decisions hold without the new events. Its aggregates are then
+// [SkipUnknown] if its decisions stay correct without the new events. Its aggregates are then
 // [Aggregate.Partial] and make no snapshots. But it could still read a snapshot of the newer
-// program and store it again without what it does not know. So a program that adds event types
-// raises [Config.SnapshotSchema], and the older one then replays the events.
+// program and store it again without the fields that it does not know. So a program that adds event
+// types increases [Config.SnapshotSchema], and the older one then replays the events.
 //
-// Snapshots hold what upcasters returned when they were taken. An upcaster that has to return
-// something else also needs a new number.
+// Snapshots contain the results of upcasters at the time when they were taken. If the result of an
+// upcaster has to change, increase the SnapshotSchema too.
 //
 // # Tables shared with other programs
 //
 // Programs of the event-store-adapter family may write to the same tables. They store their own
 // form of the state in the head, with the sequence number inside it. Their events have no type, and
-// id and number are in the payload. To share aggregates with them, use a [SnapshotCodec] for that
-// form, [journal.Config].EventType, [Config.EventPayload] and a codec for their events;
-// docs/guides/interop.md shows all of it. If the codec finds no number in the snapshot of another program,
-// the repository replays the events.
+// their payloads contain id and number. To share aggregates with them, use a [SnapshotCodec] for
+// that form, [journal.Config].EventType, [Config.EventPayload] and a codec for their events;
+// docs/guides/interop.md shows all of it. If the codec finds no number in the snapshot of another
+// program, the repository replays the events.
 //
 // # Errors
 //
-// The errors of journal and aggregate are returned in the chain, for errors.Is and errors.As.
-// docs/reference/errors.md lists them all, with what was written and what to do. Handle
-// [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the last, the
-// commit may have been written: see "Commands that take effect once", or ask
+// The errors of the packages journal and aggregate are returned in the chain, for errors.Is and
+// errors.As. docs/reference/errors.md lists all of them, with what was written and what to do.
+// Handle [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the
+// last, the commit may have been written: see "Commands that take effect once", or call
 // [journal.Journal.Resolve]. A [*RefusedError] wraps the error of a decision.
 package repository

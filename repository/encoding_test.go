@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// setupEncoded is a store that compresses and encrypts.
+// setupEncoded returns a store that compresses and encrypts.
 func setupEncoded(t *testing.T, layout journal.Layout) (store, *encrypt.Encryption) {
 	t.Helper()
 	client := testdb.Client(t)
@@ -37,7 +37,7 @@ func createEncoded(t *testing.T, client *dynamodb.Client, layout journal.Layout)
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 }
 
-// openEncoded opens it as a process does, with a cache of keys of its own.
+// openEncoded opens it as another process does, with its own cache of keys.
 func openEncoded(t *testing.T, client *dynamodb.Client) (store, *encrypt.Encryption) {
 	t.Helper()
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))

@@ -8,15 +8,17 @@ import (
 )
 
 // ErrNilDecision reports that the decision of Execute is nil. Nothing was written. Most other
-// errors are those of the packages journal and aggregate.
+// errors come from the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: pass a function")
 
 // RefusedError reports that the decision of [Repository.Execute] or [Parts.Execute] returned an
-// error. Err is that error, and the text is its text. Nothing was written. ID is the aggregate, or
-// that of the first part. All other errors come from the call or the store, so a message handler
-// can ack a command that was refused. Of the others, those that another delivery cannot cure are
-// [journal.ErrInvalidCommit], [*journal.TooLargeError], [*journal.DeletedError],
-// [journal.ErrKeyDestroyed] and [*aggregate.InvalidIDError].
+// error. Err is that error, and the text is its text. Nothing was written. ID is the id of the
+// aggregate, or of the first part.
+//
+// All other errors come from the call or the store, so a message handler can ack a command that was
+// refused. Of these, another delivery cannot fix [journal.ErrInvalidCommit],
+// [*journal.TooLargeError], [*journal.DeletedError], [journal.ErrKeyDestroyed] and
+// [*aggregate.InvalidIDError].
 type RefusedError struct {
 	ID  aggregate.ID
 	Err error
@@ -44,7 +46,8 @@ type EventError struct {
 func (e *EventError) Error() string { return fmt.Sprintf("event %d of %s: %v", e.Number, e.ID, e.Err) }
 func (e *EventError) Unwrap() error { return e.Err }
 
-// NoSuchEventError reports that the aggregate has only Version events.
+// NoSuchEventError reports that the aggregate has no event with that number. Version is the number
+// of its last event.
 type NoSuchEventError struct {
 	ID              aggregate.ID
 	Number, Version uint64
@@ -54,7 +57,7 @@ func (e *NoSuchEventError) Error() string {
 	return fmt.Sprintf("%s has no event %d yet, its last is %d", e.ID, e.Number, e.Version)
 }
 
-// AttemptsError reports that other writers were faster each time, [Config.MaxAttempts] times.
+// AttemptsError reports that other writers were faster in each of [Config.MaxAttempts] attempts.
 // Nothing was written. Err is the last [*journal.ConflictError].
 type AttemptsError struct {
 	ID       aggregate.ID
@@ -69,8 +72,7 @@ func (e *AttemptsError) Error() string {
 func (e *AttemptsError) Unwrap() error { return e.Err }
 
 // UnencodableStateError reports that a state with maps, slices, pointers or interfaces could not be
-// copied, since the snapshot codec fails to encode it or to decode what it has encoded. Nothing was
-// written.
+// copied: the snapshot codec fails to encode it, or to decode its own bytes. Nothing was written.
 type UnencodableStateError struct {
 	ID      aggregate.ID
 	Version uint64
@@ -78,7 +80,7 @@ type UnencodableStateError struct {
 }
 
 func (e *UnencodableStateError) Error() string {
-	return fmt.Sprintf("copy the state of %s at version %d, nothing written: %v: give the state only what its codec can hold",
+	return fmt.Sprintf("copy the state of %s at version %d, nothing written: %v: use a state that its codec can encode and decode",
 		e.ID, e.Version, e.Err)
 }
 func (e *UnencodableStateError) Unwrap() error { return e.Err }

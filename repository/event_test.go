@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// addressed writes into events what other programs look for there.
+// addressed adds id and number to the payload, where other programs expect them.
 func addressed(info repository.EventInfo) ([]byte, error) {
 	fields := map[string]any{}
 	if err := json.Unmarshal(info.Payload, &fields); err != nil {

@@ -38,8 +38,9 @@ func ExampleCommandID() {
 	// 100 true <nil>
 }
 
-// An e-mail address belongs to one account: a row under the address, put under the condition that
-// there is none, commits with the account's events or not at all.
+// An e-mail address belongs to one account. The commit adds a row with the address as its key,
+// under the condition that there is none. Either the row and the events of the account are written,
+// or neither.
 func ExampleWrites() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
@@ -93,7 +94,8 @@ func ExampleRepository_LoadAsOf() {
 		return
 	}
 	accounts, err := repository.New(j, Accounts, repository.Config{
-		Redundancy: &repository.Redundancy{Keep: 12}, // so that it need not start from the first event
+		// so that LoadAt need not start from the first event
+		Redundancy: &repository.Redundancy{Keep: 12},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -128,12 +130,13 @@ func ExampleConfig_cache() {
 		return
 	}
 	for range 3 {
-		if _, err := accounts.Execute(ctx, "42", Deposit(1)); err != nil { // the second and the third do not read
+		// The second and the third run do not read.
+		if _, err := accounts.Execute(ctx, "42", Deposit(1)); err != nil {
 			fmt.Println(err)
 			return
 		}
 	}
-	account, err := accounts.Load(ctx, "42") // reads the version alone
+	account, err := accounts.Load(ctx, "42") // reads only the version
 	fmt.Println(account.State.Balance, err)
 
 	// Output: 3 <nil>

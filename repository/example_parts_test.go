@@ -49,7 +49,7 @@ func ExampleParts_Execute() {
 		fmt.Println(from.Aggregate().State.Balance, to.Aggregate().State.Balance, from.Aggregate().Repeated)
 	}
 	pay(30, "payment 1")
-	pay(30, "payment 1") // the message came again
+	pay(30, "payment 1") // the same message again
 	pay(71, "payment 2")
 
 	// Output:
@@ -144,7 +144,7 @@ func ExampleParts_Execute_seats() {
 		return parts.Execute(ctx, func() error { return Reserve(&show.Part, &customer.Part, wanted...) })
 	}
 	fmt.Println(reserve("ann", "A1", "A2"))
-	fmt.Println(reserve("ben", "A3", "A2")) // neither of them
+	fmt.Println(reserve("ben", "A3", "A2")) // neither of the seats
 	fmt.Println(reserve("ann", "A3", "A4"))
 	fmt.Println(reserve("ben", "A3"))
 
@@ -155,7 +155,8 @@ func ExampleParts_Execute_seats() {
 	// <nil>
 }
 
-// User has an e-mail address, and an Address belongs to one user: it is what makes it unique.
+// User has an e-mail address. An Address belongs to one user, so it makes the e-mail address
+// unique.
 type User struct{ Email string }
 
 type EmailChanged struct{ Email string }
@@ -180,8 +181,8 @@ var (
 	Addresses = aggregate.Define[Address]("address", AddressTaken{}, AddressFreed{})
 )
 
-// An aggregate for each address makes addresses unique. The user's old one has to be among the
-// parts, so it is looked up first; ExpectVersion refuses the call if it changes meanwhile.
+// An aggregate for each address makes addresses unique. The current address of the user has to be
+// among the parts, so it is read first. If it changes in between, ExpectVersion fails the call.
 func ExampleParts_Execute_unique() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)

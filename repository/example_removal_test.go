@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// An account is closed for good. The version is that of the state that the decision to delete was
-// based on.
+// An account is removed permanently. The version is that of the state on which the decision to
+// delete was based.
 func ExampleRepository_Delete() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
@@ -29,7 +29,7 @@ func ExampleRepository_Delete() {
 		return
 	}
 	seen := account.Version
-	if _, err := accounts.Execute(ctx, "42", Deposit(1)); err != nil { // somebody else
+	if _, err := accounts.Execute(ctx, "42", Deposit(1)); err != nil { // another writer
 		fmt.Println(err)
 		return
 	}

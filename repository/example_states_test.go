@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// A tool shows what each event has changed. It knows nothing of the state type.
+// A tool shows the changes that each event has made. It does not know the state type.
 func ExampleRepository_States() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)

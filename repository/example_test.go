@@ -65,7 +65,8 @@ func ExampleRepository_Save() {
 	}
 
 	account, _ := accounts.NewAggregate("42")
-	account, err = accounts.Save(ctx, account, Events{Deposited{100}, Withdrawn{30}}) // one transaction
+	// in one transaction
+	account, err = accounts.Save(ctx, account, Events{Deposited{100}, Withdrawn{30}})
 	fmt.Println(account.State, account.Version, err)
 
 	stale := account
@@ -73,12 +74,12 @@ func ExampleRepository_Save() {
 	fmt.Println(account.State, account.Version, err)
 
 	_, err = accounts.Save(ctx, stale, Events{Withdrawn{70}})
-	fmt.Println(errors.Is(err, journal.ErrConflict), err)
+	fmt.Println(errors.Is(err, journal.ErrConflict))
 
 	// Output:
 	// {70} 2 <nil>
 	// {60} 3 <nil>
-	// true save: aggregate account-42 is at version 3, not at 2 as expected: load it again and decide again
+	// true
 }
 
 func ExampleRepository_Execute_metadata() {
@@ -118,7 +119,7 @@ func ExampleRepository_upcasters() {
 		fmt.Println(err)
 		return
 	}
-	// What an older program has stored.
+	// An older program has stored these events.
 	if err := storeOther(ctx, j, "42", PaidIn{Cents: 10000}, Exchanged{In: 20, Out: 30}, Viewed{By: "Ada"}); err != nil {
 		fmt.Println(err)
 		return
@@ -133,7 +134,8 @@ func ExampleRepository_upcasters() {
 			return aggregate.Events[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
 		}),
 		aggregate.Drop("account.viewed.v1"),
-	), repository.Config{SnapshotSchema: 1}) // 0 is that of the older program's states
+	// The states of the older program have the number 0.
+	), repository.Config{SnapshotSchema: 1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -160,7 +162,7 @@ func ExampleUnknownEvents() {
 		fmt.Println(err)
 		return
 	}
-	// What a newer program stores.
+	// A newer program stores this event.
 	if err := storeOther(ctx, j, "42", Nicknamed{Name: "savings"}); err != nil {
 		fmt.Println(err)
 		return
@@ -192,7 +194,7 @@ func ExampleEvery() {
 }
 
 func ExampleSnapshotPolicy() {
-	// The state is worth keeping once the year is closed.
+	// A snapshot is useful when the year is closed.
 	yearly := func(c repository.Commit) bool {
 		return c.Events[len(c.Events)-1].Type == "account.year_closed.v1"
 	}
@@ -202,7 +204,7 @@ func ExampleSnapshotPolicy() {
 	// Output: <nil>
 }
 
-// OtherAccount is the account of another version of the program, which has other events.
+// OtherAccount is the account in another version of the program, which has other events.
 type (
 	OtherAccount struct{}
 	PaidIn       struct{ Cents int }

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// A client reads an account and changes it later, on condition that nobody else has changed it. It
-// sends back the version that it has seen.
+// A client reads an account and changes it later, on condition that no other client has changed it.
+// It sends back the version that it has read.
 func ExampleExpectVersion() {
 	j, err := openJournal(context.Background())
 	if err != nil {

@@ -10,37 +10,37 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Execute loads an aggregate, runs a decision on its state, appends the events that it returns in
-// one atomic write, and returns the aggregate as it is after them. It also decides on an aggregate
-// without events, with the zero state. A decision without events writes nothing, and the aggregate
-// is returned as loaded. The events carry the metadata of the context; see
+// Execute loads an aggregate, runs a decision on its state, appends the returned events in one
+// atomic write, and returns the aggregate after them. It also decides on an aggregate without
+// events, with the zero state. If the decision returns no events, Execute writes nothing and
+// returns the aggregate as loaded. The events carry the metadata of the context; see
 // [aggregate.ContextWithMetadata].
 //
-// If somebody else writes between load and append, nothing is written, and Execute starts again
-// with the load, so the decision may run several times. An [*AttemptsError] ends this after
-// [Config.MaxAttempts], and so does the end of the context: the error is then that of the context
-// and wraps the last conflict too. With [ExpectVersion], Execute does not start again.
+// If another writer commits between load and append, nothing is written, and Execute starts again
+// with the load, so the decision may run several times. After [Config.MaxAttempts] attempts it
+// returns an [*AttemptsError]. If the context ends first, the error wraps the context's error and
+// the last conflict. With [ExpectVersion], Execute does not start again.
 //
-// Each attempt costs a load and a save: [Repository.Load], [Repository.Save]. With a [Config.Cache]
-// that has the aggregate, the first attempt is the save alone, and another one reads only the
-// events since.
+// Each attempt costs a load and a save: see [Repository.Load] and [Repository.Save]. If the
+// aggregate is in the [Config.Cache], the first attempt costs the save only, and a further attempt
+// reads only new events.
 //
 // With a [CommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
-// command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
-// that was deleted since, only id and Repeated are returned.
+// command now. A decision without events is recorded too; a refusal is not. If the aggregate was
+// deleted since, only ID and Repeated are set.
 //
 // Before Execute returns the refusal of a command with an id, it reads the version in a
-// transaction, once for each call. This read waits for a commit in progress, which may hold the
+// transaction, once for each call. This read waits for a commit in progress, which may contain the
 // event that caused the command. If the version has changed, Execute decides again. If the read
-// fails, Execute returns its error and not the refusal. It does not do this with [ExpectVersion].
+// fails, Execute returns that error and not the refusal. With [ExpectVersion] it does not read.
 // docs/reference/cost.md has the costs.
 //
-// A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
-// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. For a
-// command with a CommandID, Execute then looks by itself whether it was executed, and runs it again
-// if not, until its outcome is known or the RetryBudget of [journal.Config] has passed once more.
-// If it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID, ask
+// A [*RefusedError] wraps the error of a decision. All other errors are those of Load and Save,
+// except [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written.
+// For a command with a CommandID, Execute then checks whether it was executed, and runs it again if
+// not, until its outcome is known or the RetryBudget of [journal.Config] has passed once more. If
+// it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID, call
 // [journal.Journal.Resolve] first.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
@@ -69,7 +69,8 @@ type execution[S any] struct {
 	options options
 	result  Aggregate[S]
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
+	// The id of the commit in unknown that the last run of decide made.
+	latest string
 
 	compared bool // orMoved has read the version
 }
@@ -86,8 +87,9 @@ func (e *execution[S]) run(ctx context.Context) error {
 	})
 }
 
-// attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other
-// errors; that of a decision may be anything. It receives the conflict of the attempt before.
+// attempt loads and decides once. It returns a conflict of its own commit apart from all other
+// errors, since only that is worth another attempt; the decision may return any error. Last is the
+// conflict of the attempt before.
 func (e *execution[S]) attempt(
 	ctx context.Context, last *journal.ConflictError,
 ) (a Aggregate[S], conflict *journal.ConflictError, err error) {
@@ -99,7 +101,8 @@ func (e *execution[S]) attempt(
 	}
 	next, done, refusal, err := e.act(ctx, a)
 	if !done && !latest {
-		// The result counts only on the latest version, and no commit has checked the kept one.
+		// A refusal counts only on the latest version, and no commit has checked the cached
+		// version.
 		now, failed := e.currentOrNew(ctx, e.id)
 		switch {
 		case failed != nil:
@@ -119,7 +122,8 @@ func (e *execution[S]) attempt(
 		return a, conflict, err
 	case err == nil:
 		return next, nil, nil
-	case dependsOnState(ctx, err): // as the command itself may be why
+	// The command itself may be the reason.
+	case dependsOnState(ctx, err):
 		a, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", err))
 		return a, nil, err
 	case isCallers(err):
@@ -136,12 +140,13 @@ func (e *execution[S]) attempt(
 }
 
 // orMoved returns a conflict if the aggregate has changed since it was loaded, and otherwise the
-// refusal. The event that caused a command can be visible before the aggregate shows it. The read
-// in a transaction waits for that commit. One such read for each call is enough, because the cause
-// began before the call.
+// refusal. A reader can see the event that caused a command before the aggregate shows it. The read
+// in a transaction waits for that commit. One such read for each call is enough, because the commit
+// of that event began before the call.
 func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal error) (*journal.ConflictError, error) {
 	if e.options.commandID == "" || e.options.expected != nil || !errors.As(refusal, new(*RefusedError)) {
-		return nil, refusal // the last: orKnown has failed
+		// This is the last step: orKnown has failed.
+		return nil, refusal
 	}
 	e.compared = true
 	var conflict *journal.ConflictError
@@ -162,8 +167,8 @@ func isCallers(err error) bool {
 }
 
 // act decides on a state and writes the events. A refusal is the error of the decision, or the
-// conflict with an expected version. Done reports that the result is not one of an old state: see
-// dependsOnState.
+// conflict with an expected version. Done reports that the result does not depend on an old state:
+// see dependsOnState.
 func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
@@ -193,8 +198,8 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	return a, !dependsOnState(ctx, err), nil, err
 }
 
-// orRepeated returns success if the aggregate was deleted after it executed the command. It must
-// not receive the error of a decision, which may be the deletion of any aggregate.
+// orRepeated returns success if the aggregate was deleted after it executed the command. Do not
+// pass it the error of a decision, which may report that some other aggregate was deleted.
 func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[S], error) {
 	if isCallers(reason) || !e.isDeleted(reason) {
 		return Aggregate[S]{}, reason
@@ -205,9 +210,10 @@ func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[
 	return e.deleted(), nil
 }
 
-// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute
-// it, which the command itself may be if it was executed before. It loads the aggregate unless the
-// one that was read includes the command; read is nil if none was.
+// orKnown returns the aggregate if it has executed the command before. Otherwise it returns reason,
+// the error for which the command was not executed. The command itself may have caused that error
+// if it was executed before. Read is the aggregate if it was read, or nil. If it does not include
+// the command, orKnown loads the aggregate.
 func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason error) (Aggregate[S], error) {
 	command, err := e.known(ctx, reason)
 	if err != nil {
@@ -225,8 +231,8 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	return a, nil
 }
 
-// known returns the command if the aggregate knows it, and otherwise the reason not to execute it.
-// If that cannot be read, the reason does not count, and the error does not wrap it.
+// known returns the command if the aggregate has executed it, and otherwise reason. If that cannot
+// be read, the error does not wrap the reason.
 func (e *execution[S]) known(ctx context.Context, reason error) (eventlog.Command, error) {
 	if e.options.commandID == "" {
 		return eventlog.Command{}, reason
@@ -241,13 +247,13 @@ func (e *execution[S]) known(ctx context.Context, reason error) (eventlog.Comman
 	return command, nil
 }
 
-// isDeleted reports whether an error is that this call's aggregate was deleted.
+// isDeleted reports whether an error says that the aggregate of this call was deleted.
 func (e *execution[S]) isDeleted(err error) bool {
 	var deleted *journal.DeletedError
 	return errors.As(err, &deleted) && deleted.ID == e.id
 }
 
-// deleted returns what Execute returns of an aggregate that was deleted after the command.
+// deleted returns the result of Execute for an aggregate that was deleted after the command.
 func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
 
 // begin returns the aggregate to decide on, and whether it was the latest version when it was read.
@@ -258,7 +264,7 @@ func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (
 		return a, false, nil
 	}
 	if kept && last.Actual >= max(a.Version, e.handledVersion(ctx, e.id)) {
-		// The refusal has told what a read of the head would.
+		// ^The conflict holds the version, so the head need not be read.
 		if kept, err = e.catchUp(ctx, &a, last.Actual); kept && err == nil {
 			return a, true, nil
 		}

@@ -62,7 +62,7 @@ func TestExecuteWithoutEventsWritesNothing(t *testing.T) {
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts())
 }
 
-// compete lets somebody else act just before each of the next n transactions of a store.
+// compete calls act just before each of the next n transactions of a store.
 func compete(s store, n int, act func()) {
 	acting := false
 	s.proxy.Inject(dynamotest.Pause(func(context.Context) {
@@ -75,7 +75,7 @@ func compete(s store, n int, act func()) {
 	}), dynamotest.On("TransactWriteItems"))
 }
 
-// compete10 is a competitor who deposits 10 on an account.
+// compete10 makes another writer deposit 10 before each of the next n transactions.
 func compete10(t *testing.T, s store, n int, id string) {
 	t.Helper()
 	repo := s.accounts(t, repository.Config{})
@@ -165,7 +165,7 @@ func TestExecuteStopsWhenTheContextEndsBetweenAttempts(t *testing.T) {
 	assert.Equal(t, 2, attempts)
 }
 
-// A handler that acks refusals must not lose a command because the store was out of reach.
+// A handler that acks refusals must not lose a command because the store was not reachable.
 func TestAnErrorOfTheStoreIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -216,8 +216,8 @@ func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
 		}
 		all.Wait()
 
-		// records checks the numbers. Each command shows once, and saw the balance that the events
-		// before it made.
+		// records checks the numbers. Each command is stored once, and was decided on the balance
+		// after the events before it.
 		records := s.records(t, account("42"))
 		assert.Len(t, records, writers*commands*3/2)
 		balance, last := 0, map[int]int{0: -1, 1: -1}

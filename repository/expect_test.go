@@ -42,7 +42,7 @@ func TestADecisionRunsOnlyOnTheExpectedVersion(t *testing.T) {
 		conflicts(err, 0, 1)
 		assert.Equal(t, 1, decisions, name)
 
-		_, err = rival.Execute(t.Context(), "42", Deposit(1)) // which a cache does not know
+		_, err = rival.Execute(t.Context(), "42", Deposit(1)) // a cache does not know this event
 		require.NoError(t, err)
 		_, err = execute(1)
 		conflicts(err, 1, 2)

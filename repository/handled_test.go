@@ -20,14 +20,14 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// handlerOf returns a context as the subscriber's messages have it.
+// handlerOf returns a context like that of a subscriber's message.
 func handlerOf(ctx context.Context, id aggregate.ID, number uint64) context.Context {
 	return context.WithValue(ctx, handled.Key{}, handled.Event{Table: "journal", Aggregate: id, Number: number})
 }
 
 type accounts = repository.Repository[Account]
 
-// withdraw and withdrawByParts withdraw 30.
+// withdraw and withdrawByParts withdraw 30 by the two ways to execute a command.
 func withdraw(ctx context.Context, r *accounts, id string, o ...repository.Option) error {
 	_, err := r.Execute(ctx, id, Withdraw(30), o...)
 	return err
@@ -69,7 +69,8 @@ func TestTheHandlerOfAnEventFindsItInItsAggregate(t *testing.T) {
 	}
 }
 
-// What an event leads to may come to its aggregate by way of others, without its context.
+// An event can lead to commands on its aggregate through other aggregates, without the context of
+// the event.
 func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]func(ctx context.Context, r *accounts, id string, o ...repository.Option) error{
@@ -85,9 +86,10 @@ func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) 
 	}
 }
 
-// eachTorn calls a handler of the deposit of 30 with the given number, which is the last, while its
-// transaction is visible in part. The deposit is the first of its account, or the account was
-// emptied since it came into the cache, or it was empty then and one more event came since.
+// eachTorn calls a handler of the deposit of 30 with the given number, which is the last event,
+// while only a part of its transaction is visible. There are three cases: the deposit is the first
+// event of its account; or the account was emptied after it was cached; or it was empty then and
+// has one more event since.
 func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, number uint64)) {
 	t.Helper()
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
@@ -178,7 +180,8 @@ func TestLoadsDoNotWaitForEventsOfOtherJournalsOrBeforeARestore(t *testing.T) {
 		accounts := s.accounts(t, repository.Config{})
 		endow(t, accounts, "a", 30)
 		for _, ctx := range []context.Context{
-			handlerOf(t.Context(), account("a"), 1000), // the table was put back from a backup
+			// The table was restored from a backup.
+			handlerOf(t.Context(), account("a"), 1000),
 			handlerOf(t.Context(), account("b"), 1000),
 			context.WithValue(t.Context(), handled.Key{}, handled.Event{Table: "another", Aggregate: account("a"), Number: 1000}),
 		} {

@@ -65,7 +65,7 @@ func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
 	assert.Empty(t, s.calls.Calls())
 }
 
-// Unreadable can be written and not read back.
+// Unreadable can be encoded but not decoded.
 type Unreadable struct{}
 
 func (Unreadable) EventType() string            { return "account.unreadable.v1" }
@@ -75,7 +75,7 @@ func (Unreadable) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 
 var _ json.Unmarshaler = (*Unreadable)(nil)
 
-// Undefined is not in the definition.
+// Undefined is missing in the definition.
 type Undefined struct{}
 
 func (Undefined) EventType() string { return "account.undefined.v1" }
@@ -135,14 +135,14 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 
 	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.Writes(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
-	require.ErrorContains(t, err, "the function given to Writes is nil")
+	require.ErrorContains(t, err, "the function passed to Writes is nil")
 	same, err := repo.Save(t.Context(), a, deposits(1), repository.Writes(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	assert.Equal(t, a, same)
 	assert.Empty(t, s.calls.Calls())
 }
 
-// Ratio can come to a state that JSON cannot hold.
+// Ratio can reach a state that JSON cannot encode.
 type Ratio struct {
 	Sum, Count float64
 	Mean       []float64

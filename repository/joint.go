@@ -19,8 +19,9 @@ type joint struct {
 	decide  func() error
 	options options
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	expects [][]eventlog.Place             // by each of them
-	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
+	expects [][]eventlog.Place             // the expectations of each of them
+	// The id of the commit in unknown that the last run of decide made.
+	latest string
 
 	compared bool // moved has read the versions
 }
@@ -37,8 +38,8 @@ func (e *joint) run(ctx context.Context) error {
 	})
 }
 
-// attempt returns a conflict that is worth another one. It keeps those of its own commit apart from
-// all other errors; that of a decision may be anything.
+// attempt loads and decides once. It returns a conflict that is worth another attempt. A conflict
+// of its own commit is returned apart from all other errors; the decision may return any error.
 func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError, error) {
 	if err := e.parts.each(func(_ int, p participant) error { return p.load(ctx, first) }); err != nil {
 		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
@@ -49,7 +50,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 			return nil, nil
 		}
 	}
-	if dependsOnState(ctx, err) { // and no commit has checked that one
+	if dependsOnState(ctx, err) { // no commit has checked the cached versions
 		conflict, failed := e.moved(ctx)
 		switch {
 		case conflict != nil:
@@ -62,7 +63,8 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 	switch {
 	case err == nil && refusal != nil:
 		return nil, e.orKnown(ctx, refusal)
-	case err != nil && dependsOnState(ctx, err): // as the command itself may be why
+	// The command itself may be the reason.
+	case err != nil && dependsOnState(ctx, err):
 		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	case err == nil:
 		for _, p := range e.parts {
@@ -81,13 +83,13 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 	return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 }
 
-// isForVersion reports whether the part of an aggregate has ExpectVersion.
+// isForVersion reports whether the part for an aggregate has the option ExpectVersion.
 func (e *joint) isForVersion(id aggregate.ID) bool {
 	return slices.ContainsFunc(e.parts, func(p participant) bool { return p.id() == id && p.isForVersion() })
 }
 
-// draft decides, and returns the commit that follows, or nil if there is nothing to be written. A
-// refusal is the error of the decision, or the conflict with an expected version.
+// draft decides, and returns the commit, or nil if there is nothing to write. A refusal is the
+// error of the decision, or the conflict with an expected version.
 func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err error) {
 	for _, p := range e.parts {
 		if refusal := p.conflict(); refusal != nil {
@@ -96,7 +98,7 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 	}
 	e.latest = ""
 	for _, p := range e.parts {
-		if err := p.offer(); err != nil {
+		if err := p.reset(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -122,7 +124,7 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 	return commit, nil, nil
 }
 
-// append writes the commit, and gives each part its result.
+// append writes the commit and sets the result of each part.
 func (e *joint) append(ctx context.Context, commit *eventlog.Joint) error {
 	begun := time.Now()
 	receipts, err := e.journal.AppendJoint(ctx, *commit)
@@ -152,15 +154,15 @@ func (e *joint) places() []eventlog.Place {
 	return places
 }
 
-// moved returns the conflict of a part that has changed since it was loaded. It does not read a
-// single part again that was just loaded, unless a command with an id is refused for the first
-// time: see [execution.orMoved].
+// moved returns the conflict of a part that has changed since it was loaded. A single part that was
+// just loaded is not read again, except for the first refusal of a command with an id: see
+// [execution.orMoved].
 func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
 	places := e.places()
 	if len(places) == 1 && !places[0].Kept && (e.compared || e.options.commandID == "" || e.parts[0].isForVersion()) {
 		return nil, nil
 	}
-	// A kept version may be several commits behind, and then only the next of them was waited for.
+	// A cached version may be several commits old. The read has only waited for the next of them.
 	e.compared = e.compared || !slices.ContainsFunc(places, func(p eventlog.Place) bool { return p.Kept })
 	err = e.journal.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
@@ -170,7 +172,7 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 }
 
 // orRepeated returns success if one of the aggregates was deleted after the command was executed.
-// It must not receive the error of a decision.
+// Do not pass it the error of a decision.
 func (e *joint) orRepeated(ctx context.Context, reason error) error {
 	var deleted *journal.DeletedError
 	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.parts.ids(), deleted.ID) {
@@ -179,8 +181,8 @@ func (e *joint) orRepeated(ctx context.Context, reason error) error {
 	return e.orKnown(ctx, reason)
 }
 
-// orKnown returns success if the command was executed before, and otherwise the reason not to
-// execute it. If that cannot be read, the reason does not count, and the error does not wrap it.
+// orKnown returns success if the command was executed before, and otherwise reason. If that cannot
+// be read, the error does not wrap the reason.
 func (e *joint) orKnown(ctx context.Context, reason error) error {
 	if e.options.commandID == "" {
 		return reason
@@ -195,7 +197,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 	return e.repeated(ctx, command)
 }
 
-// repeated sets the result of each part to its aggregate as it is now.
+// repeated sets the result of each part to the current aggregate.
 func (e *joint) repeated(ctx context.Context, command eventlog.JointCommand) error {
 	if err := e.parts.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -204,8 +206,8 @@ func (e *joint) repeated(ctx context.Context, command eventlog.JointCommand) err
 }
 
 // executed reads the guard of the command. If the last run of the decision made the commit, the
-// results are the aggregates after that commit. In all other cases, or if an aggregate cannot be
-// loaded at that version any more, they are the aggregates as they are now.
+// results are the aggregates after that commit. Otherwise, or if an aggregate cannot be loaded at
+// that version any more, the results are the current aggregates.
 func (e *joint) executed(ctx context.Context) (bool, error) {
 	command, known, err := e.journal.JointCommand(ctx, e.options.commandID)
 	if err != nil || !known {
@@ -227,9 +229,9 @@ func (e *joint) executed(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// isSettled goes by the versions: where one of the aggregates of a commit has moved on, that commit
-// can no longer be written.
-func (e *joint) isSettled(ctx context.Context) bool {
+// isFinal reports whether each commit has an aggregate that has moved past the expected version.
+// Such a commit can no longer be written.
+func (e *joint) isFinal(ctx context.Context) bool {
 	for _, places := range e.expects {
 		moved := slices.ContainsFunc(places, func(p eventlog.Place) bool {
 			version, err := e.journal.Version(ctx, p.Aggregate)

@@ -13,25 +13,25 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Load returns an aggregate as it is after its last event, strongly consistent: it includes what
-// was committed before Load was called.
+// Load returns an aggregate after its last event, strongly consistent: it includes all commits that
+// were acknowledged before Load was called.
 //
 // With the context of a subscriber's message, a load of the event's aggregate from the same journal
-// includes the event. The event can be visible before the rest of its commit. Load then waits for
-// the commit: it reads the next version in a transaction, for 2 read units for each 4 KB, and loads
-// again. Other aggregates of the commit can still be read as they were before it. Where a handler
-// gets several events at once, as in projection.NewBatch, the context is that of the first.
+// includes the event. A subscriber can see the event before the rest of its commit is visible. Load
+// then waits for the commit: it reads the next version in a transaction, for 2 read units for each
+// 4 KB, and loads again. Other aggregates of the commit may still be read without it. If a handler
+// receives several events at once, as in projection.NewBatch, the context is that of the first.
 //
-// In the layout journal.Classic it reads the head, with one read unit for each 4 KB of the state in
-// it, and the events after the snapshot: up to 8 of them by key, one unit each (for up to 4 KB),
-// more with one Query for each MB, half a unit for each 4 KB. Without such events it is one round
-// trip. In the layout journal.Packed it reads the snapshot and then, with one Query for each MB,
-// the commits since: one unit for each 4 KB of both, in two round trips or more. With a
-// [Config.Cache] that has the aggregate, it reads the version, and the events since. docs/reference/cost.md
-// has the costs.
+// In the layout journal.Classic, Load reads the head, with one read unit for each 4 KB of the state
+// in it, and the events after the snapshot. It reads up to 8 of them by key, for one unit each (up
+// to 4 KB), and more with one Query for each MB, for half a unit for each 4 KB. Without such events
+// it takes one round trip. In the layout journal.Packed it reads the snapshot and then, with one
+// Query for each MB, the commits since: one unit for each 4 KB of both, in two round trips or more.
+// If the aggregate is in the [Config.Cache], Load reads the version and new events.
+// docs/reference/cost.md has the costs.
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was
-// deleted, [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and
+// deleted, [*EventError], [*aggregate.InvalidIDError] and the errors of [journal.Journal.Head] and
 // [journal.Journal.Events]. In a handler also [journal.ErrContended], if a transaction on the
 // aggregate did not end within the RetryBudget of [journal.Config].
 func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], error) {
@@ -46,13 +46,13 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	return r.sealed(a), nil
 }
 
-// LoadAt returns an aggregate as it was after the event with the given number. For 0, LoadAt
-// returns it as it was before its first event. It starts from the latest usable snapshot that is
-// not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. Saving
-// it returns a conflict unless it is the latest version.
+// LoadAt returns an aggregate as it was after the event with the given number. For 0, it returns
+// the aggregate before its first event. It starts from the latest usable snapshot that is not of a
+// later event: the one in the head, otherwise a redundant one, see [Config.Redundancy]. Saving the
+// result returns a conflict unless it is the latest version.
 //
 // Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that
-// it needs have been removed, and those of Load.
+// it needs have been removed, and the errors of Load.
 func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -68,12 +68,12 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 }
 
 // LoadAsOf returns an aggregate as it was at a time: after the last event that had occurred then.
-// If there was none, it is the aggregate before its first event, with version 0.
+// If there was none, it returns the aggregate before its first event, with version 0.
 //
-// It finds the event by halving the history, with one strongly consistent read for each doubling of
-// the number of events: 17 for 100,000, in the packed layout up to twice as many. If the clocks of
-// writers differ, an event may be dated earlier than those before it. Then several places in the
-// history fit the time, and LoadAsOf takes one of them. The errors are those of
+// LoadAsOf finds the event by binary search, with one strongly consistent read for each doubling of
+// the number of events: 17 for 100,000, in the layout journal.Packed up to twice as many. If the
+// clocks of writers differ, an event may have an earlier time than those before it. Then several
+// places in the history fit the time, and LoadAsOf uses one of them. The errors are those of
 // [Repository.LoadAt].
 func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
@@ -103,11 +103,12 @@ func (r *Repository[S]) current(ctx context.Context, id aggregate.ID, version ui
 	return a, err
 }
 
-// since calls read until it shows the aggregate at a version, and at the event of the context.
-// Reads outside a transaction can show one item of a commit before another. If read shows less,
-// since reads the next version in a transaction, which waits for a commit in progress, and calls
-// read again if there was one. So each repetition follows a commit that has ended. If there was
-// none, the tables were restored to an earlier version, and that is what read has shown.
+// since calls read until it shows the aggregate at the given version, and at the event of the
+// context. Reads outside a transaction can show one item of a commit before another. If read shows
+// an earlier version, since reads the next version in a transaction, which waits for a commit in
+// progress, and calls read again if there was one. So a commit has ended before each repetition. If
+// there was none, the tables were restored to an earlier version, and the result of read is
+// correct.
 func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint64, read func() (uint64, error)) error {
 	version = max(version, r.handledVersion(ctx, id))
 	for {
@@ -125,8 +126,8 @@ func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint
 	}
 }
 
-// read loads the aggregate, from the cache and the events since if it is there. It can miss a
-// commit that is still being applied: see since.
+// read loads the aggregate. If it is in the cache, read loads only new events. It can miss a commit
+// that is still being applied: see since.
 func (r *Repository[S]) read(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	r.counters.loads.Add(1)
 	a, ok := r.cache.get(id)
@@ -157,7 +158,7 @@ func (r *Repository[S]) read(ctx context.Context, id aggregate.ID) (Aggregate[S]
 	return a, nil
 }
 
-// load returns what is stored now.
+// load returns the aggregate as it is stored now.
 func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	var a Aggregate[S]
 	var left skipped
@@ -165,7 +166,7 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 		if snapshotErr != nil {
 			r.ignoreSnapshot(head, snapshotErr)
 		}
-		rebuild := a.from().rebuild // a snapshot that was refused before this one
+		rebuild := a.from().rebuild // a snapshot before this one was refused
 		a, left = r.restore(head, head.Snapshot), skipped{}
 		if from := a.from(); rebuild {
 			from.rebuild = true
@@ -183,8 +184,8 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 	return a, nil
 }
 
-// before is an aggregate before its first event, with the commands that had none, if the error says
-// that there is no event.
+// before returns an aggregate before its first event, if the error reports that there is no event.
+// It includes the commands that had no events.
 func (r *Repository[S]) before(id aggregate.ID, commands *eventlog.Commands, err error) (a Aggregate[S]) {
 	if errors.Is(err, journal.ErrNotFound) {
 		a.ID = id
@@ -193,12 +194,13 @@ func (r *Repository[S]) before(id aggregate.ID, commands *eventlog.Commands, err
 	return a
 }
 
-// currentOrNew is for decisions, which may be the first.
+// currentOrNew returns the aggregate for a decision, which may be the first.
 func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	return r.currentSince(ctx, id, 0)
 }
 
-// currentSince is currentOrNew after a commit that is known to have been written, up to a version.
+// currentSince returns the aggregate as currentOrNew does, after a commit up to the given version
+// that is known to have been written.
 func (r *Repository[S]) currentSince(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
 	a, err := r.current(ctx, id, version)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -207,9 +209,9 @@ func (r *Repository[S]) currentSince(ctx context.Context, id aggregate.ID, versi
 	return a, err
 }
 
-// byHead loads an earlier version by way of a head that is no tombstone. Head and events are
-// separate reads: where a truncation or a deletion came in between, it starts over with the head
-// that shows it.
+// byHead loads an earlier version by means of a head that is not a tombstone. Head and events are
+// read separately. If a truncation or deletion happens in between, byHead starts again with the
+// head that shows it.
 func (r *Repository[S]) byHead(
 	ctx context.Context, id aggregate.ID, load func(journal.Head) (Aggregate[S], error),
 ) (Aggregate[S], error) {
@@ -236,8 +238,8 @@ func (r *Repository[S]) byHead(
 	}
 }
 
-// head reads a head, without a snapshot whose encoding cannot be undone: that is a short cut which
-// is closed.
+// head reads a head. It leaves out a snapshot whose encoding cannot be reversed, since a snapshot
+// only shortens the load.
 func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head, error) {
 	head, err := r.journal.Head(ctx, id)
 	if !errors.As(err, new(*journal.EncodingError)) || errors.Is(err, journal.ErrKeyDestroyed) {
@@ -277,7 +279,7 @@ func upTo(head journal.Head, number uint64) journal.Head {
 	return head
 }
 
-// replayTo applies the events after the aggregate's version up to the given one.
+// replayTo applies the events after the version of the aggregate, up to the given version.
 func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version uint64) error {
 	var skipped skipped
 	for record, err := range r.journal.Events(ctx, a.ID, a.Version+1, version) {
@@ -292,8 +294,8 @@ func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version u
 	return nil
 }
 
-// replay applies a stored event, or all events that stand for it today. One stored event is one
-// version, whatever becomes of it. The error is an [*EventError].
+// replay applies a stored event, or the current events for it. One stored event is one version,
+// even if it becomes several events or none. The error is an [*EventError].
 func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) error {
 	err := r.definition.Replay(&a.State, record.EventType, record.Payload)
 	if unknown, ok := r.unknown(err); ok {
@@ -306,8 +308,8 @@ func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped 
 	return nil
 }
 
-// handledVersion returns the number of the event that is being handled if it is of the aggregate,
-// otherwise 0.
+// handledVersion returns the number of the event that is being handled if the event belongs to the
+// aggregate, and otherwise 0.
 func (r *Repository[S]) handledVersion(ctx context.Context, id aggregate.ID) uint64 {
 	return handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id)
 }

@@ -77,7 +77,8 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 				commit = append(commit, Deposited{int(n)})
 				continue
 			}
-			commit = append(commit, Noted{strings.Repeat("x", 1536)}) // with these, the average is 1 KB
+			// With these, the average is 1 KB.
+			commit = append(commit, Noted{strings.Repeat("x", 1536)})
 		}
 		a, err = repo.Save(t.Context(), a, commit)
 		require.NoError(t, err)
@@ -176,7 +177,7 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 		require.NoError(t, err)
 	}
 
-	// The event vanishes between the read of the head and that of the events.
+	// The event disappears between the read of the head and the read of the events.
 	vanish := dynamotest.Pause(func(context.Context) { remove("journal", "account-42-40") })
 	s.proxy.Inject(vanish, dynamotest.On("Query"), dynamotest.Times(1))
 	a, err := repo.Load(t.Context(), "42")
@@ -219,7 +220,7 @@ func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 	})
 }
 
-// refusing is a codec that can read nothing.
+// refusing is a codec that cannot decode anything.
 type refusing struct{ aggregate.Codec }
 
 func (refusing) Unmarshal([]byte, any) error { return errors.New("unreadable") }

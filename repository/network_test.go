@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// The next transaction, or the next few, go wrong, and all the same there is one commit in the end.
+// The next transaction, or the next few, fail. Nevertheless there is one commit in the end.
 func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

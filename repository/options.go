@@ -9,13 +9,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adjusts one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a
+// Option configures one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a
 // [Part]. [CommandID], [ExpectVersion] and [Writes] return options. A nil option has no effect.
 type Option func(*options)
 
 type options struct {
 	commandID      string // empty for none
-	jointCommandID string // that of the call to which a part belongs
+	jointCommandID string // the id of the call to which a part belongs
 	expected       *uint64
 	invalid        error // of an option that cannot work
 	writes         []func(Commit) ([]types.TransactWriteItem, error)
@@ -31,35 +31,35 @@ func optionsOf(given []Option) (options, error) {
 	return o, o.invalid
 }
 
-// CommandID makes the call take effect once, however often it is made and by whichever process. The
-// id is stored with the commit, in the same atomic write, and a command whose id the aggregate
-// knows writes nothing. Take an id that stays the same when the command is repeated, such as the
-// UUID of the message that carries it. It has 1 to 512 bytes of UTF-8; the same id on another
-// aggregate is another command. It costs two write units in the layout journal.Classic. In
-// journal.Packed it is part of the commit's item, and costs as a rule nothing more.
+// CommandID makes the call take effect once, however often and by whichever process it is made. The
+// id is stored with the commit, in the same atomic write. A command whose id the aggregate knows
+// writes nothing. Use an id that stays the same when the command is repeated, such as the UUID of
+// its message. The id has 1 to 512 bytes of UTF-8. The same id on another aggregate is another
+// command. It costs two write units in the layout journal.Classic. In journal.Packed it is part of
+// the commit's item, and usually costs nothing more.
 //
-// With [Parts.Execute] the id is one of the whole journal, and costs two write units or more. The
-// ids of Repository.Execute and those of Parts.Execute are not compared with each other. See
-// [journal.Config].CommandRetention for how long ids are known.
+// With [Parts.Execute] the id applies to the whole journal, and costs two write units or more. The
+// ids of Repository.Execute and those of Parts.Execute are not compared with each other.
+// [journal.Config].CommandRetention says how long ids are known.
 func CommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
-			o.invalid = fmt.Errorf("%w: the command id is empty: leave CommandID out for a command that may take effect more than once", journal.ErrInvalidCommit)
+			o.invalid = fmt.Errorf("%w: the command id is empty: omit CommandID for a command that may take effect more than once", journal.ErrInvalidCommit)
 		}
 	}
 }
 
 // ExpectVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate
-// without events. It is for a version that a client sends back, such as in an If-Match header.
-// [Repository.Execute] then runs the decision on that version alone. On any other it writes
+// without events. Use it for a version that a client sends back, such as in an If-Match header.
+// [Repository.Execute] then runs the decision on that version only. On any other version it writes
 // nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
-// [Repository.Save] compares it with the version of the aggregate to be saved. [Repository.Part]
-// makes one aggregate of several be decided on at that version alone.
+// [Repository.Save] compares the version with that of the aggregate to be saved. [Repository.Part]
+// applies it to one aggregate of several.
 func ExpectVersion(version uint64) Option {
 	return func(o *options) { o.expected = &version }
 }
 
-// conflict returns an error if the call is for another version than the given one.
+// conflict returns an error if the call expects another version.
 func (o options) conflict(id aggregate.ID, version uint64) error {
 	if o.expected == nil || *o.expected == version {
 		return nil
@@ -67,28 +67,28 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 	return &journal.ConflictError{ID: id, Expected: *o.expected, Actual: version}
 }
 
-// Writes puts further actions into the transaction of the commit, on tables of your own: an outbox
-// row, or a guard that makes an e-mail address unique. Either all of it is written or nothing. An
-// action whose condition is false refuses the commit with a [*journal.WriteRefusedError], which
-// names it. A decision without events makes no writes.
+// Writes adds actions to the transaction of the commit, on other tables: an outbox row, or a guard
+// that makes an e-mail address unique. Either everything is written or nothing. If the condition of
+// an action is false, the commit fails with a [*journal.WriteRefusedError], which names the action.
+// A decision without events writes nothing.
 //
-// The function is called for each attempt to commit. An error that it returns refuses the commit
-// and is returned to the caller. A nil function refuses the call with a [journal.ErrInvalidCommit].
+// The function is called for each attempt to commit. If it returns an error, nothing is written and
+// the call returns that error. A nil function fails the call with a [journal.ErrInvalidCommit].
 //
-// The transaction has room for 100 actions and 4 MB, events included. Each action costs two write
-// units for each KB of its item. In the layout journal.Packed the commit's own item costs that much
-// too, as a commit without further actions needs no transaction there.
+// The transaction can have 100 actions and 4 MB, events included. Each action costs two write units
+// for each KB of its item. In the layout journal.Packed the item of the commit costs that much too,
+// since a commit without further actions needs no transaction there.
 func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
-			o.invalid = fmt.Errorf("%w: the function given to Writes is nil: give one, or leave the option out", journal.ErrInvalidCommit)
+			o.invalid = fmt.Errorf("%w: the function passed to Writes is nil: pass one, or omit the option", journal.ErrInvalidCommit)
 			return
 		}
 		o.writes = append(o.writes, actions)
 	}
 }
 
-// writesOf returns the actions for a commit.
+// writesOf returns the additional actions for a commit.
 func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error) {
 	for _, actions := range o.writes {
 		more, err := actions(c)
@@ -100,7 +100,7 @@ func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error
 	return writes, nil
 }
 
-// callersError is the error of a function given to Writes. Its chain is not inspected for the
+// callersError is the error of a function passed to Writes. Its chain says nothing about the
 // outcome of the commit.
 type callersError struct{ err error }
 

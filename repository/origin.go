@@ -9,28 +9,29 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// origin proves where an aggregate comes from, and carries what its next commit needs to know.
+// origin proves where an aggregate comes from, and holds data that its next commit needs.
 type origin[S any] struct {
-	// by, id and version are what the proof is bound to.
+	// The proof is bound to by, id and version.
 	by      *Repository[S]
 	id      aggregate.ID
 	version uint64
-	// last: the version is that of the last event, as this process has read or written it. A commit
-	// needs no other proof of it; see eventlog.Commit.
+	// last reports that this process has read or written version as the last event. A commit needs
+	// no other proof of it; see eventlog.Commit.
 	last bool
-	// commands are the ids of the commands that led to the version, as the journal has given them;
-	// the next commit needs them.
+	// commands are the ids of the commands that led to the version, as the journal has returned
+	// them. The next commit needs them.
 	commands *eventlog.Commands
-	// state is the replayed state, where values of S are copied whole by assignment.
+	// state is the replayed state, if an assignment copies values of S completely.
 	state S
-	// encoded is the replayed state of event encodedAt as the snapshot codec encodes it. It is kept
-	// where it is at hand.
+	// encoded is the replayed state after the event encodedAt, in the encoding of the snapshot
+	// codec. It is set only if the encoded form is known.
 	encoded   []byte
 	encodedAt uint64
 
 	redundant []uint64 // the redundant snapshots that the head lists
 	listed    bool     // redundant is known
-	rebuild   bool     // the snapshot in the store has an earlier form and must be replaced
+	// The stored snapshot has an earlier form and must be replaced.
+	rebuild bool
 }
 
 func (a Aggregate[S]) from() origin[S] {
@@ -42,11 +43,12 @@ func (a Aggregate[S]) from() origin[S] {
 
 func (a *Aggregate[S]) setFrom(o origin[S]) { a.origin = &o }
 
-// isLast reports whether the version is known to be that of the last event. It does not see what
-// the caller has changed; see isOwn.
+// isLast reports whether the version is known to be the number of the last event. It does not
+// detect changes by the caller; see isOwn.
 func (a Aggregate[S]) isLast() bool { return a.Version == 0 || a.origin != nil && a.origin.last }
 
-// setLast notes that the version is that of the last event, with the commands that led to it.
+// setLast records that the version is the number of the last event, and the commands that led to
+// it.
 func (a *Aggregate[S]) setLast(commands *eventlog.Commands) {
 	if o := a.from(); !o.last || o.commands != commands {
 		o.last, o.commands = true, commands
@@ -54,7 +56,7 @@ func (a *Aggregate[S]) setLast(commands *eventlog.Commands) {
 	}
 }
 
-// encoded returns the encoded state if it is at hand.
+// encoded returns the encoded state if it is known.
 func (a Aggregate[S]) encoded() ([]byte, bool) {
 	if a.origin == nil || a.origin.encoded == nil || a.origin.encodedAt != a.Version {
 		return nil, false
@@ -68,7 +70,7 @@ func (a *Aggregate[S]) setEncoded(payload []byte) {
 	a.setFrom(o)
 }
 
-// sealed returns an aggregate that is about to leave the repository, with its proof.
+// sealed returns an aggregate with its proof, to be returned to the caller.
 func (r *Repository[S]) sealed(a Aggregate[S]) Aggregate[S] {
 	o := a.from()
 	o.by, o.id, o.version = r, a.ID, a.Version
@@ -88,21 +90,22 @@ func (r *Repository[S]) isOwn(a Aggregate[S]) bool {
 	return o != nil && o.by == r && o.id == a.ID && o.version == a.Version
 }
 
-// base returns the aggregate to append to. Its state shares no memory with the caller's. Replayed
-// reports whether the state is the one that the events have led to; otherwise the caller may have
+// base returns the aggregate to append to. Its state shares no memory with the State of the caller.
+// Replayed reports whether the state is the result of the events. Otherwise the caller may have
 // changed it through a map, slice or pointer, and it must become neither a snapshot nor an entry of
 // the cache.
 func (r *Repository[S]) base(
 	ctx context.Context, a Aggregate[S], commandID string,
 ) (base Aggregate[S], replayed bool, err error) {
 	if a.Version == 0 {
-		return Aggregate[S]{ID: a.ID}, true, nil // the condition of the commit checks the version
+		// The condition of the commit checks the version.
+		return Aggregate[S]{ID: a.ID}, true, nil
 	}
 	if !r.isOwn(a) {
 		base, err = r.currentAt(ctx, a.ID, a.Version, commandID)
 		return base, true, err
 	}
-	a.Repeated = false // it describes another call
+	a.Repeated = false // it is about another call
 	if r.flat {
 		a.State = a.origin.state
 		return a, true, nil
@@ -116,7 +119,7 @@ func (r *Repository[S]) base(
 
 // currentAt returns the aggregate to append to if it is at a version. Otherwise it returns a
 // [*journal.ConflictError] or a [*journal.DeletedError], or a [*journal.DuplicateCommandError] if
-// the aggregate knows the command. The journal answers in the same order.
+// the aggregate knows the command. The journal checks in the same order.
 func (r *Repository[S]) currentAt(
 	ctx context.Context, id aggregate.ID, version uint64, commandID string,
 ) (Aggregate[S], error) {

@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// With and without a cache, where each commit stores a snapshot.
+// Each commit stores a snapshot, with and without a cache.
 var eachCommit = map[string]repository.Config{
 	"without a cache": {Snapshots: repository.Every(1)},
 	"with a cache":    {Snapshots: repository.Every(1), Cache: 10},
 }
 
-// The aggregate has 100, whatever the caller says of its state.
+// The aggregate has a balance of 100. The caller's changes to State have no effect.
 func TestAStateThatNobodyReplayedIsNeverStored(t *testing.T) {
 	t.Parallel()
 	for name, config := range eachCommit {
@@ -122,7 +122,7 @@ func TestAnAggregateOfAnotherIDIsSavedOnItsOwnState(t *testing.T) {
 		require.NoError(t, err)
 		a, err := repo.Execute(t.Context(), "42", Deposit(100))
 		require.NoError(t, err)
-		a.ID = account("other") // which has the same version
+		a.ID = account("other") // an aggregate with the same version
 		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 		require.NoError(t, err)
 		assert.Equal(t, 8, a.State.Balance, name)
@@ -162,7 +162,7 @@ func TestAnAggregateOfAnotherRepositoryIsReadFirst(t *testing.T) {
 	}
 }
 
-// Ways to change a state that leads elsewhere, and then to save it.
+// Each function changes memory that a state refers to, before the aggregate is saved.
 var ruins = map[string]func(*repository.Aggregate[Basket]){
 	"through a map":     func(a *repository.Aggregate[Basket]) { a.State.Items["stolen"] = 1 },
 	"through a slice":   func(a *repository.Aggregate[Basket]) { a.State.Labels[0] = "ruined" },
@@ -198,7 +198,7 @@ func TestAStateThatTheCallerChangedIsNeverStored(t *testing.T) {
 						require.Equal(t, want, loaded.State)
 					}
 					if a.State.Items == nil || a.State.Labels == nil || a.State.Coupon == nil {
-						a, err = repo.Load(t.Context(), "42") // so that there is something to ruin
+						a, err = repo.Load(t.Context(), "42") // so that there is a state to change
 						require.NoError(t, err)
 					}
 				}
@@ -207,7 +207,7 @@ func TestAStateThatTheCallerChangedIsNeverStored(t *testing.T) {
 	}
 }
 
-// LoadAt leaves nothing in the cache.
+// LoadAt does not add to the cache.
 func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
 	t.Parallel()
 	for how, ruin := range ruins {

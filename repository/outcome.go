@@ -12,25 +12,26 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// leastRepetition is how long a repetition may take, however small the retry budget is.
+// leastRepetition is the time that a repetition may take even if the retry budget is smaller.
 const leastRepetition = time.Second
 
-// command is a call of Execute. It keeps its result.
+// command is a call of Execute. It holds the result of the call.
 type command interface {
-	// run decides and commits, in as many attempts as conflicts take.
+	// run decides and commits, with as many attempts as conflicts require.
 	run(ctx context.Context) error
 	// executed reports whether the command is known to have been executed, and sets the result if
-	// it was. An error leaves that open.
+	// so. With an error it is unknown.
 	executed(ctx context.Context) (known bool, err error)
-	// isSettled reports whether none of the commits with an unknown outcome can be written any
-	// more. One of them may have been written.
-	isSettled(ctx context.Context) bool
-	// outcomes are the unknown ones of all commits so far.
+	// isFinal reports whether none of the commits with an unknown outcome can be written any more.
+	// One of them may have been written.
+	isFinal(ctx context.Context) bool
+	// outcomes returns the unknown outcomes of all commits so far.
 	outcomes() []*journal.OutcomeUnknownError
 }
 
-// untilKnown runs a command, and again while its outcome is unknown and the retry budget lasts, if
-// it has an id. The id makes that safe: of all commits of the command one can be written.
+// untilKnown runs a command. If the command has an id, untilKnown repeats it while its outcome is
+// unknown and the retry budget lasts. The id makes that safe: at most one of the command's commits
+// can be written.
 func untilKnown(ctx context.Context, c command, commandID string, budget time.Duration) error {
 	err := c.run(ctx)
 	if len(c.outcomes()) == 0 || commandID == "" {
@@ -54,7 +55,7 @@ func untilKnown(ctx context.Context, c command, commandID string, budget time.Du
 		}
 	}
 	last := *c.outcomes()[len(c.outcomes())-1]
-	last.Err = first.Err // not that of the bounded context
+	last.Err = first.Err // not the error of the bounded context
 	if ended := ctx.Err(); ended != nil && !errors.Is(&last, ended) {
 		return fmt.Errorf("execute: %w: %w", ended, &last)
 	}
@@ -62,10 +63,10 @@ func untilKnown(ctx context.Context, c command, commandID string, budget time.Du
 }
 
 // again runs the command once more, unless it was executed. Known reports whether its outcome is
-// known now; otherwise the error does not count.
+// known now. If not, the error does not count.
 func again(ctx context.Context, c command) (known bool, err error) {
-	// Not before this is known to be necessary: what a decision passes to its caller, through
-	// variables that it captures, has to be about the run that was written.
+	// Run the command again only if necessary. A decision passes results to its caller through
+	// variables that it captures, and they must be about the run that was written.
 	if known, err = c.executed(ctx); known || err != nil {
 		return known, err
 	}
@@ -73,7 +74,7 @@ func again(ctx context.Context, c command) (known bool, err error) {
 	if err = c.run(ctx); err == nil {
 		return true, nil
 	}
-	if len(c.outcomes()) > before || !c.isSettled(ctx) {
+	if len(c.outcomes()) > before || !c.isFinal(ctx) {
 		return false, err
 	}
 	if known, failed := c.executed(ctx); failed != nil || known {
@@ -82,8 +83,8 @@ func again(ctx context.Context, c command) (known bool, err error) {
 	return true, err
 }
 
-// untilNoConflict makes attempts until one returns no conflict, with pauses, at most a number of
-// times. An attempt receives the conflict of the one before.
+// untilNoConflict makes attempts, with pauses, until one returns no conflict or their number
+// reaches most. Each attempt receives the conflict of the one before.
 func untilNoConflict(
 	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError) (*journal.ConflictError, error),
 ) error {
@@ -91,7 +92,7 @@ func untilNoConflict(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(100*time.Millisecond),
-		backoff.WithMaxElapsedTime(0), // attempts and context end it
+		backoff.WithMaxElapsedTime(0), // most and ctx end the attempts
 	)
 	var conflict *journal.ConflictError
 	for attempts := 1; ; attempts++ {
@@ -108,7 +109,7 @@ func untilNoConflict(
 	}
 }
 
-// pause waits, or returns the error of a context that ends first.
+// pause waits for d, or returns the error of a context that ends first.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -120,8 +121,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// dependsOnState reports whether a decision on another state could lead to something else: not
-// where the store or the context failed, nor where the store has compared the version.
+// dependsOnState reports whether a decision on another state could lead to another result. It
+// returns false if the store or the context failed, or if the store has compared the version.
 func dependsOnState(ctx context.Context, err error) bool {
 	switch {
 	case err == nil:
@@ -144,9 +145,9 @@ func dependsOnState(ctx context.Context, err error) bool {
 
 func (e *execution[S]) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
 
-// isSettled goes by the version: the aggregate has passed the one that a commit expects, or was
-// deleted.
-func (e *execution[S]) isSettled(ctx context.Context) bool {
+// isFinal compares the versions: the aggregate has passed the expected version of each commit, or
+// was deleted.
+func (e *execution[S]) isFinal(ctx context.Context) bool {
 	version, err := e.journal.Version(ctx, e.id)
 	if err != nil {
 		return errors.As(err, new(*journal.DeletedError))
@@ -154,10 +155,10 @@ func (e *execution[S]) isSettled(ctx context.Context) bool {
 	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
 }
 
-// executed goes by the command that the aggregate knows. If the last run of the decision made the
-// commit of the command, the result is the aggregate after this commit, as Execute returns it
-// otherwise. In all other cases, or if that version cannot be loaded any more, the command is
-// repeated.
+// executed checks whether the aggregate knows the command. If the last run of the decision made the
+// commit of the command, the result is the aggregate after this commit, as Execute usually returns
+// it. Otherwise, or if that version cannot be loaded any more, the result is that of a repeated
+// command.
 func (e *execution[S]) executed(ctx context.Context) (known bool, err error) {
 	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
 	if err != nil || !known {

@@ -15,14 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// hideOutcome makes the outcome of the next commit unknown: its request or its reply is lost, and
-// so is the read that would tell. The journal must not send the commit again.
+// hideOutcome makes the outcome of the next commit unknown: the request or its reply is lost, and
+// the read that would find out fails. The journal must not send the commit again.
 func (s store) hideOutcome(request dynamotest.Fault) {
 	s.proxy.Inject(request, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
 }
 
-// impatient sends each commit once.
+// impatient returns a store that sends each commit once.
 func (s store) impatient(t *testing.T) store {
 	t.Helper()
 	return s.open(t, journal.Config{RetryBudget: time.Nanosecond})
@@ -80,8 +80,8 @@ func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t 
 	}
 }
 
-// The request of the first run arrives after the second has decided. What the second decision has
-// told its caller was not written.
+// The request of the first run arrives after the second run has decided. The commit of the second
+// decision was not written, so its results must not reach the caller.
 func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
@@ -98,7 +98,7 @@ func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	assert.Len(t, s.records(t, a.ID), 1)
 }
 
-// The request of the first run arrives when the second one cannot load.
+// The request of the first run arrives when the second run cannot load.
 func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
@@ -145,7 +145,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		write    dynamotest.Fault
-		read     int // reads that succeed
+		read     int // number of reads that succeed
 		repeated bool
 	}{
 		"nothing is answered":      {dynamotest.LoseReply(), 1, true},
@@ -249,7 +249,7 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 		require.Equal(t, 1, late.Arrive())
 		_, err := rival.Execute(t.Context(), "42", Deposit(10))
 		require.NoError(t, err)
-		return deposits(1000), nil // more than a commit can have
+		return deposits(1000), nil // more events than a commit can have
 	}, repository.CommandID("nothing"))
 
 	require.NoError(t, err)
@@ -257,7 +257,7 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 	assert.Equal(t, 2, decisions)
 }
 
-// A request may be under way for long. Only a later version shows that it will not be written.
+// A request may take long to arrive. Only a later version proves that it will not be written.
 func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	assert.Equal(t, 2, decisions)
 }
 
-// A decision's error is its own, whatever it says.
+// The error of a decision is only the decision's, even if it reports an unknown outcome.
 func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -312,7 +312,7 @@ func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
 	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	// The head can be read, and all else hangs until its caller gives up.
+	// The head can be read. All other requests hang until the caller gives up.
 	hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
 		dynamotest.Table("journal"), dynamotest.After(1))
 
@@ -331,7 +331,7 @@ func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
 	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	// The head can be read, and neither events nor guards.
+	// The head can be read, but events and guards cannot.
 	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
 
 	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))

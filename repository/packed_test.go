@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// packedAccounts is a repository on a packed journal, with the calls that it makes.
+// packedAccounts returns a repository on a packed journal, and a recording of its requests.
 func packedAccounts(t *testing.T, config repository.Config) (*repository.Repository[Account], *dynamotest.Recording) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -82,7 +82,7 @@ func TestPackedAnEarlierVersionIsNoProofOfTheLast(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a load has found of an aggregate without events is enough for its first command.
+// After a load of an aggregate without events, its first command reads nothing again.
 func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
 	t.Parallel()
 	repo, calls := packedAccounts(t, repository.Config{})

@@ -16,20 +16,20 @@ import (
 type Part[S any] struct {
 	aggregate.Part[S]
 
-	name       aggregate.ID // that of aggregate.Part, which a decision may change
+	name       aggregate.ID // not the ID of aggregate.Part, which a decision may change
 	repository *Repository[S]
 	expected   *uint64      // see ExpectVersion
-	invalid    error        // of the id or of an option
-	loaded     Aggregate[S] // what the decision is made on
-	kept       bool         // loaded comes from the cache, and may be old
-	next       Aggregate[S] // what the commit leads to
+	invalid    error        // the error of the id or of an option
+	loaded     Aggregate[S] // the aggregate to decide on
+	kept       bool         // loaded comes from the cache and may be old
+	next       Aggregate[S] // the aggregate after the commit
 	result     Aggregate[S]
-	written    []string // the types of the events that were
+	written    []string // the types of the events that were written
 }
 
 // Part adds the aggregate with an id to the parts of a decision, and returns it. It makes no
 // request: [Parts.Execute] loads the aggregate, and returns the error for an id that is not valid.
-// Of the options, a part accepts only [ExpectVersion].
+// A part accepts only the option [ExpectVersion].
 func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] {
 	p := &Part[S]{repository: r}
 	options, err := optionsOf(given)
@@ -45,8 +45,7 @@ func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] 
 	return p
 }
 
-// Aggregate returns the aggregate as it is after [Parts.Execute], with what [Repository.Execute]
-// returns.
+// Aggregate returns the aggregate after [Parts.Execute], as [Repository.Execute] would return it.
 func (p *Part[S]) Aggregate() Aggregate[S] { return p.result }
 
 // Result reports what [Parts.Execute] did to one part. Package tracing uses it.
@@ -62,38 +61,38 @@ func (p *Part[S]) Result() Result {
 	return Result{ID: p.name, Version: p.result.Version, EventTypes: slices.Clone(p.written), Repeated: p.result.Repeated}
 }
 
-// participant is a part as Execute uses it.
+// participant is a [Part] of any state type.
 type participant interface {
 	Result() Result
 
 	id() aggregate.ID
 	journal() eventlog.Log
 	maxAttempts() int
-	// check returns the error of an id or option that cannot be.
+	// check returns the error of an invalid id or option.
 	check() error
 
-	// load reads the aggregate, or takes it from the cache for a first attempt.
+	// load reads the aggregate. For the first attempt it uses the cache if possible.
 	load(ctx context.Context, first bool) error
 	// place returns the version that was loaded.
 	place() eventlog.Place
 	// isForVersion reports whether the part has ExpectVersion.
 	isForVersion() bool
-	// conflict returns an error if the part is for another version than the loaded one.
+	// conflict returns an error if the part expects another version than the loaded one.
 	conflict() error
-	// offer resets the part for another decision.
-	offer() error
+	// reset prepares the part for another decision.
+	reset() error
 	// draft makes the commit of the part.
 	draft(ctx context.Context, options options) (eventlog.Commit, error)
 
 	// endCommitted ends the call with the aggregate after the commit.
 	endCommitted(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt)
-	// endCommittedAt ends it with the aggregate at the version of the commit, which is read.
+	// endCommittedAt ends the call with the aggregate at the version of the commit, which it loads.
 	endCommittedAt(ctx context.Context, version uint64) error
-	// endUnchanged ends it with the aggregate as it was loaded.
+	// endUnchanged ends the call with the aggregate as it was loaded.
 	endUnchanged()
-	// endRepeated ends it with the aggregate as it is now, at the version of the command or later.
+	// endRepeated ends the call with the current aggregate, at the version of the command or later.
 	endRepeated(ctx context.Context, version uint64) error
-	// fail ends it without an aggregate.
+	// fail ends the call without an aggregate.
 	fail()
 
 	countDecision(refused bool)
@@ -126,7 +125,7 @@ func (p *Part[S]) conflict() error {
 	return options{expected: p.expected}.conflict(p.name, p.loaded.Version)
 }
 
-func (p *Part[S]) offer() error {
+func (p *Part[S]) reset() error {
 	own, err := p.repository.ownCopy(p.loaded)
 	if err != nil {
 		return err
@@ -136,7 +135,8 @@ func (p *Part[S]) offer() error {
 }
 
 func (p *Part[S]) draft(ctx context.Context, options options) (eventlog.Commit, error) {
-	p.next = p.loaded // whose state the decision did not get
+	// The decision could not change its state.
+	p.next = p.loaded
 	commit, _, err := p.repository.draft(ctx, &p.next, true, p.Events, options)
 	return commit, err
 }

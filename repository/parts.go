@@ -26,16 +26,16 @@ import (
 //		return nil
 //	})
 //
-// Parts are for one call at a time. They may be executed again, which loads them again.
+// Use a Parts for one call at a time. Execute may be called again, and then loads the parts again.
 type Parts struct{ all participants }
 
-// Execute loads the parts side by side, runs a decision on their states, and commits the events
+// Execute loads the parts concurrently, runs a decision on their states, and commits the events
 // that it appends, to all aggregates or to none. It checks all parts: the commit is written only if
-// none of the aggregates has changed since it was loaded, including those that get no events.
+// none of the aggregates has changed since it was loaded, including those without new events.
 //
-// If somebody else writes to one of them meanwhile, Execute starts again: it loads all of them, and
-// runs the decision once more. An [*AttemptsError] ends this after the smallest
-// [Config.MaxAttempts] of the repositories, and so does the end of the context.
+// If another writer commits to one of them meanwhile, Execute starts again: it loads all of them,
+// and runs the decision once more. After the smallest [Config.MaxAttempts] of the repositories it
+// returns an [*AttemptsError]. The end of the context ends the attempts too.
 //
 // The parts are read by separate requests, so their states may never have existed together. Execute
 // returns the error of a decision only after a transaction has shown that no version has changed.
@@ -45,23 +45,24 @@ type Parts struct{ all participants }
 // After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.
 //
-// Of the options, [CommandID] makes the call take effect once in the whole journal, whatever the
-// parts are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option
-// of [Repository.Part].
+// Options: [CommandID] makes the call take effect once in the whole journal, whatever the parts
+// are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option of
+// [Repository.Part] instead.
 //
-// It costs one transaction: two write units for each KB of each item, also in the layout
+// Execute costs one transaction: two write units for each KB of each item, also in the layout
 // journal.Packed, where a commit to one aggregate needs no transaction. A part without events costs
 // two write units, and in the layout journal.Classic two for each KB of its head, with the state. A
-// transaction has room for 100 actions and 4 MB: each aggregate takes one action, a command id one,
-// and in the layout journal.Classic each event one.
+// transaction can have 100 actions and 4 MB: each aggregate takes one action, a command id one, and
+// in the layout journal.Classic each event one.
 //
-// Errors: those of [Repository.Execute]. An error that concerns no single part has the id of the
-// first one. Execute returns [journal.ErrInvalidCommit], and reads nothing, if there are no parts,
-// an aggregate is among them twice, or they are of different journals. It returns a
+// Errors: those of [Repository.Execute]. An error about no single part has the id of the first one.
+// Execute returns [journal.ErrInvalidCommit], and reads nothing, if there are no parts, an
+// aggregate is among them twice, or they are of different journals. It returns a
 // [*journal.TooLargeError] for a commit that exceeds a limit, and for more than 100 parts.
 func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
 	for _, p := range parts.all {
-		p.fail() // no part has a result until Execute succeeds
+		// No part has a result until Execute succeeds.
+		p.fail()
 	}
 	options, err := parts.all.check(given)
 	if err != nil {
@@ -81,7 +82,7 @@ func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...O
 }
 
 // Results returns the result of each part, in the order in which they were added. Before the first
-// Execute they have the ids alone.
+// Execute, only their IDs are set.
 func (parts *Parts) Results() []Result {
 	results := make([]Result, len(parts.all))
 	for i, p := range parts.all {
@@ -113,7 +114,7 @@ func (parts participants) ids() []aggregate.ID {
 	return ids
 }
 
-// check finds what makes parts or options impossible.
+// check returns an error for invalid parts or options.
 func (parts participants) check(given []Option) (options, error) {
 	if len(parts) == 0 {
 		return options{}, fmt.Errorf("execute: %w: there are no parts: add them with Repository.Part", journal.ErrInvalidCommit)
@@ -129,7 +130,7 @@ func (parts participants) check(given []Option) (options, error) {
 		case seen[id]:
 			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: add it once", journal.ErrInvalidCommit, id)
 		case p.journal().Journal != parts[0].journal().Journal:
-			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same one",
+			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same journal",
 				journal.ErrInvalidCommit, parts[0].id(), id)
 		default:
 			seen[id] = true
@@ -137,7 +138,7 @@ func (parts participants) check(given []Option) (options, error) {
 	}
 	o, err := optionsOf(given)
 	if err == nil && o.expected != nil {
-		err = fmt.Errorf("%w: the option ExpectVersion is for one aggregate: give it to its part", journal.ErrInvalidCommit)
+		err = fmt.Errorf("%w: the option ExpectVersion is for one aggregate: pass it to Repository.Part", journal.ErrInvalidCommit)
 	}
 	if err != nil {
 		return o, fmt.Errorf("execute on %s, nothing written: %w", parts, err)
@@ -145,9 +146,9 @@ func (parts participants) check(given []Option) (options, error) {
 	return o, nil
 }
 
-// each calls a function for all parts side by side. If a call panics, such as the caller's codec,
-// each panics with the same value in the goroutine of its caller. If a call ends its goroutine,
-// each ends that of its caller.
+// each calls a function for all parts concurrently. If a call panics, for example in the caller's
+// codec, each panics with the same value in the goroutine of its caller. If a call ends its
+// goroutine, each ends the goroutine of its caller.
 func (parts participants) each(do func(i int, p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)
@@ -179,5 +180,5 @@ func (parts participants) each(do func(i int, p participant) error) error {
 	return err
 }
 
-// partsAtOnce bounds the requests that read parts side by side.
+// partsAtOnce limits the concurrent requests that read parts.
 const partsAtOnce = 16

@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// eachInMemory runs a test with a database of each layout that the test can interfere with.
+// eachInMemory runs a test with a database in memory for each layout, so that the test can inject
+// faults.
 func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
 	t.Helper()
 	t.Parallel()
@@ -114,12 +115,12 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 		err = parts.Execute(t.Context(), func() error {
 			decisions++
 			if decisions == 1 {
-				// the rival takes the row, with an event of b that says so
+				// Another writer takes the row, with an event of b that reports it.
 				_, err := rival.Execute(t.Context(), "b", Deposit(1), repository.Writes(row))
 				require.NoError(t, err)
 			}
 			if b.Version == 1 {
-				a.Append(Deposited{1}) // takes the row
+				a.Append(Deposited{1}) // would take the row
 			}
 			return nil
 		}, repository.Writes(row))
@@ -139,7 +140,8 @@ func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
 		a, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "read")
 		decided := false
 		loads := 0
-		// After the first commit is unknown, reads of "read" fail; then what is late arrives.
+		// After the outcome of the first commit is unknown, reads of "read" fail. Then the late
+		// request arrives.
 		s.proxy.Inject(dynamotest.Refuse(&types.InternalServerError{Message: aws.String("x")}), dynamotest.On("GetItem", "Query", "BatchGetItem"), dynamotest.Matching(func(op string, in any) bool {
 			text := fmt.Sprint(keyText(in))
 			if decided && strings.Contains(text, "read") {
@@ -223,14 +225,14 @@ func TestACommandIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
 	})
 }
 
-// The place behind the last commit is free in such a history too.
+// The place after the last commit is free in such a history too.
 func TestPackedARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing.T) {
 	t.Parallel()
 	s := setupIn(t, journal.Packed)
 	repo := s.accounts(t, repository.Config{Cache: 10})
 	endow(t, repo, "a", 10)
 	endow(t, repo, "b", 10)
-	_, err := repo.Execute(t.Context(), "a", Withdraw(10)) // which the backup does not have
+	_, err := repo.Execute(t.Context(), "a", Withdraw(10)) // the backup does not have this event
 	require.NoError(t, err)
 	s.putBack(t, account("a"), 1, 2)
 

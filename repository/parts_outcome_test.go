@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// The error of a commit that DynamoDB does not take is no reason to look at the versions, which
-// would begin another retry budget.
+// If DynamoDB throttles a commit, the call must not read the versions, because that would start
+// another retry budget.
 func TestThrottlingEndsACallWithOneRetryBudgetThoughAPartMoves(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -106,7 +106,7 @@ func TestPackedPlaceholdersCountForTheSizeOfATransaction(t *testing.T) {
 	}
 }
 
-// The transaction of a command is torn: its guard shows before an aggregate does.
+// A reader sees the guard of the command before an aggregate of the same transaction.
 func TestARepeatedCommandReturnsAStateAfterIt(t *testing.T) {
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
 		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})

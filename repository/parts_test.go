@@ -113,7 +113,7 @@ func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// The parts are read by separate requests. What a decision saw may never have been.
+// The parts are read by separate requests. Their states may never have existed together.
 func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
@@ -136,7 +136,8 @@ func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
 					from, to := rival.Part(&parts, "alice"), rival.Part(&parts, "bob")
 					require.NoError(t, parts.Execute(t.Context(), transfer(from, to, 10)))
 					if name == "refused" {
-						return ErrInsufficientFunds // as if the payment had shown in one of them
+						// As if the payment was visible in only one of them.
+						return ErrInsufficientFunds
 					}
 				}
 				return total()
@@ -167,7 +168,8 @@ func TestACommandOfSeveralAggregatesTakesEffectOnce(t *testing.T) {
 		_, _, err := pay("bob")
 		require.NoError(t, err)
 
-		a, b, err := pay("carol") // it would be refused now, and chooses another
+		// The payment would be refused now, and uses another account.
+		a, b, err := pay("carol")
 		require.NoError(t, err)
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("alice"), State: Account{40}, Version: 2, Repeated: true}, bare(a.Aggregate()))
 		assert.Equal(t, repository.Aggregate[Account]{ID: account("carol"), Repeated: true}, bare(b.Aggregate()))
@@ -274,7 +276,7 @@ func TestAPartCanBeForOneVersionAlone(t *testing.T) {
 func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	accounts, elsewhere := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+	accounts, another := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
 	decide := func() error { return errors.New("it must not be asked") }
 	of := func(ids ...string) func(*repository.Parts) {
 		return func(parts *repository.Parts) {
@@ -296,7 +298,7 @@ func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
 		"one twice": {of("a", "a"), nil, journal.ErrInvalidCommit},
 		"of two journals": {func(parts *repository.Parts) {
 			accounts.Part(parts, "a")
-			elsewhere.Part(parts, "b")
+			another.Part(parts, "b")
 		}, nil, journal.ErrInvalidCommit},
 		"an id that is not one":    {of(""), nil, new(*aggregate.InvalidIDError)},
 		"a version for all":        {of("a"), []repository.Option{repository.ExpectVersion(1)}, journal.ErrInvalidCommit},
@@ -324,7 +326,8 @@ func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
 		require.NoError(t, s.journal.Delete(t.Context(), account("gone"), 1, journal.Removal{}))
 		var parts repository.Parts
 		a := accounts.Part(&parts, "a")
-		accounts.Part(&parts, "gone") // which the cache has
+		// The cache has it.
+		accounts.Part(&parts, "gone")
 		err := parts.Execute(t.Context(), func() error {
 			a.Append(Deposited{1})
 			return nil
@@ -355,9 +358,9 @@ func TestADecisionWhoseAggregatesAlwaysMoveEnds(t *testing.T) {
 	}
 }
 
-// Payments between a few accounts, by several processes, while replies are lost, requests come
-// late, and DynamoDB throttles. Each account is never below zero, and all have as much together as
-// in the beginning, after each commit.
+// Several processes make payments between a few accounts, while replies are lost, requests are
+// late, and DynamoDB throttles. After each commit no account is below zero, and the sum of all
+// accounts is unchanged.
 func TestPaymentsNeitherMakeNorLoseMoney(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -404,7 +407,7 @@ func pay(t *testing.T, layout journal.Layout, seed uint64) {
 				from := accounts.Part(&parts, fmt.Sprint(first))
 				to := accounts.Part(&parts, fmt.Sprint((first+1+random.IntN(accountsOf-1))%accountsOf))
 				amount := 1 + random.IntN(30)
-				for range 1 + random.IntN(2) { // messages come again
+				for range 1 + random.IntN(2) { // each message twice or once
 					_ = parts.Execute(context.Background(), transfer(from, to, amount), repository.CommandID(fmt.Sprint(p, "/", n)))
 				}
 			}
@@ -423,8 +426,8 @@ func pay(t *testing.T, layout journal.Layout, seed uint64) {
 	requireWholePayments(t, s, accountsOf, endowment)
 }
 
-// requireWholePayments replays the accounts in an order of the payments that all of them agree to,
-// and looks at the balances after each.
+// requireWholePayments replays the accounts in an order of the payments that is consistent with
+// each of them, and checks the balances after each payment.
 func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
 	t.Helper()
 	histories, at, balances := make([][]*journal.Record, accounts), make([]int, accounts), make([]int, accounts)
@@ -434,7 +437,7 @@ func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
 	}
 	for progress := true; progress; {
 		progress = false
-		next := map[string][]int{} // the accounts that have a payment next
+		next := map[string][]int{} // the accounts whose next event is the payment
 		for n, h := range histories {
 			if at[n] < len(h) {
 				next[h[at[n]].CommitID] = append(next[h[at[n]].CommitID], n)
@@ -468,8 +471,8 @@ func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
 	require.Greater(t, payments, 20, "there are some")
 }
 
-// A transaction shows item by item. A decision that writes nothing must not count on what it has
-// seen of one that is still being written.
+// A reader sees the items of a transaction one by one. A decision that writes nothing must not rely
+// on a payment that is still being written.
 func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -492,7 +495,8 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 						paid <- err
 						return
 					}
-					dynamotest.For(time.Millisecond)(ctx) // or an auditor hardly ever finds the two at rest
+					// Otherwise the auditor rarely finds no payment in progress.
+					dynamotest.For(time.Millisecond)(ctx)
 				}
 				paid <- nil
 			}()
@@ -500,7 +504,7 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 			a, b, torn := auditor.Part(&parts, "a"), auditor.Part(&parts, "b"), 0
 			for rounds := 0; rounds < 10 || torn == 0 && len(paid) == 0; rounds++ {
 				err := parts.Execute(ctx, func() error {
-					if a.Version != b.Version { // as each payment is an event of both
+					if a.Version != b.Version { // each payment is an event of both
 						torn++
 						return errors.New("a payment is in one account only")
 					}

@@ -1,7 +1,7 @@
 package repository
 
-// SnapshotPolicy reports whether a commit stores the state as it is after its last event. In the
-// layout journal.Classic the first commit of an aggregate always does, and the policy is not asked.
+// SnapshotPolicy reports whether a commit stores the state after its last event. In the layout
+// journal.Classic the first commit of an aggregate always stores it, without a call of the policy.
 // A policy must be safe for concurrent use. [Every] and [Never] are policies; an application can
 // write its own, such as one that stores a snapshot when an order is closed.
 type SnapshotPolicy func(Commit) bool
@@ -15,9 +15,8 @@ func Every(n uint) SnapshotPolicy {
 	return func(c Commit) bool { return c.Before/uint64(n) != c.After/uint64(n) }
 }
 
-// Never stores no snapshots. Loads still use the snapshots that exist; see
+// Never is a policy that stores no snapshots. Loads still use the snapshots that exist; see
 // [Config.IgnoreSnapshots]. As with any policy, a commit that replaces a snapshot which this
-// program cannot use stores the state, see [Config.SnapshotSchema], and in the layout
-// journal.Classic so does the first commit of an aggregate, because the schema of the tables
-// requires one.
+// program cannot use stores the state, see [Config.SnapshotSchema]. In the layout journal.Classic
+// so does the first commit of an aggregate, because the schema of the tables requires it.
 func Never(Commit) bool { return false }

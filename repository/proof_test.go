@@ -15,20 +15,20 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// sent is what a commit says of the version that it expects.
+// sent is the expected version of a commit and its proof.
 type sent struct {
 	Expected uint64
 	Proven   bool
 }
 
-// watch notes the commits of a repository.
+// watch records the commits of a repository.
 func watch[S any](repo *repository.Repository[S]) *[]sent {
 	commits := &[]sent{}
 	repo.Watch(func(c eventlog.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
 	return commits
 }
 
-// eachCache runs a test with an account of three events, each of which another process wrote.
+// eachCache runs a test with an account of three events, which another process wrote.
 func eachCache(t *testing.T, test func(t *testing.T, s store, repo *repository.Repository[Account], commits *[]sent)) {
 	t.Helper()
 	t.Parallel()
@@ -48,7 +48,7 @@ func eachCache(t *testing.T, test func(t *testing.T, s store, repo *repository.R
 	}
 }
 
-// deposits is another process, which makes commits of one event.
+// deposits makes commits of one event in another process.
 func (s store) deposits(t *testing.T, commits int) {
 	t.Helper()
 	other := open(t, s.direct).accounts(t, repository.Config{})
@@ -82,7 +82,7 @@ func TestTheVersionAfterACommitIsProven(t *testing.T) {
 	})
 }
 
-// The first attempt is at the version that is kept, the next one at that which the conflict told.
+// The first attempt uses the cached version, the next one the version in the conflict.
 func TestTheVersionOfAConflictIsProven(t *testing.T) {
 	eachCache(t, func(t *testing.T, s store, repo *repository.Repository[Account], commits *[]sent) {
 		interfered := false
@@ -195,7 +195,7 @@ func TestVersion0IsProven(t *testing.T) {
 	assert.Equal(t, []sent{{0, true}, {0, true}, {0, true}}, *commits)
 }
 
-// The reply of the commit is lost, and others write before the command is repeated.
+// The reply to the commit is lost, and other writers commit before the command is repeated.
 func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Random commands under random policies: what Execute and Save return, what a load from a snapshot
-// gives and what a replay of all events gives is the same, and it is what a model says that knows
-// neither events nor snapshots.
+// Random commands run under random policies. The results of Execute and Save, of a load from a
+// snapshot and of a replay of all events are equal. They are also equal to a model that has neither
+// events nor snapshots.
 func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
@@ -26,7 +26,7 @@ func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(seed, 0))
 				policy, policyName := randomPolicy(random)
-				t.Logf("seed %d, policy %s", seed, policyName) // shown if the test fails
+				t.Logf("seed %d, policy %s", seed, policyName) // printed if the test fails
 				run := &history{
 					random: random, id: fmt.Sprint(seed),
 					repo:   s.baskets(t, repository.Config{Snapshots: policy}),
@@ -55,18 +55,19 @@ func randomPolicy(random *rand.Rand) (repository.SnapshotPolicy, string) {
 	}
 }
 
-// history is one aggregate beside its model.
+// history is one aggregate and its model.
 type history struct {
 	random       *rand.Rand
 	id           string
 	repo, replay *repository.Repository[Basket]
 
-	held  repository.Aggregate[Basket]
-	items map[string]int // nil until something was added, as a replay leaves it
-	count uint64         // of events
+	held repository.Aggregate[Basket]
+	// Nil until an item was added, as after a replay.
+	items map[string]int
+	count uint64 // number of events
 }
 
-// change returns random events, and has their effect on the model.
+// change returns random events, and applies their effect to the model.
 func (h *history) change() (events aggregate.Events[Basket]) {
 	n := h.random.IntN(6)
 	if h.random.IntN(10) == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// redundant are the numbers of the rows that a state is stored in, beside the head.
+// redundant returns the numbers of the rows that contain a state, except the head.
 func (s store) redundant(t *testing.T, id string) (numbers []uint64) {
 	t.Helper()
 	for n := uint64(1); n < 100; n++ {
@@ -292,7 +292,7 @@ func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testin
 	})
 }
 
-// doubling writes half of a balance, so that it misreads what others have written.
+// doubling encodes half of a balance, so it misreads states that others have written.
 type doubling struct{}
 
 func (doubling) EncodeSnapshot(_ aggregate.ID, _ uint64, state any) ([]byte, error) {
@@ -377,7 +377,8 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
+		// This repository does not know the list.
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
 		repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
 		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
@@ -395,7 +396,7 @@ func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T)
 	})
 }
 
-// picky is a codec that does not do what it should with balances over 4.
+// picky is a codec that fails for balances over 4.
 type picky struct {
 	number uint64
 	err    error
@@ -415,7 +416,7 @@ func (p picky) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		schema uint64 // of the snapshots from 5 on
+		schema uint64 // of the snapshots from event 5
 		codec  repository.SnapshotCodec
 	}{
 		"of another schema":           {1, nil},

@@ -8,16 +8,16 @@ import (
 )
 
 // Delete removes an aggregate: its state, its snapshots and its events. A tombstone stays, and
-// every later call for this id returns a [*journal.DeletedError]. See [journal.Journal.Delete] for
-// costs and for what stays.
+// every later call for this id returns a [*journal.DeletedError]. [journal.Journal.Delete]
+// describes the costs and what stays.
 //
-// Version is the one that was decided on, as in [Aggregate]. If the aggregate has another one,
-// nothing is removed and the error is a [*journal.ConflictError]. Consumer groups are not told.
-// Save an event that says so first, and let them read it with [journal.Removal].After. In the
-// layout journal.Packed, which does not have that, wait until all groups have handled the event
-// (groups.WaitApplied).
+// Version is the version on which the caller decided, as in [Aggregate]. If the aggregate has
+// another version, nothing is removed and the error is a [*journal.ConflictError]. Consumer groups
+// do not learn of the deletion. Save an event that reports it first, and use
+// [journal.Removal].After so that groups can read the event. The layout journal.Packed does not
+// have After: wait there until all groups have handled the event (groups.WaitApplied).
 //
-// After an error, call Delete again with the same version: it continues with what is left.
+// After an error, call Delete again with the same version: it continues with the rest.
 func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.Removal) error {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -29,15 +29,15 @@ func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, r
 
 // Truncate removes the events of an aggregate with numbers below before. The latest snapshot must
 // include them, and this repository must be able to read it: its codec must decode it, with the
-// [Config.SnapshotSchema] of now, and without [Config.IgnoreSnapshots]. Otherwise nothing is
+// current [Config.SnapshotSchema], and without [Config.IgnoreSnapshots]. Otherwise nothing is
 // removed and the error is a [journal.ErrNotCovered]. With [Never], another program must have
 // stored the snapshot. The aggregate remains usable, and its numbers are not used again.
 //
-// All other programs that load the aggregate need the snapshot too. Deploy a new SnapshotSchema
-// everywhere, and let each aggregate store a snapshot with it, before truncating. See
-// [journal.Journal.Truncate] for costs.
+// All other programs that load the aggregate need the snapshot too. Before truncating, deploy a new
+// SnapshotSchema everywhere, and let each aggregate store a snapshot with it.
+// [journal.Journal.Truncate] describes the costs.
 //
-// After an error, call Truncate again: it continues with what is left.
+// After an error, call Truncate again: it continues with the rest.
 func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, removal journal.Removal) error {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -49,7 +49,7 @@ func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, 
 	}
 	if head.DeletedAt.IsZero() && before > head.TruncatedBefore && before > 1 {
 		if a := r.restore(head, head.Snapshot); a.Version+1 < before {
-			return fmt.Errorf("truncate %s before event %d: %w: this repository can read none that is of event %d or later; store one first",
+			return fmt.Errorf("truncate %s before event %d: %w: this repository can read no snapshot of event %d or later; store one first",
 				name, before, journal.ErrNotCovered, before-1)
 		}
 	}

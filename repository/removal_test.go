@@ -52,7 +52,8 @@ func TestTruncateRemovesWhatALoadDoesNotNeed(t *testing.T) {
 	for name, config := range eachCommit {
 		eachLayout(t, func(t *testing.T, s store) {
 			repo := s.accounts(t, config)
-			for _, n := range []int{2, 1} { // the packed layout removes whole commits
+			// The packed layout removes whole commits.
+			for _, n := range []int{2, 1} {
 				_, err := repo.Execute(t.Context(), "42", always(deposits(n)...))
 				require.NoError(t, err)
 			}

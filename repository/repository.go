@@ -9,16 +9,17 @@ import (
 )
 
 // Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps
-// nothing in memory between calls unless [Config.Cache] says so, and is safe for concurrent use.
+// nothing in memory between calls, except with a [Config.Cache]. It is safe for concurrent use.
 type Repository[S any] struct {
 	journal    eventlog.Log
 	definition aggregate.Definition[S]
 	config     Config
 	codec      SnapshotCodec
 	newEventID func() string
-	flat       bool // a plain copy of S shares nothing with the original
-	cache      cache[S]
-	counters   counters
+	// An assignment copies a value of S completely.
+	flat     bool
+	cache    cache[S]
+	counters counters
 }
 
 // New returns a repository. It makes no requests. Event ids come from the NewID of the journal's

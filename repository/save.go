@@ -11,27 +11,28 @@ import (
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
-// aggregate as it is after them. Without events and without a [CommandID] it does nothing. The
-// events carry the metadata of the context; see [aggregate.ContextWithMetadata].
+// aggregate after them. Without events and without a [CommandID] it does nothing. The events carry
+// the metadata of the context; see [aggregate.ContextWithMetadata].
 //
-// The version of the aggregate is the condition: if somebody else has written meanwhile, the error
-// is a [*journal.ConflictError]. Save does not try again, because only the caller can decide
-// whether the events still hold. On any error it returns the aggregate that it was given. It never
-// changes that one, nor what its State refers to.
+// The version of the aggregate is the condition: if another writer has committed meanwhile, the
+// error is a [*journal.ConflictError]. Save does not try again, because only the caller can decide
+// whether the events are still valid. With an error it returns the aggregate that it was passed. It
+// never changes that aggregate or the values that its State refers to.
 //
-// If the repository returned the aggregate, the commit takes one round trip. Otherwise Save loads
-// it first and compares the versions. An aggregate made by hand with a version from an If-Match
-// header is an example. Save does not use the State of such an aggregate. It also loads before a
-// commit that stores a snapshot, if S has maps, slices, pointers or interfaces, through which the
-// State may have been changed, and neither the load nor the commit before left it encoded.
+// If the repository returned the aggregate, the commit takes one round trip. Otherwise, for example
+// if the aggregate was made by hand with a version from an If-Match header, Save loads it first and
+// compares the versions. It does not use the State of such an aggregate. If S has maps, slices,
+// pointers or interfaces, the caller may have changed the State through them. Before a commit that
+// stores a snapshot, Save then loads the aggregate too, unless the load or the commit before has
+// left its encoded form.
 //
-// A command that was saved before is a [*journal.DuplicateCommandError]; one without events is
-// recorded too.
+// For a command that was saved before, the error is a [*journal.DuplicateCommandError]. A command
+// without events is recorded too.
 //
 // In the layout journal.Classic a commit costs two write units for each KB of each event, as much
 // in the two indexes of the journal table together, and three for each KB of the head with its
 // state. In the layout journal.Packed it costs one write unit for each KB of all its events
-// together and one in an index. A snapshot is a write of its own there, after the commit.
+// together and one in an index. A snapshot is a separate write there, after the commit.
 // docs/reference/cost.md has the costs.
 //
 // Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of
@@ -67,8 +68,8 @@ func (r *Repository[S]) Save(
 }
 
 // commit appends events and applies them to the aggregate. After an error the aggregate must not be
-// used. Replayed reports whether the state is known to be the one that events have led to. The
-// result reports whether that is known now.
+// used. Replayed says whether the state is known to be the result of the events. The result reports
+// whether that is known after the commit.
 func (r *Repository[S]) commit(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
 ) (bool, error) {
@@ -86,8 +87,8 @@ func (r *Repository[S]) commit(
 	return replayed, nil
 }
 
-// draft makes the commit of some events, and applies them to the aggregate. It is otherwise as
-// commit.
+// draft makes the commit of some events, and applies them to the aggregate. Its parameters and
+// results are those of commit.
 func (r *Repository[S]) draft(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
 ) (eventlog.Commit, bool, error) {
@@ -133,17 +134,17 @@ func (r *Repository[S]) draft(
 	return commit, replayed, nil
 }
 
-// written notes on an aggregate what a commit has left behind.
+// written records the result of a commit on the aggregate.
 func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) {
 	if commit.Snapshot != nil {
 		r.counters.snapshot(receipt.SnapshotLeftOut)
-		a.setFrom(r.settle(ctx, *a, commit, receipt))
+		a.setFrom(r.afterSnapshot(ctx, *a, commit, receipt))
 	}
 	a.setLast(receipt.Commands)
 }
 
-// apply brings an aggregate to the version after a commit. What it applies is what a load will
-// replay, and shares nothing with the caller's events.
+// apply brings an aggregate to the version after a commit. It applies the events as a load will
+// replay them. They share no memory with the caller's events.
 func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 	for i, e := range c.Events {
 		stored, err := r.definition.Decode(e.Type, e.Payload)
@@ -156,8 +157,8 @@ func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 	return nil
 }
 
-// replayed returns the aggregate after a commit that is about to be written, from what is stored
-// and the commit's events.
+// replayed returns the aggregate after a commit that is about to be written, from the stored events
+// and the events of the commit.
 func (r *Repository[S]) replayed(ctx context.Context, c Commit, commandID string) (Aggregate[S], error) {
 	a, err := r.currentAt(ctx, c.Aggregate, c.Before, commandID)
 	if err == nil {

@@ -122,8 +122,9 @@ func TestSaveStartsANewAggregateWithTheZeroState(t *testing.T) {
 	assert.Equal(t, 1, a.State.Balance, "no event has led to a million")
 }
 
-// A decision must not change what its state leads to. One that does harms nobody but itself.
-func TestADecisionThatChangesItsStateHarmsNothing(t *testing.T) {
+// A decision must not change the values that its state refers to. If it does, nothing else is
+// affected.
+func TestADecisionThatChangesItsStateAffectsNothingElse(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]repository.Config{
 		"from a snapshot": {Snapshots: repository.Every(1)},
@@ -178,7 +179,7 @@ func TestADecisionThatChangesItsStateHarmsNothing(t *testing.T) {
 	}
 }
 
-// Lossy forgets on purpose what JSON does not keep.
+// Lossy has a field that JSON does not keep, on purpose.
 type Lossy struct{ Sum, Hidden int }
 
 type LossyAdded struct {

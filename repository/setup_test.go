@@ -40,7 +40,7 @@ type Withdrawn struct{ Amount int }
 func (Withdrawn) EventType() string  { return "account.withdrawn.v1" }
 func (e Withdrawn) Apply(a *Account) { a.Balance -= e.Amount }
 
-// Noted has a payload as long as a test wants.
+// Noted has a payload of any size that a test needs.
 type Noted struct{ Text string }
 
 func (Noted) EventType() string { return "account.noted.v1" }
@@ -90,7 +90,7 @@ type Removed struct{ Item string }
 func (Removed) EventType() string { return "basket.removed.v1" }
 func (e Removed) Apply(b *Basket) { delete(b.Items, e.Item) }
 
-// Labelled keeps the event's own slice in the state, and changes the one that is there.
+// Labelled stores the slice of the event in the state, and changes the slice that is there.
 type Labelled struct{ Labels []string }
 
 func (*Labelled) EventType() string { return "basket.labelled.v1" }
@@ -123,16 +123,16 @@ func deposits(n int) aggregate.Events[Account] {
 	return slices.Repeat(aggregate.Events[Account]{Deposited{1}}, n)
 }
 
-// store is a journal of the test's own.
+// store is a journal that only one test uses.
 type store struct {
-	client  *dynamodb.Client // through the proxy; it sends each request once
-	direct  *dynamodb.Client // beside it
+	client  *dynamodb.Client // through the proxy; sends each request once
+	direct  *dynamodb.Client // not through the proxy
 	proxy   *dynamotest.Proxy
-	calls   *dynamotest.Recording // of the proxy
+	calls   *dynamotest.Recording // the requests through the proxy
 	journal *journal.Journal
 }
 
-// through makes a store without a journal for the database of a client.
+// through returns a store without a journal, for the database of a client.
 func through(t *testing.T, client *dynamodb.Client) store {
 	t.Helper()
 	proxy := dynamotest.NewProxy(t, client)
@@ -164,7 +164,7 @@ func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
 
 func (s store) isPacked() bool { return s.journal.Config().Layout == journal.Packed }
 
-// commits is the operation that writes a commit of a few small events.
+// commits returns the operation that writes a commit of a few small events.
 func (s store) commits() string {
 	if s.isPacked() {
 		return "PutItem"
@@ -172,14 +172,14 @@ func (s store) commits() string {
 	return "TransactWriteItems"
 }
 
-// onDynamotest is a store whose database the test can interfere with.
+// onDynamotest returns a store, and its database so that a test can inject faults.
 func onDynamotest(t *testing.T) (*dynamotest.DB, store) {
 	t.Helper()
 	db := dynamotest.New(t)
 	return db, openOn(t, db, journal.Config{})
 }
 
-// layouts are those that tests of every layout run on.
+// layouts are the layouts on which tests of every layout run.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
@@ -199,7 +199,7 @@ func (s store) key(id aggregate.ID, end string) map[string]types.AttributeValue 
 	}
 }
 
-// item reads a row of an aggregate by the end of its sort key, nil for none.
+// item returns a row of an aggregate by the end of its sort key, or nil if there is none.
 func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map[string]types.AttributeValue {
 	t.Helper()
 	out, err := s.direct.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -209,13 +209,13 @@ func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map
 	return out.Item
 }
 
-// open opens a store once more, as another process does.
+// open opens a store again, as another process does.
 func open(t *testing.T, client *dynamodb.Client) store {
 	t.Helper()
 	return through(t, client).open(t, journal.Config{})
 }
 
-// open opens the journal, and forgets the calls for that.
+// open opens the journal, and clears the recorded requests.
 func (s store) open(t *testing.T, config journal.Config) store {
 	t.Helper()
 	var err error
@@ -242,7 +242,7 @@ func newRepository[S any](t *testing.T, s store, d aggregate.Definition[S], conf
 	return repo
 }
 
-// snapshotNumber is the event after which the snapshot was taken, 0 for none.
+// snapshotNumber returns the event after which the snapshot was taken, or 0 if there is none.
 func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
 	t.Helper()
 	head, err := s.journal.Head(t.Context(), id)
@@ -254,7 +254,8 @@ func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
 	return head.Snapshot.Number
 }
 
-// records are all events of an aggregate, which must be numbered from 1 up to the head's version.
+// records returns all events of an aggregate. They must be numbered from 1 to the version of the
+// head.
 func (s store) records(t *testing.T, id aggregate.ID) (records []*journal.Record) {
 	t.Helper()
 	head, err := s.journal.Head(t.Context(), id)
@@ -268,7 +269,7 @@ func (s store) records(t *testing.T, id aggregate.ID) (records []*journal.Record
 	return records
 }
 
-// bare is an aggregate without what only its repository sees, to be compared.
+// bare returns an aggregate without its unexported fields, so that it can be compared.
 func bare[S any](a repository.Aggregate[S]) repository.Aggregate[S] {
 	return repository.Aggregate[S]{ID: a.ID, State: a.State, Version: a.Version, Repeated: a.Repeated}
 }
@@ -276,8 +277,8 @@ func bare[S any](a repository.Aggregate[S]) repository.Aggregate[S] {
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 func basket(value string) aggregate.ID  { return aggregate.ID{Type: "basket", Value: value} }
 
-// peerWrites does what a program of the event-store-adapter family does: it puts an event without
-// the attributes that are ours, moves the head, and puts its own form of the state there.
+// peerWrites writes as a program of the event-store-adapter family does: it puts an event without
+// Millrace's attributes, updates the head, and stores its own form of the state there.
 func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, state string) {
 	t.Helper()
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -306,7 +307,7 @@ func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, s
 	require.NoError(t, err)
 }
 
-// logger keeps what is reported as an error.
+// logger collects the errors that are logged.
 type logger struct {
 	watermill.NopLogger
 	mu     sync.Mutex
@@ -337,13 +338,13 @@ func (l *logger) assertSilent(t *testing.T) {
 	assert.Empty(t, strings.Join(l.errors, "\n"), "nothing was to be reported")
 }
 
-// typing opens the store with a function that tells the types of events that have none.
+// typing opens the store with a function that returns the types of events without one.
 func (s store) typing(t *testing.T, eventType func(*journal.Record) (string, error)) store {
 	t.Helper()
 	return s.open(t, journal.Config{EventType: eventType})
 }
 
-// copyFrom puts the head of an aggregate of another store in the place of this one's.
+// copyFrom replaces the head of an aggregate by the head from another store.
 func (s store) copyFrom(t *testing.T, other store, id aggregate.ID) {
 	t.Helper()
 	table := "snapshot"
@@ -363,9 +364,9 @@ func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string
 	require.NoError(t, err)
 }
 
-// putBack removes the events after a version, and sets the version of the head back to that, as one
-// does who repairs a journal. In the packed layout, there is no head, and each event has to be a
-// commit of its own.
+// putBack removes the events after a version, and sets the version of the head to it, as a repair
+// of a journal would. In the packed layout there is no head, and each event has to be its own
+// commit.
 func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	t.Helper()
 	if !s.isPacked() {
@@ -381,8 +382,8 @@ func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	}
 }
 
-// requireKind asserts that an error is a sentinel, or of a type: kind is an error, or a pointer to
-// a variable of an error's type.
+// requireKind asserts that an error is a sentinel or has a type. Kind is an error, or a pointer to
+// a variable of an error type.
 func requireKind(t *testing.T, err error, kind any, about ...any) {
 	t.Helper()
 	if sentinel, ok := kind.(error); ok {

@@ -13,20 +13,20 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// SnapshotCodec turns states into the bytes of snapshots and back. It must be safe for concurrent
-// use, and what it decodes must be equal to what it has encoded: it also makes the copies that
-// decisions work on.
+// SnapshotCodec encodes states as the bytes of snapshots and decodes them. It must be safe for
+// concurrent use. A decoded state must be equal to the encoded one, since the codec also makes the
+// copies that decisions work on.
 type SnapshotCodec interface {
-	// EncodeSnapshot receives a pointer to the state and must not change what it refers to. It
-	// returns bytes that the caller owns. The id and the number of the last event in the state are
-	// for codecs that write them into the payload.
+	// EncodeSnapshot encodes a state. It receives a pointer to the state and must not change the
+	// values that it refers to. The caller owns the returned bytes. The id, and the number of the
+	// last event in the state, are for codecs that write them into the payload.
 	EncodeSnapshot(id aggregate.ID, number uint64, state any) ([]byte, error)
 
-	// DecodeSnapshot gets a pointer to a zero state and must not keep payload. It returns the
-	// sequence number that stands in the payload, or 0 if none does.
+	// DecodeSnapshot decodes payload into a pointer to a zero state. It must not keep payload. It
+	// returns the sequence number in the payload, or 0 if the payload has none.
 	//
-	// An error makes a load replay the journal instead, so a codec may refuse what it does not want
-	// to use, such as the state in an older form.
+	// After an error, the load replays the events instead. So a codec may refuse a payload that it
+	// should not use, such as a state in an older form.
 	DecodeSnapshot(payload []byte, state any) (number uint64, err error)
 }
 
@@ -41,15 +41,17 @@ func (c stateOnly) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 	return 0, c.Unmarshal(payload, state)
 }
 
-// isDue reports whether a commit stores the state of the aggregate that it leads to.
+// isDue reports whether a commit stores the state of the aggregate after it.
 func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
 	if a.partial {
-		return false // a program that knows the missing events would take it for the whole
+		// A program that knows the missing events would use it as the whole state.
+		return false
 	}
 	return c.Before == 0 && r.journal.StateAtFirst() || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
 }
 
-// snapshot returns what a commit stores as the state of an aggregate, nil if it cannot be encoded.
+// snapshot returns the snapshot of an aggregate for a commit, or nil if the state cannot be
+// encoded.
 func (r *Repository[S]) snapshot(a *Aggregate[S]) *journal.Snapshot {
 	payload, err := r.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
 	if err != nil {
@@ -62,7 +64,7 @@ func (r *Repository[S]) snapshot(a *Aggregate[S]) *journal.Snapshot {
 	return &journal.Snapshot{Number: a.Version, Payload: payload, Schema: r.config.SnapshotSchema}
 }
 
-// redundancy is what the commit that leads from a has to do for its snapshot.
+// redundancy returns the changes to redundant snapshots for a commit that follows from.
 func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Redundancy {
 	if r.config.Redundancy == nil {
 		return nil
@@ -74,13 +76,14 @@ func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Re
 	return redundancy
 }
 
-// removalLimit is how long a commit that has succeeded may be held up by what is left to remove. It
-// is one request as a rule.
+// removalLimit is the maximum delay of a successful commit by the removal of redundant snapshots.
+// The removal usually takes one request.
 const removalLimit = time.Second
 
-// settle removes redundant snapshots beyond those to keep, and returns what the aggregate carries
-// on. Nothing that fails here is an error of the commit.
-func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
+// afterSnapshot logs a snapshot that was not stored, removes redundant snapshots beyond those to
+// keep, and returns the origin of the aggregate after the commit. Its failures are logged and are not
+// errors of the commit.
+func (r *Repository[S]) afterSnapshot(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
 		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events", receipt.SnapshotError, fields(a.ID, a.Version))
@@ -107,7 +110,8 @@ func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit event
 	return from
 }
 
-// restore returns the aggregate as a snapshot has it, or as it is before its first event.
+// restore returns the aggregate from a snapshot. Without a usable snapshot it returns the aggregate
+// before its first event.
 func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) Aggregate[S] {
 	empty := Aggregate[S]{ID: head.Aggregate}
 	from := origin[S]{}
@@ -121,7 +125,9 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
 		r.config.Logger.Debug("Snapshot of another schema ignored, more events are replayed",
 			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": own}))
-		from.rebuild = snapshot.Schema < own // not that of a newer program, which would do the same to ours
+		// Keep the snapshot of a newer program. Otherwise the two programs would replace each
+		// other's.
+		from.rebuild = snapshot.Schema < own
 		empty.setFrom(from)
 		return empty
 	}
@@ -140,7 +146,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 		err = fmt.Errorf("it says that it is of event %d, but the head is at %d", number, head.Version)
 	}
 	if err != nil {
-		from.rebuild = snapshot.Number != 0 // then it is one of ours
+		from.rebuild = snapshot.Number != 0 // only then this library has written it
 		empty.setFrom(from)
 		r.ignoreSnapshot(head, err)
 		return empty
@@ -152,8 +158,8 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	return restored
 }
 
-// restoreAt returns the aggregate as the latest usable snapshot has it that is of event number or
-// one before it.
+// restoreAt returns the aggregate from the latest usable snapshot that is of event number or an
+// earlier one.
 func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
 	if r.config.IgnoreSnapshots {
 		return r.restore(head, nil), nil
@@ -172,12 +178,13 @@ func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number
 		if err != nil || s == nil {
 			return r.restore(head, nil), err
 		}
-		// Where another program wrote it, only the codec knows of which event it is.
+		// Only the codec knows the event of a snapshot that another program wrote.
 		if a := r.restore(head, s); a.Version > 0 && a.Version <= number {
 			return a, nil
 		}
 		if s.Number == 0 {
-			return r.restore(head, nil), nil // so it cannot be told where the one before it is
+			// Its number is unknown, and so is the place of the one before it.
+			return r.restore(head, nil), nil
 		}
 		left = min(left, s.Number) - 1
 	}

@@ -55,7 +55,8 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicyWhereTheSchemaWantsIt(t *t
 func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
-		type commit struct{ events, snapshot int } // how many events, and where the snapshot is afterwards
+		// The number of events, and the number of the snapshot after the commit.
+		type commit struct{ events, snapshot int }
 		for name, test := range map[string]struct {
 			policy  repository.SnapshotPolicy
 			commits []commit
@@ -75,7 +76,7 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 				repo := s.accounts(t, repository.Config{Snapshots: test.policy})
 				a, err := repo.NewAggregate(name)
 				require.NoError(t, err)
-				first := test.commits[0].snapshot // as the classic schema wants it
+				first := test.commits[0].snapshot // as the classic schema requires
 				for _, c := range test.commits {
 					if !eventlog.Of(s.journal).StateAtFirst() && c.snapshot == first && name != "every 1" {
 						c.snapshot = 0
@@ -155,7 +156,7 @@ func TestIgnoreSnapshotsLoadsWithoutTheSnapshotsThatThereAre(t *testing.T) {
 	})
 }
 
-// refusingSnapshots is a codec that can neither write nor read.
+// refusingSnapshots is a codec that can neither encode nor decode.
 type refusingSnapshots struct{}
 
 func (refusingSnapshots) EncodeSnapshot(aggregate.ID, uint64, any) ([]byte, error) {
@@ -163,7 +164,8 @@ func (refusingSnapshots) EncodeSnapshot(aggregate.ID, uint64, any) ([]byte, erro
 }
 
 func (refusingSnapshots) DecodeSnapshot(_ []byte, state any) (uint64, error) {
-	state.(*Account).Balance = 1_000_000 // what was decoded before the error counts for nothing
+	// The caller must ignore a value that was decoded before the error.
+	state.(*Account).Balance = 1_000_000
 	return 1, errors.New("unreadable")
 }
 
@@ -199,7 +201,7 @@ func TestASnapshotThatCannotBeEncodedIsReportedAndTheCommitWritten(t *testing.T)
 	})
 }
 
-// Diary grows beyond what an item can hold.
+// Diary grows beyond the size of an item.
 type Diary struct{ Pages []string }
 
 type PageWritten struct{ Text string }
@@ -244,8 +246,8 @@ func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	log.assertSilent(t)
 }
 
-// peerCodec writes states as a program does that shares the tables: with id, number and version
-// inside.
+// peerCodec encodes states as another program that shares the tables does: with id, number and
+// version inside.
 type peerCodec struct{}
 
 type peerState struct {
@@ -299,7 +301,7 @@ func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, bare(a))
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "no event is after it")
 
-	// One that the other program did not renew with its last event.
+	// The other program did not update its state with its last event.
 	s.peerWrites(t, account("42"), 32, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
 	a, err = repo.Execute(t.Context(), "42", Withdraw(1))
 	require.NoError(t, err)
@@ -346,7 +348,7 @@ func TestASnapshotThatCannotBePlacedIsIgnored(t *testing.T) {
 	}
 }
 
-// wrongNumber is a codec with a mistake.
+// wrongNumber is a codec that returns a wrong number.
 type wrongNumber struct{ peerCodec }
 
 func (c wrongNumber) DecodeSnapshot(payload []byte, state any) (uint64, error) {
@@ -354,13 +356,13 @@ func (c wrongNumber) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 	return number - 1, err
 }
 
-// Touched is an event of any aggregate, without an effect.
+// Touched is an event of any aggregate. It has no effect.
 type Touched[S any] struct{}
 
 func (Touched[S]) EventType() string { return "touched.v1" }
 func (Touched[S]) Apply(*S)          {}
 
-// countingCodec counts the states it encodes.
+// countingCodec counts the states that it encodes.
 type countingCodec struct {
 	aggregate.Codec
 	encoded *atomic.Int32
@@ -375,7 +377,7 @@ func (c countingCodec) DecodeSnapshot(payload []byte, state any) (uint64, error)
 	return 0, c.Unmarshal(payload, state)
 }
 
-func TestOnlyStatesThatLeadElsewhereAreEncodedToCopyThem(t *testing.T) {
+func TestOnlyStatesWithPointersAreEncodedToCopyThem(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for name, test := range map[string]struct {
@@ -397,7 +399,7 @@ func TestOnlyStatesThatLeadElsewhereAreEncodedToCopyThem(t *testing.T) {
 	}
 }
 
-// copies is how many states are encoded by a Save, and by an Execute, that store no snapshot.
+// copies returns how many states a Save and an Execute without a snapshot encode.
 func copies[S any](t *testing.T, s store, id string) int {
 	t.Helper()
 	codec := countingCodec{aggregate.JSON, new(atomic.Int32)}
@@ -417,7 +419,7 @@ func copies[S any](t *testing.T, s store, id string) int {
 	return int(bySave)
 }
 
-// onlySnapshots marks snapshots, and fails when it is to.
+// onlySnapshots marks snapshots, and can fail.
 type onlySnapshots struct{ fails error }
 
 func (onlySnapshots) Name() string  { return "only-snapshots" }
@@ -456,7 +458,8 @@ func TestASnapshotThatTheTransactionHadNoRoomForComesWithTheNextCommit(t *testin
 	a, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
 	full := aggregate.Events[Account]{}
-	for range 11 { // a few hundred bytes below 4 MB with their attributes
+	// A few hundred bytes below 4 MB, including their attributes.
+	for range 11 {
 		full = append(full, Noted{strings.Repeat("x", eventlog.MaxCommitBytes/11-270)})
 	}
 	a, err = repo.Save(t.Context(), a, full)

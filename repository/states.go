@@ -23,14 +23,15 @@ type AnyRepository interface {
 // defaultMaxReplay is the default of [StatesQuery].MaxReplay.
 const defaultMaxReplay = 2000
 
-// StatesQuery selects what [Repository.States] yields. The zero value selects all events.
+// StatesQuery selects the states that [Repository.States] yields. The zero value selects the states
+// after all events.
 type StatesQuery struct {
 	// From is the number of the first event. Default: 1.
 	From uint64
-	// To is the number of the last event. Default: the last event of the aggregate, which also
-	// replaces a greater number.
+	// To is the number of the last event. Default: the last event of the aggregate. A greater
+	// number means the last event too.
 	To uint64
-	// MaxReplay is how many events before From are replayed at most. Default: 2,000.
+	// MaxReplay limits the number of events before From that are replayed. Default: 2,000.
 	MaxReplay uint64
 }
 
@@ -47,17 +48,17 @@ type StateAfter struct {
 func (r *Repository[S]) Type() string { return r.definition.Type() }
 
 // States yields the states of an aggregate after the events from q.From to q.To, in the order of
-// the events. The first value has no Record: it has the state before q.From, which is the zero
-// state for event 1. If q.To is less than q.From, that is the only value. The number of the last
-// event is read once, so a longer sequence does not include events that are committed later.
+// the events. The first value has no Record: its State is the state before q.From, which is the
+// zero state for event 1. If q.To is less than q.From, that is the only value. The number of the
+// last event is read once, so the sequence does not include events that are committed later.
 //
-// States starts from the latest usable snapshot that is of event q.From-1 or an earlier one, as
+// States starts from the latest usable snapshot of event q.From-1 or an earlier one, as
 // [Repository.LoadAt] does, and replays the events up to q.From. If these are more than
 // q.MaxReplay, it ends with a [*ReplayLimitError] before it reads them. [Config.Redundancy] keeps
 // more snapshots.
 //
-// It costs the head, one read unit for each 4 KB, the snapshots that it tries, and the events that
-// it replays and yields, as [journal.Journal.Events]. It reads the events page by page as the
+// States costs one read unit for each 4 KB of the head, the snapshots that it tries, and the events
+// that it replays and yields, as [journal.Journal.Events]. It reads the events page by page as the
 // sequence is consumed, and reads nothing more after the consumer has stopped. States with maps,
 // slices, pointers or interfaces are copied by encoding and decoding them once for each event. It
 // neither uses nor changes the states of [Config.Cache].
@@ -65,8 +66,8 @@ func (r *Repository[S]) Type() string { return r.definition.Type() }
 // The sequence ends with the first error, and may yield states before it. Errors:
 // [*ReplayLimitError], [*NoSuchEventError] if the aggregate has no event q.From-1,
 // [*journal.TruncatedError] if event q.From has been removed, or an event before it that must be
-// replayed, [*EventError] for an event that cannot be applied, [*UnencodableStateError], and those
-// of [Repository.Load].
+// replayed, [*EventError] for an event that cannot be applied, [*UnencodableStateError], and the
+// errors of [Repository.Load].
 func (r *Repository[S]) States(ctx context.Context, id string, q StatesQuery) iter.Seq2[StateAfter, error] {
 	return func(yield func(StateAfter, error) bool) {
 		if err := r.states(ctx, id, q, func(s StateAfter) bool { return yield(s, nil) }); err != nil {
@@ -113,7 +114,7 @@ func (r *Repository[S]) states(ctx context.Context, value string, q StatesQuery,
 }
 
 // loadBefore returns the aggregate before event q.From. It returns an error instead of reading
-// events that were removed, or too many of them.
+// events if they were removed, or if there are too many of them.
 func (r *Repository[S]) loadBefore(ctx context.Context, head journal.Head, q StatesQuery) (Aggregate[S], error) {
 	number := q.From - 1
 	if number > head.Version {
@@ -131,7 +132,7 @@ func (r *Repository[S]) loadBefore(ctx context.Context, head journal.Head, q Sta
 	return a, r.replayTo(ctx, &a, number)
 }
 
-// yieldState passes a copy of the state to yield, and returns what yield returns.
+// yieldState passes a copy of the state to yield, and returns the result of yield.
 func (r *Repository[S]) yieldState(a Aggregate[S], record *journal.Record, yield func(StateAfter) bool) (more bool, err error) {
 	own, err := r.ownCopy(a)
 	return err == nil && yield(StateAfter{Record: record, State: own.State}), err
@@ -141,9 +142,9 @@ func (r *Repository[S]) yieldState(a Aggregate[S], record *journal.Record, yield
 // first one than [StatesQuery].MaxReplay allows. It has not read them.
 type ReplayLimitError struct {
 	ID aggregate.ID
-	// From is the first event that was asked for.
+	// From is the first event of the query.
 	From uint64
-	// Start is the event of the snapshot from which the replay would start, 0 if there is none.
+	// Start is the event of the snapshot from which the replay would start, or 0 if there is none.
 	Start uint64
 	// Max is StatesQuery.MaxReplay.
 	Max uint64

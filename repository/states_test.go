@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// states returns what States yields, up to its error.
+// states returns the values of States, and its error.
 func states(t *testing.T, r repository.AnyRepository, id string, q repository.StatesQuery) (all []repository.StateAfter, err error) {
 	t.Helper()
 	for s, err := range r.States(t.Context(), id, q) {
@@ -27,7 +27,8 @@ func states(t *testing.T, r repository.AnyRepository, id string, q repository.St
 	return all, nil
 }
 
-// numbered returns the states of accounts with the numbers of their events, 0 for the first.
+// numbered returns the balances of the states, and the numbers of their events; the first number is
+// 0.
 func numbered(all []repository.StateAfter) (balances []int, numbers []uint64) {
 	for _, s := range all {
 		number := uint64(0)
@@ -48,7 +49,7 @@ func (s store) deposit(t *testing.T, r *repository.Repository[Account], id strin
 	}
 }
 
-// eachLayoutCounted is eachLayout with a count of read units.
+// eachLayoutCounted runs a test with a store of each layout, and a function that counts read units.
 func eachLayoutCounted(t *testing.T, test func(t *testing.T, s store, cost func(do func()) (read float64))) {
 	t.Helper()
 	for _, layout := range layouts {
@@ -122,7 +123,7 @@ func TestStatesShareNoMemory(t *testing.T) {
 				state := got.State.(Basket)
 				assert.Equal(t, want[number].State, state, "after event %d, from %d", number, from)
 				if number++; number > 1 {
-					state.Items["tea"] = 1000 // shows in no later state
+					state.Items["tea"] = 1000 // must not be visible in a later state
 				}
 				if len(state.Labels) > 0 {
 					state.Labels[0] = "changed"

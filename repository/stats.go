@@ -8,31 +8,37 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Stats counts what a repository has done since it was made. A commit of [Parts] counts for the
+// Stats counts the work of a repository since it was made. A commit of [Parts] counts for the
 // repository of each part that has events.
 type Stats struct {
-	Decisions uint64 // runs of a decision by Execute: more than one for a call are conflicts
+	// Runs of a decision by Execute. More than one for a call means conflicts.
+	Decisions uint64
 	Refused   uint64 // decisions that returned an error
 
-	Commits   uint64 // that were written
-	Events    uint64 // in them
-	Conflicts uint64 // commits that were not written, because somebody else was faster
-	Repeated  uint64 // commits that were not written, because their command was executed before
-	Unknown   uint64 // commits whose outcome was unknown, each time
-	Failed    uint64 // commits that were not written for another reason
-	// CommitTime is the time that all commits of the counts above took together, with the
+	Commits uint64 // commits that were written
+	Events  uint64 // events in those commits
+	// Commits that were not written, because another writer was faster.
+	Conflicts uint64
+	// Commits that were not written, because their command was executed before.
+	Repeated uint64
+	Unknown  uint64 // commits whose outcome was unknown, each time
+	// Commits that were not written for another reason.
+	Failed uint64
+	// CommitTime is the total time of all commits that the counts above include, with the
 	// repetitions of their requests, and without loads and decisions.
 	CommitTime time.Duration
 
 	Snapshots        uint64 // stored with a commit or after it
-	SnapshotsLeftOut uint64 // not stored; the logger has the reasons
+	SnapshotsLeftOut uint64 // not stored; the Logger has the reasons
 
-	Loads       uint64 // reads of an aggregate's present state
-	CacheHits   uint64 // decisions and loads that began with a state from the cache
-	CacheMisses uint64 // and those that did not, with a Config.Cache
+	Loads uint64 // reads of the current state of an aggregate
+	// Decisions and loads that started from a state in the cache.
+	CacheHits uint64
+	// Decisions and loads that did not, with a Config.Cache.
+	CacheMisses uint64
 }
 
-// Stats returns the present counts. It costs nothing.
+// Stats returns the current counts. It makes no request.
 func (r *Repository[S]) Stats() Stats {
 	c := &r.counters
 	return Stats{
@@ -53,7 +59,7 @@ type counters struct {
 	loads, cacheHits, cacheMisses        atomic.Uint64
 }
 
-// commit counts what has become of a commit.
+// commit counts the outcome of a commit.
 func (c *counters) commit(events int, begun time.Time, err error) {
 	c.commitTime.Add(int64(time.Since(begun)))
 	switch {
@@ -71,7 +77,7 @@ func (c *counters) commit(events int, begun time.Time, err error) {
 	}
 }
 
-// snapshot counts what has become of a commit's snapshot.
+// snapshot counts the outcome of a commit's snapshot.
 func (c *counters) snapshot(leftOut bool) {
 	if leftOut {
 		c.snapshotsLeftOut.Add(1)

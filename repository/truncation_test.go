@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// truncates is another process: it writes two events with a snapshot each and removes those before
-// the last.
+// truncates stands for another process: it writes two events with a snapshot each and removes the
+// events before the last.
 func (s store) truncates(t *testing.T, id string) {
 	t.Helper()
 	repo := open(t, s.direct).accounts(t, repository.Config{Snapshots: repository.Every(1)})
@@ -25,7 +25,7 @@ func (s store) truncates(t *testing.T, id string) {
 	require.NoError(t, s.journal.Truncate(context.Background(), a.ID, a.Version, journal.Removal{}))
 }
 
-// afterHead lets somebody else act once, between the next read of a head and what follows it.
+// afterHead calls act once, between the next read of a head and the next request.
 func afterHead(s store, act func()) {
 	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) { act() }), dynamotest.On("GetItem"), dynamotest.Times(1))
 }

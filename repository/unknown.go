@@ -8,28 +8,28 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// UnknownEvents is what a load does with a stored event whose type the definition lacks.
+// UnknownEvents says what a load does with a stored event whose type the definition lacks.
 type UnknownEvents int
 
 const (
 	// FailOnUnknown ends the load with an [*EventError] that holds an
 	// [*aggregate.UnknownEventError].
 	FailOnUnknown UnknownEvents = iota
-	// SkipUnknown leaves the event without effect: the version counts it, the state does not show
-	// it, and the logger is told once for each load that reads such events. The aggregate is then
-	// [Aggregate.Partial], and its state never becomes a snapshot.
+	// SkipUnknown ignores the event: the version counts it, the state does not show it, and each
+	// load that reads such events logs it once. The aggregate is then [Aggregate.Partial], and its
+	// state never becomes a snapshot.
 	//
 	// An event without any type, an event that cannot be decoded and an upcaster that fails still
 	// end the load.
 	SkipUnknown
 )
 
-// Partial reports that the state lacks the effect of events which the program does not know. It
-// happens with [SkipUnknown] alone.
+// Partial reports that the state lacks the effect of events that the program does not know. This
+// happens only with [SkipUnknown].
 func (a Aggregate[S]) Partial() bool { return a.partial }
 
-// unknown returns the type of an event that a load passes over, if its error is of that kind. What
-// an upcaster gives is this program's own, so it is never passed over.
+// unknown returns the type of an event that a load skips, if its error is of that kind. Events that
+// an upcaster returns are from this program, so they are never skipped.
 func (r *Repository[S]) unknown(err error) (eventType string, ok bool) {
 	if err == nil || r.config.UnknownEvents != SkipUnknown || errors.As(err, new(*aggregate.UpcastError)) {
 		return "", false
@@ -41,7 +41,7 @@ func (r *Repository[S]) unknown(err error) (eventType string, ok bool) {
 	return unknown.EventType, true
 }
 
-// skipped is what a load has passed over, to be reported once.
+// skipped holds the events that a load has skipped, to report them once.
 type skipped struct {
 	count     int
 	first     uint64

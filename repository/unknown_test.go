@@ -23,7 +23,8 @@ func (Frozen) Apply(a *Account)  { a.Balance = 0 }
 
 var newerAccounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{}, Noted{}, Frozen{})
 
-// NewlyLabelled is what Frozen is to accounts, for a state that a plain copy would share.
+// NewlyLabelled is an event that only a newer program knows, for a state that an assignment would
+// share.
 type NewlyLabelled struct{}
 
 func (NewlyLabelled) EventType() string { return "basket.newly_labelled.v1" }
@@ -270,7 +271,7 @@ func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
 	assert.EqualValues(t, 2, failed.Number)
 }
 
-// infoLogger keeps what is reported as information.
+// infoLogger collects the information that is logged.
 type infoLogger struct {
 	watermill.NopLogger
 	infos []string

@@ -36,7 +36,7 @@
 //
 // [Steps] makes a span of each step of a process manager:
 //
-//	process.Config{Around: tracing.Steps(tracing.Config{})}
+//	process.Config{Middleware: tracing.Steps(tracing.Config{})}
 //
 // A timeout is stored with the span of the step that set it, so the step of the timeout is linked
 // to that one, however much later. Without Steps, what a timeout leads to carries the span that its

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Steps returns a function for process.Config.Around, which makes a span of each step of a process
+// Steps returns a function for process.Config.Middleware, which makes a span of each step of a process
 // manager. The events that the step commits, its commands, and the timeouts that it sets carry that
 // span.
 //

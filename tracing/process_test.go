@@ -73,7 +73,7 @@ func (w *world) reviews(config tracing.Config) *reviewed {
 	r := &reviewed{broker: &broker{}, now: time.UnixMilli(1_700_000_000_000)}
 	var err error
 	r.Manager, err = process.New(w.journal, w.db.Client(), reviews, process.Config{
-		Around: tracing.Steps(config), Publisher: tracing.NewPublisher(r.broker, config), Now: func() time.Time { return r.now },
+		Middleware: tracing.Steps(config), Publisher: tracing.NewPublisher(r.broker, config), Now: func() time.Time { return r.now },
 		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "commands", nil },
 	})
 	require.NoError(w.t, err)

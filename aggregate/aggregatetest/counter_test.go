@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// An aggregate whose events and state have every fault that a scenario looks for.
+// Counter is an aggregate whose events and state can have each fault that a scenario detects.
 
 type Counter struct {
 	Kept    int
@@ -24,7 +24,7 @@ var Counters = aggregate.Define[Counter]("counter", did{}, lossy{}, free{}, oneW
 
 var draws atomic.Int64
 
-// draw stands for a clock or a random number: it is never the same.
+// draw returns another number each time, as a clock or a random source does.
 func draw() int { return int(draws.Add(1)) }
 
 func count(events ...aggregate.Event[Counter]) aggregate.Decision[Counter] {
@@ -79,13 +79,13 @@ func (oneWay) Apply(*Counter)               {}
 func (oneWay) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 func (*oneWay) UnmarshalJSON([]byte) error  { return errors.New("no way back") }
 
-// rogue is in no definition.
+// rogue is an event that no definition has.
 type rogue struct{}
 
 func (rogue) EventType() string { return "rogue.v1" }
 func (rogue) Apply(*Wallet)     {}
 
-// reversedJSON writes what nobody can read.
+// reversedJSON is a codec that cannot decode the bytes that it writes.
 type reversedJSON struct{}
 
 func (reversedJSON) Marshal(v any) ([]byte, error) {
@@ -100,7 +100,7 @@ func (reversedJSON) Unmarshal(data []byte, v any) error {
 	return json.Unmarshal(data, v)
 }
 
-// gobCodec writes what is not text.
+// gobCodec is a codec whose bytes are not text.
 type gobCodec struct{}
 
 func (gobCodec) Marshal(v any) ([]byte, error) {

@@ -1,5 +1,6 @@
-// Package aggregatetest tests the decisions of an aggregate without a database: given some events,
-// when a decision is made, then these events follow, or this error.
+// Package aggregatetest tests the decisions of an aggregate without a database. A scenario says
+// which events have happened, makes decisions, and compares the events or the error that each
+// decision returns:
 //
 //	func TestWithdrawing(t *testing.T) {
 //		aggregatetest.Given(t, Accounts, Deposited{100}).
@@ -9,26 +10,26 @@
 //			ThenState(Account{Balance: 0})
 //	}
 //
-// Every When decides on the state after all events so far. A refusal must be expected by
-// [Scenario.ThenError] or [Scenario.ThenErrorFunc]; otherwise it fails the test.
+// Every When decides on the state after all events so far. A refusal fails the test, unless
+// [Scenario.ThenError] or [Scenario.ThenErrorFunc] expects it.
 //
-// A decision over several aggregates has a scenario for each; see [Parts].
+// To test a decision over several aggregates, make a scenario for each of them; see [Parts].
 //
-// In addition to what the test expects, a scenario checks what a stored aggregate relies on. It
-// fails if
+// In addition to the expectations of the test, a scenario checks the properties that a stored
+// aggregate relies on. It fails in each of these cases:
 //
-//   - the definition is not valid,
-//   - an event, given or produced, changes when the codec encodes and decodes it,
-//   - the state changes when the codec encodes and decodes it, so that a snapshot would lose something,
-//   - an event that is given as it is stored, by [Scenario.Stored], cannot be read,
-//   - applying the same events twice gives two different states,
-//   - a decision gives different results when it is made twice on the same state, because it looks
-//     at a clock or draws a random number; such values are arguments of the function that makes the
-//     decision,
-//   - a decision changes the state it was given, through a map, a slice or a pointer in it.
+//   - The definition is not valid.
+//   - An event, given or produced, changes when the codec encodes and decodes it.
+//   - The state changes when the codec encodes and decodes it. A snapshot would lose something.
+//   - A stored event, passed to [Scenario.Stored], cannot be read.
+//   - Applying the same events twice leads to two different states.
+//   - A decision returns different results when it is made twice on the same state, because it
+//     reads a clock or draws a random number. Pass such values as arguments to the function that
+//     makes the decision.
+//   - A decision changes the state that it was passed, through a map, a slice or a pointer in it.
 //
-// A failure lists the events that are missing, the unexpected ones, those in another place, and the
-// fields of those that differ:
+// A failure lists the events that are missing, unexpected or in another place. For an event that
+// differs it lists the fields:
 //
 //	When 3 (after 2 events): the events are not as expected
 //	- event 1, account.Withdrawn, differs:
@@ -36,7 +37,7 @@
 //	got 1 event
 //	  1. account.Withdrawn{Amount: 70}
 //
-// Values are compared with their contents, unexported fields included: by their own method Equal(T)
-// bool where they have one, as time.Time does, and field by field otherwise. Nil and empty slices
-// and maps count as equal, and so do a nil and an empty Protocol Buffers message.
+// Values are compared by their method Equal(T) bool if they have one, as time.Time does, and
+// otherwise field by field, including unexported fields. Nil and empty slices and maps count as
+// equal, and so do a nil and an empty Protocol Buffers message.
 package aggregatetest

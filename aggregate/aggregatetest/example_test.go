@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate/aggregatetest"
 )
 
-// printer takes the place of *testing.T, which an example does not have.
+// printer stands in for *testing.T, which an example does not have.
 type printer struct{ testing.TB }
 
 func (printer) Helper()                           {}
@@ -16,7 +16,8 @@ func (printer) Cleanup(func())                    {}
 func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 func Example() {
-	t := printer{} // in a test, its *testing.T
+	// A test passes its *testing.T.
+	t := printer{}
 
 	aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100}).
 		When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 30}).
@@ -32,7 +33,8 @@ func Example() {
 }
 
 func ExampleScenario_Stored() {
-	t := printer{} // in a test, its *testing.T
+	// A test passes its *testing.T.
+	t := printer{}
 
 	wallets := Wallets.WithUpcasters(aggregate.Upcast("wallet.filled.v0", func(old struct{ Cents int }) Deposited {
 		return Deposited{Currency: "EUR", Amount: old.Cents / 100}
@@ -48,7 +50,8 @@ func ExampleScenario_Stored() {
 }
 
 func ExampleParts() {
-	t := printer{} // in a test, its *testing.T
+	// A test passes its *testing.T.
+	t := printer{}
 
 	from := aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100})
 	to := aggregatetest.Given(t, Wallets)

@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Its ID
-// has the type alone: set the Value if the decision uses it.
+// Part returns the aggregate of the scenario as a part of a decision over several aggregates; see
+// [Parts]. Its ID has a Type and no Value. Set the Value if the decision uses it.
 func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
 
-// Parts are the scenarios of the aggregates of one decision:
+// Parts lists the scenarios of the aggregates that one decision changes:
 //
 //	from := aggregatetest.Given(t, Accounts, Deposited{100})
 //	to := aggregatetest.Given(t, Accounts)
@@ -22,14 +22,14 @@ func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
 //	to.Then(Deposited{30})
 type Parts []Participant
 
-// Participant is a [*Scenario] of any state.
+// Participant is a [*Scenario] of any state type.
 type Participant interface {
 	test() testing.TB
 	hasFailed() bool
 	failOnRefusal() bool
 	fail(format string, args ...any)
 	begin() bool
-	offer(run int)
+	prepare(run int)
 	collect(run int, refusal error)
 	end()
 	leaveRefusal()
@@ -37,9 +37,9 @@ type Participant interface {
 	expectErrorFunc(check func(t testing.TB, err error))
 }
 
-// When makes a decision over the parts, on their states so far. Their events become part of their
-// histories. It checks the decision as [Scenario.When] does. A decision that appends to a scenario
-// which is not among the parts fails the test at its end.
+// When makes a decision over the parts, on their states so far. The events that it appends become
+// part of the histories. When checks the decision as [Scenario.When] does. If a decision appends to
+// a scenario that is not among the parts, the test fails at its end.
 func (parts Parts) When(decide func() error) Parts {
 	if len(parts) == 0 {
 		panic("aggregatetest: Parts has no scenarios, so there is no test to fail")
@@ -62,7 +62,7 @@ func (parts Parts) When(decide func() error) Parts {
 	}
 	for run := range 3 {
 		for _, p := range parts {
-			p.offer(run)
+			p.prepare(run)
 		}
 		refusal := decide()
 		for _, p := range parts {
@@ -74,22 +74,22 @@ func (parts Parts) When(decide func() error) Parts {
 			return parts
 		}
 		if i > 0 {
-			p.leaveRefusal() // that of the first is the one to be expected
+			p.leaveRefusal() // the test expects the refusal on the first part
 		}
 	}
 	return parts
 }
 
-// ThenError expects that the latest decision was refused with an error that is target, by
-// errors.Is.
+// ThenError expects that the latest decision returned an error for which errors.Is(err, target) is
+// true.
 func (parts Parts) ThenError(target error) Parts {
 	parts[0].test().Helper()
 	parts[0].expectError(target)
 	return parts
 }
 
-// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which
-// reports what it does not like to t.
+// ThenErrorFunc expects that the latest decision returned an error, and passes it to check. Check
+// reports its failures to t.
 func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
 	parts[0].test().Helper()
 	parts[0].expectErrorFunc(check)
@@ -99,7 +99,7 @@ func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
 func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
-func (s *Scenario[S]) offer(run int) {
+func (s *Scenario[S]) prepare(run int) {
 	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.states.Runs[run], Version: uint64(s.history.Len())}
 }
 
@@ -108,7 +108,7 @@ func (s *Scenario[S]) collect(run int, refusal error) {
 	s.part.Events = nil
 }
 
-// leaveRefusal leaves it to another scenario to report a refusal that is not expected.
+// leaveRefusal marks the refusal as expected, since another scenario reports it if it is not.
 func (s *Scenario[S]) leaveRefusal() { s.outcome.seen = true }
 
 func (s *Scenario[S]) expectError(target error) {
@@ -121,5 +121,6 @@ func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
 	s.ThenErrorFunc(check)
 }
 
-// forgotten is how a decision that appended to a scenario outside of its [Parts] is reported.
+// forgotten is the failure of a scenario to which a decision appended although the scenario was not
+// among its [Parts].
 const forgotten = "a decision appended events to it, but it is not among the Parts of When"

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate/aggregatetest"
 )
 
-// transfer is a decision over two wallets.
+// transfer returns a decision over two wallets.
 func transfer(from, to *aggregate.Part[Wallet], amount int) func() error {
 	return func() error {
 		if from.State.Balances["EUR"] < amount {

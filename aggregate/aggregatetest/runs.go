@@ -2,7 +2,7 @@ package aggregatetest
 
 import "fmt"
 
-// begin begins a step, and makes the states for the runs of its decision.
+// begin starts a step and makes the states for the runs of its decision.
 func (s *Scenario[S]) begin() bool {
 	s.t.Helper()
 	s.step++
@@ -12,7 +12,7 @@ func (s *Scenario[S]) begin() bool {
 	return s.holds(err)
 }
 
-// end compares the runs of a decision, and adds the events to the history.
+// end compares the runs of a decision and adds its events to the history.
 func (s *Scenario[S]) end() {
 	s.t.Helper()
 	first := s.runs[0]
@@ -25,7 +25,7 @@ func (s *Scenario[S]) end() {
 		return
 	}
 	if why := s.differ(first, s.runs[2]); why != "" {
-		s.fail("on the same state from a snapshot the decision comes out differently, %s: it must not tell nil from empty", why)
+		s.fail("on the same state from a snapshot the decision returns another result, %s: treat nil and empty slices and maps alike", why)
 		return
 	}
 	if first.refusal != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/trial"
 )
 
-// Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps
-// can be chained. The first failure ends the test, by t.Fatalf; steps after it do nothing.
+// Scenario tests one aggregate. [Given] makes it. Its methods return it, so that steps can be
+// chained. The first failure ends the test by t.Fatalf; later steps do nothing.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition aggregate.Definition[S]
@@ -24,15 +24,15 @@ type Scenario[S any] struct {
 	failed     bool
 }
 
-// outcome is what the latest decision came to.
+// outcome is the result of the latest decision.
 type outcome[S any] struct {
 	events  aggregate.Events[S]
 	refusal error
-	seen    bool // ThenError has looked at the refusal
+	seen    bool // a method has expected or reported the refusal
 }
 
-// Given starts a scenario with an aggregate to which the events have happened. Without events it is
-// the aggregate before its first one.
+// Given starts a scenario of an aggregate to which the events have happened. Without events, it
+// starts with the aggregate before its first event.
 func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{t: t, definition: definition, history: trial.Of(definition)}
@@ -58,14 +58,14 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 	return s
 }
 
-// Stored adds an event to the history as it stands in the journal, for example one that an older
-// program has written and an upcaster reads now:
+// Stored adds an event to the history in the form in which the journal stores it. Use it for an
+// event that an older program has written and that an upcaster reads now:
 //
 //	aggregatetest.Given(t, Accounts).
 //		Stored("account.deposited.v1", `{"Cents":500}`).
 //		ThenState(Account{Balance: 5})
 //
-// It stands before the first When, and fails if a load could not read the event.
+// Call it before the first When. It fails the test if a load could not read the event.
 func (s *Scenario[S]) Stored(eventType, payload string) *Scenario[S] {
 	s.t.Helper()
 	if s.failed {
@@ -83,8 +83,8 @@ func (s *Scenario[S]) Stored(eventType, payload string) *Scenario[S] {
 	return s
 }
 
-// When makes a decision on the state so far. Events that it produces become part of the history, so
-// the next When decides on the state after them; a refusal leaves the state as it was.
+// When makes a decision on the state so far. The events that it returns become part of the history,
+// so the next When decides on the state after them. A refusal leaves the state unchanged.
 func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.failed || s.failOnRefusal() {
@@ -106,7 +106,7 @@ func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	return s
 }
 
-// Then expects that the latest decision was accepted and produced exactly these events, in this
+// Then expects that the latest decision was accepted and returned exactly these events, in this
 // order.
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
@@ -119,7 +119,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	return s
 }
 
-// ThenNothing expects that the latest decision was accepted and produced no event.
+// ThenNothing expects that the latest decision was accepted and returned no event.
 func (s *Scenario[S]) ThenNothing() *Scenario[S] {
 	s.t.Helper()
 	if !s.decided("ThenNothing") || s.failOnRefusal() {
@@ -131,8 +131,8 @@ func (s *Scenario[S]) ThenNothing() *Scenario[S] {
 	return s
 }
 
-// ThenError expects that the latest decision was refused with an error that is target, by
-// errors.Is.
+// ThenError expects that the latest decision returned an error for which errors.Is(err, target) is
+// true.
 func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	s.t.Helper()
 	if target == nil {
@@ -144,8 +144,8 @@ func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	return s.thenRefused(fmt.Sprintf("%q", target), func(_ testing.TB, err error) bool { return errors.Is(err, target) })
 }
 
-// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which
-// reports what it does not like to t.
+// ThenErrorFunc expects that the latest decision returned an error, and passes it to check. Check
+// reports its failures to t.
 func (s *Scenario[S]) ThenErrorFunc(check func(t testing.TB, err error)) *Scenario[S] {
 	s.t.Helper()
 	return s.thenRefused("an error", func(t testing.TB, err error) bool {
@@ -171,8 +171,8 @@ func (s *Scenario[S]) thenRefused(wanted string, accepts func(testing.TB, error)
 	return s
 }
 
-// ThenState expects the state after all events so far, given and produced. It may stand after Given
-// as well.
+// ThenState expects this state after all events so far, given and produced. It can be called before
+// the first When too.
 func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
 	return s.ThenStateFunc(func(t testing.TB, got S) {
@@ -183,8 +183,8 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	})
 }
 
-// ThenStateFunc hands the state after all events so far to check, which reports what it does not
-// like to t. The state is a copy of its own.
+// ThenStateFunc passes the state after all events so far to check, which reports its failures to t.
+// The state is a copy that check may change.
 func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario[S] {
 	s.t.Helper()
 	if s.failed || s.failOnRefusal() {
@@ -196,7 +196,7 @@ func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario
 	return s
 }
 
-// decided reports whether there is an outcome to look at.
+// decided reports whether a decision was made whose outcome can be checked.
 func (s *Scenario[S]) decided(method string) bool {
 	s.t.Helper()
 	switch {

@@ -16,7 +16,8 @@ import (
 func TestScenarioOfSeveralStepsPasses(t *testing.T) {
 	t.Parallel()
 
-	now := time.Now() // with a monotonic reading, which no codec keeps
+	// It has a monotonic reading, which no codec keeps.
+	now := time.Now()
 	aggregatetest.Given(t, Wallets, Deposited{"EUR", 100, now}).
 		When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 30}).
 		When(Withdraw("EUR", 71)).ThenError(errInsufficientFunds).
@@ -35,7 +36,7 @@ func TestScenarioMayLookAtTheStateItWasGiven(t *testing.T) {
 		ThenStateFunc(func(t testing.TB, w Wallet) {
 			t.Helper()
 			assert.Equal(t, 5, w.Balances["EUR"])
-			w.Balances["EUR"] = 0 // a copy of its own
+			w.Balances["EUR"] = 0 // it is a copy
 		}).
 		ThenState(Wallet{Balances: map[string]int{"EUR": 5}})
 }
@@ -250,7 +251,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 	}
 }
 
-// The checks beside what a test expects.
+// A scenario also checks properties that the test does not mention.
 func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 	t.Parallel()
 
@@ -342,7 +343,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, nil
 				})
 			},
-			[]string{"on the same state from a snapshot the decision comes out differently", `it returns the error "<nil>", then "the wallet is frozen"`},
+			[]string{"on the same state from a snapshot the decision returns another result", `it returns the error "<nil>", then "the wallet is frozen"`},
 		},
 		"a decision with another event each time": {
 			func(t testing.TB) {
@@ -396,7 +397,7 @@ func TestDecisionMayChangeTheFieldsOfItsOwnCopy(t *testing.T) {
 
 	aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100}).
 		When(func(w Wallet) (aggregate.Events[Wallet], error) {
-			w.Balances = nil // a field of the copy, which nobody shares
+			w.Balances = nil // it is a copy that nothing else uses
 			return aggregate.Events[Wallet]{&Noted{strconv.Itoa(len(w.Balances))}}, nil
 		}).
 		Then(&Noted{"0"})
@@ -423,7 +424,7 @@ func TestScenarioPassesAPanicOn(t *testing.T) {
 	})
 }
 
-// failure runs a scenario that must fail exactly once and returns what it reported.
+// failure runs a scenario that must fail exactly once, and returns the failure that it reported.
 func failure(t *testing.T, scenario func(testing.TB)) string {
 	t.Helper()
 	recorded := &recorder{TB: t}
@@ -435,8 +436,7 @@ func failure(t *testing.T, scenario func(testing.TB)) string {
 	return recorded.failures[0]
 }
 
-// recorder stands in for the t of a failing test. Unlike there, Fatal returns, so the scenario goes
-// on.
+// recorder stands in for the t of a failing test. Its Fatal returns, so the scenario continues.
 type recorder struct {
 	testing.TB
 	failures []string

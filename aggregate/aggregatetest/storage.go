@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/trial"
 )
 
-// record sends an event through the codec, adds it to the history and returns what came back.
+// record encodes and decodes an event with the codec, adds it to the history, and returns the
+// decoded event.
 func (s *Scenario[S]) record(what string, event aggregate.Event[S]) (aggregate.Event[S], bool) {
 	s.t.Helper()
 	decoded, err := s.history.Record(what, event)
@@ -29,7 +30,7 @@ func (s *Scenario[S]) holds(err error) bool {
 	return err == nil
 }
 
-// differ reports how two results of one decision differ.
+// differ describes how two results of one decision differ. It returns "" if they are equal.
 func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	if why := trial.Errors(first.refusal, second.refusal); why != "" || first.refusal != nil {
 		return why
@@ -37,7 +38,7 @@ func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	return trial.Lists("event", diff.Values(first.events), diff.Values(second.events))
 }
 
-// mismatch reports how a list of events differs from the expected one, "" if it does not.
+// mismatch describes how events differ from the expected ones. It returns "" if they are equal.
 func (s *Scenario[S]) mismatch(want, got aggregate.Events[S]) string {
 	return diff.Events(s.definition).Compare(diff.Values(want), diff.Values(got))
 }

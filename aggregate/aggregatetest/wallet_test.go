@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// A wallet with several currencies: a state with a map in it, a pointer event and one with a time.
+// Wallet holds several currencies. Its state has a map, one event is a pointer and one has a time.
 
 type Wallet struct {
 	Balances map[string]int
@@ -59,7 +59,7 @@ func Withdraw(currency string, amount int) aggregate.Decision[Wallet] {
 	}
 }
 
-// shortfall is a typed refusal that is errInsufficientFunds for errors.Is.
+// shortfall is a typed refusal for which errors.Is(err, errInsufficientFunds) is true.
 type shortfall struct{ missing int }
 
 func (e *shortfall) Error() string { return "insufficient funds" }

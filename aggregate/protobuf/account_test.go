@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate/protobuf/internal/bankpb"
 )
 
-// An account whose state and events are wrappers around messages of another package.
+// The state and the events of Account are wrappers around messages of another package.
 
 type Account struct{ *bankpb.Account }
 
@@ -22,7 +22,7 @@ func (e Deposited) Apply(a *Account) {
 	a.LastDeposit = e.Deposited
 }
 
-// Withdrawn is used as a pointer.
+// Withdrawn is defined as a pointer.
 type Withdrawn struct{ *bankpb.Withdrawn }
 
 func (*Withdrawn) EventType() string { return "account.withdrawn.v1" }
@@ -32,7 +32,7 @@ func (e *Withdrawn) Apply(a *Account) {
 	a.Balances[e.GetCurrency()] -= e.GetAmount()
 }
 
-// Viewed is no message, and so goes to the other codec.
+// Viewed is not a message, so the other codec encodes it.
 type Viewed struct{ By string }
 
 func (Viewed) EventType() string { return "account.viewed.v1" }

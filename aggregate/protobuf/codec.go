@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Codec is an [aggregate.Codec] that writes messages in their binary form and leaves other types to
-// another codec. See the package documentation for which Go types are messages. The zero value is
+// Codec is an [aggregate.Codec] that writes messages in their binary form and passes other types to
+// another codec. The package documentation says which Go types are messages. The zero value is
 // ready to use.
 type Codec struct {
-	// Other is for types that are not messages. Default: [aggregate.JSON].
+	// Other is the codec of types that are not messages. Default: [aggregate.JSON].
 	Other aggregate.Codec
 }
 
@@ -29,8 +29,8 @@ func (c Codec) other() aggregate.Codec {
 	return c.Other
 }
 
-// Marshal writes a message, a wrapper or a value of another type. Errors: a string that is not
-// UTF-8, a required field that is missing, a type that [Codec.CheckType] refuses, and those of
+// Marshal encodes a message, a wrapper or a value of another type. Errors: a string that is not
+// UTF-8, a required field that is missing, a type that [Codec.CheckType] refuses, and the errors of
 // Other.
 func (c Codec) Marshal(v any) ([]byte, error) {
 	if v == nil {
@@ -52,17 +52,17 @@ func (c Codec) Marshal(v any) ([]byte, error) {
 		}
 		value = value.Field(0)
 	}
-	// Deterministic, so that the same event has the same bytes wherever they are compared.
+	// Deterministic, so that equal events have equal bytes and can be compared.
 	return proto.MarshalOptions{Deterministic: true}.Marshal(value.Interface().(proto.Message))
 }
 
-// Unmarshal reads what Marshal has written into a pointer to a zero value. Data is not kept.
-// Errors: data that is not in the binary form, a string that is not UTF-8, a required field that is
-// missing, a type that [Codec.CheckType] refuses, and those of Other.
+// Unmarshal decodes data that Marshal has written into a pointer to a zero value. It does not keep
+// data. Errors: data that is not in the binary form, a string that is not UTF-8, a required field
+// that is missing, a type that [Codec.CheckType] refuses, and the errors of Other.
 func (c Codec) Unmarshal(data []byte, v any) error {
 	value := reflect.ValueOf(v)
 	if value.Kind() != reflect.Pointer || value.IsNil() {
-		return c.other().Unmarshal(data, v) // which says what is wrong with v
+		return c.other().Unmarshal(data, v) // it returns an error that says what is wrong with v
 	}
 	s := shapeOf(value.Type())
 	switch s.kind {
@@ -82,9 +82,9 @@ func (c Codec) Unmarshal(data []byte, v any) error {
 	return proto.Unmarshal(data, v.(proto.Message))
 }
 
-// CheckType finds Go types that look like messages and would lose something: a message by value,
-// and a struct that embeds a message in another way than a wrapper does. Types that are not
-// messages are checked by Other, if it checks types.
+// CheckType reports Go types that look like messages and would lose data: a message by value, and a
+// struct that embeds a message in another way than a wrapper does. Other checks the remaining
+// types, if it is an [aggregate.TypeChecker].
 func (c Codec) CheckType(t reflect.Type) error {
 	switch s := shapeOf(t); s.kind {
 	case isFaulty:

@@ -196,12 +196,12 @@ func TestTypesThatWouldLoseSomethingAreReported(t *testing.T) {
 	}{
 		"a message by value":               {reflect.New(reflect.TypeFor[bankpb.Deposited]()).Elem().Interface(), "a message by value"},
 		"a field beside the message":       {withAnother{&bankpb.Deposited{}, "lost"}, "has other fields, which would be lost"},
-		"an embedded message by value":     {&byValue{}, "it embeds bankpb.Deposited, which is no pointer to a message"},
-		"a wrapper in a wrapper":           {twice{deposited(1, "EUR")}, "it embeds protobuf_test.Deposited, which is no pointer"},
-		"any message":                      {anyMessage{&bankpb.Deposited{}}, "it embeds protoreflect.ProtoMessage, which is no pointer"},
-		"a dynamic message in a wrapper":   {dynamic{}, "it embeds *dynamicpb.Message, which is no generated message"},
-		"a dynamic message":                {dynamicpb.NewMessage(bankpb.File_bank_proto.Messages().Get(0)), "its zero value is no message"},
-		"a message that is no struct":      {notAStruct(1), "it is no struct"},
+		"an embedded message by value":     {&byValue{}, "it embeds bankpb.Deposited, which is not a pointer to a message"},
+		"a wrapper in a wrapper":           {twice{deposited(1, "EUR")}, "it embeds protobuf_test.Deposited, which is not a pointer"},
+		"any message":                      {anyMessage{&bankpb.Deposited{}}, "it embeds protoreflect.ProtoMessage, which is not a pointer"},
+		"a dynamic message in a wrapper":   {dynamic{}, "it embeds *dynamicpb.Message, which is not a generated message"},
+		"a dynamic message":                {dynamicpb.NewMessage(bankpb.File_bank_proto.Messages().Get(0)), "its zero value is not a message"},
+		"a message that is no struct":      {notAStruct(1), "it is not a struct"},
 		"an embedded message out of reach": {hidden{}, "under an unexported name"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestTypesThatWouldLoseSomethingAreReported(t *testing.T) {
 			if pointer.Kind() != reflect.Pointer {
 				pointer = reflect.PointerTo(pointer)
 			}
-			if name != "a message by value" { // which has a pointer that is well
+			if name != "a message by value" { // its pointer is valid
 				assert.ErrorContains(t, protobuf.Codec{}.Unmarshal(nil, reflect.New(pointer.Elem()).Interface()), test.says)
 			}
 		})
@@ -244,7 +244,8 @@ func TestScenariosWorkWithMessages(t *testing.T) {
 			return aggregate.Events[Account]{Viewed{"Ada"}}, nil
 		}).
 		Then(Viewed{"Ada"}).
-		ThenState(Account{}) // a snapshot has an empty message for nil
+		// A snapshot contains an empty message for nil.
+		ThenState(Account{})
 	aggregatetest.Given(t, Ledgers, &bankpb.Withdrawn{Amount: 1, Currency: "EUR"}).
 		When(func(bankpb.Ledger) (aggregate.Events[bankpb.Ledger], error) {
 			return aggregate.Events[bankpb.Ledger]{&bankpb.Closed{}}, nil

@@ -1,29 +1,32 @@
-// Package protobuf is a codec for aggregates whose events, or state, are Protocol Buffers messages.
+// Package protobuf encodes events and states that are Protocol Buffers messages.
 //
-//	var Accounts = aggregate.Define[Account]("account", Deposited{}, &bankpb.Closed{}).WithCodec(protobuf.Codec{})
+//	var Accounts = aggregate.Define[Account]("account", Deposited{}, &bankpb.Closed{}).
+//		WithCodec(protobuf.Codec{})
 //
-// Two forms of Go types are written as messages; every other type goes to [Codec.Other], which is
-// JSON by default, so that a state can be a plain struct while its events are messages.
+// The codec writes two forms of Go types as messages. It passes every other type to [Codec.Other],
+// which is JSON by default, so that a state can be a plain struct while its events are messages.
 //
-// A wrapper is a struct that embeds a pointer to a generated message and has no other field. It is
-// the form for messages of another package, since methods cannot be added to them there. It may be
-// defined as a value or as a pointer, and the fields of the message are fields of the wrapper:
+// The first form is a wrapper: a struct that embeds a pointer to a generated message and has no
+// other field. Use it for messages of another package, since methods cannot be added to them. It
+// may be defined as a value or as a pointer, and the fields of the message are fields of the
+// wrapper:
 //
 //	type Deposited struct{ *bankpb.Deposited }
 //
 //	func (Deposited) EventType() string  { return "account.deposited.v2" }
 //	func (e Deposited) Apply(a *Account) { a.Balances[e.Currency] += e.Amount }
 //
-// A pointer to a generated message is the other form. Its package then has the methods EventType
-// and Apply too, in a file beside the generated one.
+// The second form is a pointer to a generated message. The package of the message then declares the
+// methods EventType and Apply, in a file beside the generated one.
 //
 // # States
 //
-// A state is passed by value, and generated messages must not be copied by value; go vet says so
-// where a decision takes one. So a state is a plain struct, which [Codec.Other] writes, or a
-// wrapper. (JSON cannot write messages in the fields of a plain struct, and
-// [aggregate.Definition.Validate] says so.) The message of a wrapper is nil before the first event,
-// and so is each empty map in it after it was read, so Apply methods begin with the two:
+// A state is passed by value, and generated messages must not be copied by value; go vet reports a
+// decision that takes one. So a state is a plain struct, which [Codec.Other] writes, or a wrapper.
+// A plain struct with a message in a field does not work, because JSON cannot write messages.
+// [aggregate.Definition.Validate] reports it. The message of a wrapper is nil before the first
+// event. After a load each empty map in the message is nil too. So Apply methods begin with two
+// checks:
 //
 //	type Account struct{ *bankpb.Account }
 //
@@ -37,21 +40,21 @@
 //		...
 //	}
 //
-// # What is stored
+// # Stored form
 //
-// The binary form, deterministic for one version of the protobuf module, without a mark of the
-// message's type: the name of the event type tells that. A message without content has zero bytes,
-// which DynamoDB takes. Nil is written like a message without content and read as one; nil and
-// empty maps and lists are the same.
+// The codec writes the binary form, which is deterministic for one version of the protobuf module.
+// It does not contain the type of the message, since the name of the event type identifies it. A
+// message without content has zero bytes, which DynamoDB accepts. Nil is written like a message
+// without content and is read as one. Nil and empty maps and lists are the same.
 //
-// Fields that the Go type lacks, since a newer program wrote them, are kept in the message and
-// written again with it. The binary form has no end mark: bytes after a message are an error unless
-// they happen to be fields, which cannot be told from those of a newer program.
+// The message keeps fields that the Go type lacks, because a newer program wrote them, and writes
+// them again. The binary form has no end mark: bytes after a message are an error, unless they
+// happen to be valid fields. Such fields cannot be distinguished from those of a newer program.
 //
 // # Evolution
 //
-// The rules of Protocol Buffers let fields come and go while numbers keep their meaning; such an
-// event type keeps its name. Whatever else changes gets a new name and an upcaster; old and new
-// types of [aggregate.Upcast] may be wrappers or pointers to messages. Events that were JSON before
-// are read with [aggregate.Upcaster.WithCodec].
+// The rules of Protocol Buffers allow fields to be added and removed while numbers keep their
+// meaning. The event type keeps its name then. Any other change needs a new name and an upcaster.
+// The old and new types of [aggregate.Upcast] may be wrappers or pointers to messages. Read events
+// that were JSON before with [aggregate.Upcaster.WithCodec].
 package protobuf

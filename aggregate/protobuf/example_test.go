@@ -36,8 +36,8 @@ func Example() {
 	// map[EUR:5] <nil>
 }
 
-// An aggregate whose events were JSON goes on in Protocol Buffers: new events have new names, and
-// those of before are read as they were written.
+// An aggregate whose events were JSON changes to Protocol Buffers. New events have new names, and
+// older events are read as JSON.
 func ExampleCodec_fromJSON() {
 	type depositedJSON struct{ Amount int64 }
 	accounts := aggregate.Define[Account]("account", Deposited{}).

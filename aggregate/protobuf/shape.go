@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shape is how values of a Go type are written.
+// shape says how values of a Go type are encoded.
 type shape struct {
 	kind  kind
 	fault string
@@ -23,7 +23,7 @@ const (
 	isFaulty
 )
 
-// shapes remembers shapes by reflect.Type.
+// shapes caches shapes by reflect.Type.
 var shapes sync.Map
 
 func shapeOf(t reflect.Type) shape {
@@ -37,8 +37,8 @@ func shapeOf(t reflect.Type) shape {
 
 var protoMessage = reflect.TypeFor[proto.Message]()
 
-// findShape goes by the method that a generated message has, and looks for structs that have it
-// only because they embed one: what else is in them would be lost without a word.
+// findShape identifies messages by a method of generated messages. A struct that only embeds a
+// message has the method too; its other fields would be lost silently, so findShape refuses it.
 func findShape(t reflect.Type) shape {
 	target := t
 	if t.Kind() == reflect.Pointer {
@@ -48,7 +48,7 @@ func findShape(t reflect.Type) shape {
 		return shape{kind: isOther}
 	}
 	if target.Kind() != reflect.Struct {
-		return faulty("it is no struct although it has the methods of a message: use the generated type")
+		return faulty("it is not a struct although it has the methods of a message: use the generated type")
 	}
 	for i := range target.NumField() {
 		if field := target.Field(i); field.Anonymous {
@@ -60,24 +60,24 @@ func findShape(t reflect.Type) shape {
 			"use a pointer to it, or a struct that embeds the pointer")
 	}
 	if !usableWhenZero(target) {
-		return faulty("its zero value is no message: use a generated type")
+		return faulty("its zero value is not a message: use a generated type")
 	}
 	return shape{kind: isMessage}
 }
 
-// wrapperShape looks at a struct with the embedded field that makes it a message.
+// wrapperShape returns the shape of a struct with an embedded field that makes it a message.
 func wrapperShape(target reflect.Type, field reflect.StructField) shape {
 	switch {
 	case target.NumField() > 1:
 		return faulty("it embeds a message and has other fields, which would be lost: " +
-			"embed the pointer alone, or name the field so that the struct is no message")
+			"embed the pointer alone, or name the field so that the struct is not a message")
 	case field.Type.Kind() != reflect.Pointer:
-		return faulty("it embeds %s, which is no pointer to a message: embed a pointer to the generated type", field.Type)
+		return faulty("it embeds %s, which is not a pointer to a message: embed a pointer to the generated type", field.Type)
 	case !field.IsExported():
 		return faulty("it embeds %s under an unexported name and cannot be read: embed the generated type itself", field.Type)
 	}
 	if s := shapeOf(field.Type); s.kind != isMessage {
-		return faulty("it embeds %s, which is no generated message: embed a pointer to the generated type", field.Type)
+		return faulty("it embeds %s, which is not a generated message: embed a pointer to the generated type", field.Type)
 	}
 	return shape{kind: isWrapper}
 }
@@ -86,8 +86,8 @@ func faulty(format string, args ...any) shape {
 	return shape{kind: isFaulty, fault: fmt.Sprintf(format, args...)}
 }
 
-// usableWhenZero reports whether a zero message knows its type, unlike one that learns it when it
-// is made, such as dynamic ones.
+// usableWhenZero reports whether a zero message knows its type. Dynamic messages, for example,
+// learn their type only when they are made.
 func usableWhenZero(target reflect.Type) (usable bool) {
 	defer func() {
 		if recover() != nil {

@@ -97,12 +97,13 @@ func TestTheProgramServesTheConsole(t *testing.T) {
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-layout", "packed", "-hostile"}, &out, &log)
+		ended <- run(ctx, []string{"-listen", "127.0.0.1:0", "-database", "127.0.0.1:0", "-layout", "packed", "-hostile"}, &out, &log)
 	}()
-	var url string
+	var url, inspection string
 	require.Eventually(t, func() bool {
-		_, url, _ = strings.Cut(strings.TrimSpace(out.String()), "on ")
-		return url != ""
+		_, url, _ = strings.Cut(out.String(), "on ")
+		url, inspection, _ = strings.Cut(url, "\n")
+		return inspection != ""
 	}, patience, 10*time.Millisecond, log.String)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	require.NoError(t, err)
@@ -110,6 +111,7 @@ func TestTheProgramServesTheConsole(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, reply.Body.Close())
 	assert.Equal(t, http.StatusOK, reply.StatusCode)
+	assert.Contains(t, inspection, "millrace groups --endpoint http://127.0.0.1:")
 	stop()
 	require.NoError(t, <-ended)
 }

@@ -5,6 +5,7 @@
 //	go run ./examples/console
 //
 // The database is in this process, so each start begins with new data. All actions are allowed.
+// With -database 127.0.0.1:8000 the command millrace reaches it, with the prefix "shop-".
 package main
 
 import (
@@ -41,6 +42,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
 	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
+	database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 	hostile := flags.Bool("hostile", false, "have names, payloads and reasons try to break the page")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -55,9 +57,24 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("%s is not a loopback address, and the page allows everything to everybody", *address), listener.Close())
 	}
-	db := dynamotest.Open()
-	defer db.Close()
-	s, err := open(ctx, db.Client(), listener, settings{layout: journal.Layout(*layout), hostile: *hostile, logger: watermill.NewStdLoggerWithOut(log, false, false)})
+	db, err := openDatabase(ctx, *database)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	c := settings{layout: journal.Layout(*layout), hostile: *hostile, logger: watermill.NewStdLoggerWithOut(log, false, false)}
+	return errors.Join(serve(ctx, db, listener, c, out), db.Close())
+}
+
+// openDatabase opens the database of this process, and serves it at an address, if there is one.
+func openDatabase(ctx context.Context, address string) (*dynamo.Database, error) {
+	if address == "" {
+		return &dynamo.Database{Client: dynamotest.Open().Client()}, nil
+	}
+	return dynamo.Open(ctx, address)
+}
+
+func serve(ctx context.Context, db *dynamo.Database, listener net.Listener, c settings, out io.Writer) error {
+	s, err := open(ctx, db.Client, listener, c)
 	if err == nil {
 		err = s.Add(millrace.Part{Name: "writer", Run: s.write})
 	}
@@ -69,6 +86,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "Serving the console on http://%s\n", listener.Addr())
+	if db.Endpoint != "" {
+		fmt.Fprint(out, db.InspectionOf(prefix))
+	}
 	<-s.Stopped()
 	return stop()
 }

@@ -26,7 +26,7 @@ type Membership struct {
 	Paused bool
 	// Stopped is why, where a member has paused the group; nil where an operator has.
 	Stopped *Stopped
-	// Elsewhere: positions are in a store of the members' own, as the last one to join has said.
+	// ExternalPositions: positions are in a store of the members' own, as the last one to join has said.
 	ExternalPositions bool
 	// Resumed is how often a pause was ended.
 	Resumed uint64

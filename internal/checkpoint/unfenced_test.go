@@ -66,7 +66,7 @@ func TestUnfencedTermsThatNobodyWroteAreCorrupt(t *testing.T) {
 		s.put(t, "group/account", "roster", item{
 			"change": text("c"), "owners": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
 			"epochs":    &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
-			"unsettled": &types.AttributeValueMemberB{Value: value},
+			"unfenced": &types.AttributeValueMemberB{Value: value},
 		})
 		_, err := s.ReadMembership(t.Context(), key)
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt, name)

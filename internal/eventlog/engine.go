@@ -152,9 +152,9 @@ type Engine interface {
 	// stop. Once stop has returned, no notify runs any more.
 	Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func())
 
-	// Heard has the clock learn from the reply to a request that was sent at a time. Requests of
+	// Observe has the clock learn from the reply to a request that was sent at a time. Requests of
 	// the journal itself do so already.
-	Heard(sent time.Time, reply middleware.Metadata)
+	Observe(sent time.Time, reply middleware.Metadata)
 
 	// Ahead is by how much the clock, which is journal.Config.Now, may be ahead of DynamoDB's, as
 	// far as that is measured.

@@ -12,6 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
+// Create is [Ensure] and, for a table with time to live, [EnsureExpiry].
+func Create(ctx context.Context, client journal.Client, table journal.TableSchema) error {
+	if err := Ensure(ctx, client, table.Input); err != nil || table.TimeToLive == "" {
+		return err
+	}
+	return EnsureExpiry(ctx, client, *table.Input.TableName, table.TimeToLive)
+}
+
 // Ensure creates a table if it does not exist, waits until it is active, and compares the keys of
 // one that exists.
 //

@@ -11,17 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Compare reads an archive and compares each of its events with the journal: that an import is
-// complete and right, or that nothing has changed since an export. What the journal has beyond the
-// archive is no fault, nor is what it has truncated or deleted since. What the archive's export has
-// left out is a fault. All faults are in the report; see [Verify] for what an archive cannot tell.
+// Compare reads an archive and compares each of its events with the journal. It shows that an
+// import is complete and right, or that nothing has changed since an export. The report lists all
+// faults. An aggregate that the export left out is a fault. Events that only the journal has, and
+// events that it has truncated or deleted since, are not faults. See [Verify] for faults that an
+// archive cannot show.
 //
-// It costs one read of each head, and of the events: half a read unit for each 4 KB in the layout
-// journal.Classic, and one in journal.Packed.
+// It costs one read of each head, and a read of the events: half a read unit for each 4 KB in the
+// layout journal.Classic, and one unit in journal.Packed.
 //
-// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], those of r, and those of
-// journal: ErrThrottled, ErrTableMissing, ErrAccess, the context's. What was found until then is in
-// the report.
+// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], the errors of r, and these
+// of package journal: ErrThrottled, ErrTableMissing, ErrAccess; and the error of ctx. With an
+// error, the report has the faults that were found until then.
 func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptions) (Report, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -69,7 +70,7 @@ func (c *comparison) aggregate(ctx context.Context, pages <-chan page) error {
 	return nil
 }
 
-// head returns the one of the journal, of version 0 where there is nothing that could be compared.
+// head returns the head of the journal. Its version is 0 if there is nothing to compare.
 func (c *comparison) head(ctx context.Context, archived journal.Head) (journal.Head, error) {
 	id := archived.Aggregate
 	here, err := c.journal.Head(ctx, id)
@@ -83,12 +84,12 @@ func (c *comparison) head(ctx context.Context, archived journal.Head) (journal.H
 	if here.Version < archived.Version {
 		c.found.fault(Fault{Kind: Missing, Aggregate: id, From: here.Version + 1, To: archived.Version})
 	} else if !archived.DeletedAt.IsZero() && here.DeletedAt.IsZero() {
-		c.found.fault(Fault{Kind: Different, Aggregate: id, Err: errors.New("the archive has deleted it, the journal has not")})
+		c.found.fault(Fault{Kind: Different, Aggregate: id, Err: errors.New("it is deleted in the archive but not in the journal")})
 	}
 	return here, nil
 }
 
-// events compares a run of events; one by one where some of them cannot be read.
+// events compares a run of events. If some of them cannot be decoded, it compares them one by one.
 func (c *comparison) events(ctx context.Context, archived []*journal.Record) error {
 	if len(archived) == 0 {
 		return nil
@@ -97,7 +98,7 @@ func (c *comparison) events(ctx context.Context, archived []*journal.Record) err
 	for here, err := range c.journal.Events(ctx, id, from, to) {
 		switch {
 		case errors.As(err, new(*journal.TruncatedError)):
-			return nil // just now
+			return nil // removed a moment ago
 		case errors.As(err, new(*journal.CorruptItemError)) && len(archived) == 1:
 			c.found.fault(Fault{Kind: Unreadable, Aggregate: id, From: to, To: to, Err: err})
 			return nil

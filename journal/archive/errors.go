@@ -11,24 +11,24 @@ import (
 var (
 	// ErrInvalidOptions reports options that cannot work. Nothing was done.
 	ErrInvalidOptions = errors.New("invalid options")
-	// ErrNotArchive reports that the input is no archive, or one of a later format version. Nothing
-	// was written.
+	// ErrNotArchive reports that the input is not an archive, or has a later format version.
+	// Nothing was written.
 	ErrNotArchive = errors.New("not an archive that this version reads")
-	// ErrTorn reports that an archive ends before its total line: its export was cut off, see
+	// ErrTorn reports that an archive ends before its total line: its export was interrupted, see
 	// [Resume], or it was not copied completely. Its complete pages can be imported.
 	ErrTorn = errors.New("archive is torn")
-	// ErrDamaged reports that a line of an archive is not as it was written.
+	// ErrDamaged reports that a line of an archive was changed after it was written.
 	ErrDamaged = errors.New("archive is damaged")
 	// ErrFaults reports that a verification found faults, which its report lists.
 	ErrFaults = errors.New("verification found faults")
 )
 
-// LineError says which line of an archive cannot be read, counted from 1. Kind is [ErrNotArchive],
-// [ErrTorn] or [ErrDamaged].
+// LineError reports a line of an archive that cannot be read, counted from 1. Kind is
+// [ErrNotArchive], [ErrTorn] or [ErrDamaged].
 type LineError struct {
 	Line      int
 	Kind      error
-	Aggregate aggregate.ID // in whose lines it is, if any
+	Aggregate aggregate.ID // the aggregate of the line, zero if unknown
 	Reason    string
 }
 
@@ -37,8 +37,8 @@ func (e *LineError) Error() string {
 }
 func (e *LineError) Unwrap() error { return e.Kind }
 
-// HistoryError reports that journal and archive disagree about an event of an aggregate. Nothing of
-// it was changed.
+// HistoryError reports that journal and archive disagree about an event of an aggregate. The import
+// changed nothing of the aggregate.
 type HistoryError struct {
 	Aggregate aggregate.ID
 	Number    uint64
@@ -46,6 +46,6 @@ type HistoryError struct {
 }
 
 func (e *HistoryError) Error() string {
-	return fmt.Sprintf("import of %s, nothing of it changed: at event %d %s: import into another journal, or leave the aggregate out",
+	return fmt.Sprintf("import of %s, which was not changed: at event %d %s: import into another journal, or leave the aggregate out",
 		e.Aggregate, e.Number, e.Reason)
 }

@@ -14,58 +14,58 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ExportOptions are what an export may be told. The zero value exports everything.
+// ExportOptions configures an export. The zero value exports everything.
 type ExportOptions struct {
-	// Only restricts the export.
+	// Only restricts the export to an aggregate or a type. Default: everything.
 	Only Selection
-	// Since, if not zero, leaves out aggregates of Only.AggregateType that have no events which
-	// were written since then, as the tail shows them. So an archive that was imported before can
-	// be followed by a small one. It needs Only.AggregateType, and such an export cannot be gone on
-	// with: begin it again. Aggregates that were deleted since are not in it.
+	// Since, if not zero, restricts the export to aggregates that have events written since then,
+	// according to the tail. Use it to add a small archive to one that was imported before. It
+	// needs Only.AggregateType. Such an export cannot be resumed: begin it again. Aggregates that
+	// were deleted since are not in it. Default: zero.
 	Since time.Time
-	// From goes on with an archive that a run left unfinished; see [Resume].
+	// From resumes an archive that an interrupted run left; see [Resume].
 	From Position
-	// Concurrency is how many aggregates are read at once. Default: 8.
+	// Concurrency is the number of aggregates that are read at the same time. Default: 8.
 	Concurrency int
-	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how large the
-	// archive is now, including what was there when the run began. It is never called twice at a
-	// time.
+	// Progress, if set, is called after each page (up to 98 events or about 1 MB) with the size of
+	// the archive, including the part that existed when the run began. It is never called
+	// concurrently.
 	Progress func(Progress)
-	// Unreadable, if any, decides what happens when an aggregate cannot be read, because events are
-	// missing or items corrupt or misplaced: nil leaves it out and goes on, an error ends the
-	// export. The id is zero where it cannot be told. The archive names what was left out, with the
-	// reason; nothing else of it is there. Default: the error that it would be given ends the
-	// export, and each one after it, at the same place.
+	// Unreadable, if set, decides what happens if an aggregate cannot be read, because events are
+	// missing, or items are corrupt or misplaced. If it returns nil, the export leaves the
+	// aggregate out and continues. An error ends the export. The id is zero if it is not known. The
+	// archive then has the name of the aggregate and the reason, and nothing else of it. Default:
+	// nil, which ends the export with err; a resumed export fails at the same place.
 	//
-	// It is not asked about what concerns the run, such as throttling, a missing table or the
-	// context. It is never called twice at a time. With it, aggregates of more than 4 pages (see
-	// Progress) are read twice, first to see whether they can be. One that is damaged in between
-	// ends the export, and is left out when that goes on.
+	// Unreadable is not called for errors of the run, such as throttling, a missing table or the
+	// end of the context. It is never called concurrently. If it is set, aggregates of more than 4
+	// pages are read twice, first to verify that they can be read. An aggregate that is damaged in
+	// between ends the export. When the export is resumed, it is left out.
 	Unreadable func(id aggregate.ID, err error) error
 }
 
-// Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up
-// to the version that its head had then; writers may go on meanwhile. A head that does not lie
-// where its aggregate's is looked for is passed over if there is another one.
+// Export writes an archive of a journal to w. The archive has each aggregate as it was at one
+// moment, up to the version that its head had then. Writers may continue meanwhile. A misplaced
+// head is skipped if the right place has another one.
 //
-// It costs what reading all heads twice and all events once costs: for events half a read unit for
-// each 4 KB in the layout journal.Classic, and one in journal.Packed. With ExportOptions.Unreadable
-// it costs more.
+// It costs two reads of all heads and one of all events: for events half a read unit for each 4 KB
+// in the layout journal.Classic, and one unit in journal.Packed. With ExportOptions.Unreadable it
+// costs more.
 //
-// ExportOptions.Since goes by Record.WrittenAt, and reads an index that is eventually consistent.
-// In the layout journal.Classic that time is the date of the event. So an aggregate whose new
-// events all have earlier dates, as after an import, is left out.
+// ExportOptions.Since compares Record.WrittenAt, and reads an index that is eventually consistent.
+// In the layout journal.Classic, WrittenAt is the date of the event. So the export does not contain
+// an aggregate whose new events all have earlier dates, for example after an import.
 //
-// It keeps at most a few pages for each aggregate that is under way in memory, whatever the length
-// of its history. It returns how large the archive is. An archive is complete when Export has
-// returned without an error: its last line says so. Otherwise go on with [Resume]; also when the
-// error is *journal.TruncatedError, because an aggregate was truncated or deleted while it was
-// read.
+// Export keeps at most a few pages in memory for each aggregate that is being read, whatever the
+// length of its history. It returns the size of the archive. An archive is complete if Export has
+// returned without an error; its last line shows this. Otherwise resume it with [Resume]. This
+// includes *journal.TruncatedError, which means that an aggregate was truncated or deleted while it
+// was read.
 //
-// Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an
-// aggregate that is not there, [*journal.CorruptItemError] and [*aggregate.InvalidIDError] unless
-// Unreadable leaves the aggregate out, [*journal.TruncatedError], ErrThrottled, ErrTableMissing,
-// ErrAccess, the context's.
+// Errors: [ErrInvalidOptions], the errors of w, and these of package journal: ErrNotFound if Only
+// names an aggregate that does not exist, [*journal.CorruptItemError] and
+// [*aggregate.InvalidIDError] unless Unreadable leaves the aggregate out,
+// [*journal.TruncatedError], ErrThrottled, ErrTableMissing, ErrAccess; and the error of ctx.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
 	if from.Offset > 0 && o.Only == (Selection{}) {
@@ -79,7 +79,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 		return Progress{}, fmt.Errorf("export: %w: Since needs Only.AggregateType, and no From", ErrInvalidOptions)
 	}
 	if from.Offset > 0 && from.Only != o.Only {
-		return Progress{}, fmt.Errorf("export: %w: Only is not what the archive was begun with", ErrInvalidOptions)
+		return Progress{}, fmt.Errorf("export: %w: Only differs from the selection with which the archive was begun", ErrInvalidOptions)
 	}
 	x := &exporter{
 		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, since: o.Since, out: bufio.NewWriterSize(w, 64<<10),
@@ -110,15 +110,15 @@ type exporter struct {
 	unreadable func(aggregate.ID, error) error
 }
 
-// exported is a page of one aggregate's lines, or why there is no more of them.
+// exported is a page of the lines of one aggregate, or the error after which no more follow.
 type exported struct {
 	text   []byte
 	events int
 	last   bool
 
 	err   error
-	id    aggregate.ID // with err
-	begun bool         // with err: pages of the aggregate came before
+	id    aggregate.ID // set with err
+	begun bool         // set with err: earlier pages of the aggregate were written
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -132,7 +132,7 @@ func (x *exporter) run(ctx context.Context) error {
 	defer readers.Wait()
 	defer cancel()
 
-	// The queue holds aggregates in the order of their heads, however far their readers have come.
+	// The queue holds aggregates in the order of their heads, however far their readers are.
 	queue := make(chan chan exported, x.concurrency)
 	readers.Add(1)
 	go func() {
@@ -149,7 +149,8 @@ func (x *exporter) run(ctx context.Context) error {
 			complete = page.last
 		}
 		if !complete {
-			return ctx.Err() // its reader had nobody to tell any more; nothing may follow what it left
+			// Its reader could not send the error. Nothing may follow an incomplete aggregate.
+			return ctx.Err()
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -191,17 +192,19 @@ func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, read
 				err = x.read(ctx, id, emit)
 			}
 			if err != nil {
-				_ = emit(exported{last: true, err: err, id: id, begun: begun}) // who no longer listens has an error already
+				// A failure to send means that the receiver has an error already.
+				_ = emit(exported{last: true, err: err, id: id, begun: begun})
 			}
 		}()
 	}
 }
 
-// maxHeldPages bounds what is kept of an aggregate in order not to read it twice.
+// maxHeldPages bounds the pages of an aggregate that are kept in memory, instead of reading it
+// twice.
 const maxHeldPages = 4
 
-// readWhole emits an aggregate once all of it can be read, for what is out cannot be left out any
-// more.
+// readWhole emits an aggregate only after all of it could be read, because written pages cannot be
+// left out any more.
 func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
 	var held []exported
 	pages := 0
@@ -224,8 +227,8 @@ func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exp
 	return err
 }
 
-// read emits an aggregate. One that is truncated or deleted meanwhile begins again if nothing of it
-// is out yet.
+// read emits an aggregate. If it is truncated or deleted meanwhile, read starts again, unless pages
+// were already emitted.
 func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
 	attemptOnce := x.readOnce
 	if x.unreadable != nil {
@@ -249,7 +252,7 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 		return err
 	}
 	opening, out := headLine(head), newLines()
-	if _, err := opening.head(); err != nil { // no reader would take it
+	if _, err := opening.head(); err != nil { // no reader would accept it
 		return &journal.CorruptItemError{
 			Aggregate: id, Table: x.journal.Config().Tables.Snapshot,
 			PartitionKey: eventlog.ShardKey(id.Type, x.journal.Shard(id)), SortKey: id.String() + "-0",
@@ -299,14 +302,15 @@ func (x *exporter) write(page exported) error {
 	if page.last {
 		x.done.Aggregates++
 	}
-	x.tell()
+	x.report()
 	return nil
 }
 
-// leaveOut writes that there is nothing of an aggregate, if that is possible and wanted.
+// leaveOut writes a left_out line for an aggregate, if that is possible and wanted.
 func (x *exporter) leaveOut(page exported) error {
 	unreadable := errors.As(page.err, new(*journal.CorruptItemError)) ||
-		errors.As(page.err, new(*aggregate.InvalidIDError)) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
+		// Without an id, the error is about ExportOptions.From.
+		errors.As(page.err, new(*aggregate.InvalidIDError)) && page.id != (aggregate.ID{})
 	if page.begun || !unreadable || x.unreadable == nil {
 		return page.err
 	}
@@ -330,11 +334,11 @@ func (x *exporter) leaveOut(page exported) error {
 		return err
 	}
 	x.done.LeftOut++
-	x.tell()
+	x.report()
 	return nil
 }
 
-func (x *exporter) tell() {
+func (x *exporter) report() {
 	if x.progress != nil {
 		x.progress(x.done)
 	}

@@ -232,7 +232,7 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 func TestAnAggregateThatIsTruncatedWhileItIsReadBeginsAnew(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), elsewhere)
+	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), otherConfig)
 	from.write(t, account("1"), 1, 50, stateOf(50))
 	var once sync.Once
 	db.Inject(dynamotest.Latency(0, 0), dynamotest.On("Query"), dynamotest.Index("journal-aid-index"),

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ids yields the aggregates that an export has, in an order that stays the same.
+// ids yields the aggregates of an export, in a stable order.
 func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error) bool) {
 	return func(yield func(aggregate.ID, error) bool) {
 		if x.only.isOne() {
@@ -52,7 +52,7 @@ func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, er
 			}
 			for _, unreadable := range page.Corrupt {
 				if id := unreadable.Aggregate; id != (aggregate.ID{}) {
-					written[id] = true // the export meets what is wrong with it
+					written[id] = true // reading the aggregate will return its error
 				} else if !yield(id, unreadable) {
 					return
 				}
@@ -70,8 +70,8 @@ func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, er
 	}
 }
 
-// meet reports whether a head that cannot be used stands for an aggregate, and why that cannot be
-// read.
+// meet reports whether the export has to handle a head that cannot be used, and returns the error
+// with which its aggregate cannot be read.
 func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
 	if !head.Misplaced {
 		return true, head
@@ -80,7 +80,8 @@ func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (me
 	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*aggregate.InvalidIDError)):
 		return true, head
 	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
-		return false, nil // its aggregate is met at its own place, from which alone an export can go on
+		// Its aggregate is met at its right place, and an export can only be resumed there.
+		return false, nil
 	default:
 		return true, err
 	}

@@ -13,59 +13,65 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ImportOptions are what an import may be told. The zero value imports everything.
+// ImportOptions configures an import. The zero value imports everything.
 type ImportOptions struct {
-	// Only leaves out what else the archive has.
+	// Only restricts the import to an aggregate or a type. Default: everything.
 	Only Selection
-	// Concurrency is how many aggregates are written at once. Default: 8.
+	// Concurrency is the number of aggregates that are written at the same time. Default: 8.
 	Concurrency int
-	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how far the import
-	// is. It is never called twice at a time.
+	// Progress, if set, is called after each page (up to 98 events or about 1 MB). It is never
+	// called concurrently.
 	Progress func(ImportProgress)
-	// Different, if any, decides what happens when an aggregate of the journal is not the one in
-	// the archive: nil leaves it as it is and goes on, an error ends the import. Default: the error
-	// that it would be given ends it. It is never called twice at a time.
+	// Different, if set, decides what happens if an aggregate of the journal differs from the
+	// archive. If it returns nil, the import leaves the aggregate unchanged and continues. An error
+	// ends the import. It is never called concurrently. Default: nil, which ends the import with
+	// the error.
 	Different func(*HistoryError) error
 }
 
-// ImportProgress is how far an import has come.
+// ImportProgress counts what an import has done.
 type ImportProgress struct {
 	Progress
-	// Present are those of the events that the journal had already.
+	// Present is the number of events that the journal already had.
 	Present int64
-	// SnapshotsLeftOut are those for which an item or a transaction had no room, or in the packed
-	// layout those that could not be written: another run tries them again. A load replays more
-	// events then.
+	// SnapshotsLeftOut is the number of snapshots that were not written: an item or a transaction
+	// had no room, or in the layout Packed the write failed. Another run tries again. Until then, a
+	// load replays more events.
 	SnapshotsLeftOut int64
 }
 
-// Import writes an archive into a journal, of any shard count, resolver, layout and attribute
-// names. Events keep their ids, numbers, types, metadata, payloads, times and commit ids. Each page
-// of the archive is one transaction with the head, so the journal is sound at every moment; no
-// event is written before a digest has vouched for its line. In the packed layout, a page with the
-// last event of a later page's snapshot is two transactions. The snapshot comes with the last page
-// of its aggregate, so one whose early events are truncated cannot be loaded before that. The
-// packed layout has it in a request of its own, which is repeated by the next run if it failed. In
-// the classic layout an import that adds no events to an aggregate does not change its snapshot.
+// Import writes an archive into a journal. The journal may have any number of shards, resolver,
+// layout and attribute names. Events keep their ids, numbers, types, metadata, payloads, times and
+// commit ids.
 //
-// An import that was cut off is run again, from the beginning of the archive: what is there is not
-// written again. So is one of a later archive of the same journal. For each aggregate that the
-// journal has, the last event that both have is compared, and all that follows is written. Where
-// the two differ, or where one is deleted and the other is not, that is a [*HistoryError], and
-// nothing of the aggregate is changed; see ImportOptions.Different.
+// The journal is consistent at every moment, because each page of the archive is one transaction
+// with the head. No event is written before a digest has verified its line. In the layout Packed, a
+// page that contains the last event of the snapshot of a later page is two transactions.
 //
-// Of an aggregate that the export has left out, nothing is in the archive and nothing is changed:
-// Progress.LeftOut counts them, and [VerifyArchive] names them.
+// The snapshot is written with the last page of its aggregate. An aggregate whose early events are
+// truncated cannot be loaded before that. In the layout Packed the snapshot is written by a
+// separate request; if it fails, the next run repeats it. In the layout Classic, an import that
+// adds no events to an aggregate does not change its snapshot.
 //
-// It costs one read of each head, and what appending the events in commits of a page would. Memory
-// is bounded by a few pages for each aggregate that is under way. After an error of the archive,
-// all that came before it is imported.
+// If an import was interrupted, run it again from the beginning of the archive. It does not write
+// existing events again. The same is true for a later archive of the same journal. For each
+// aggregate that the journal has, Import compares the last event that both have, and writes the
+// events that follow. If the two differ, or if only one of the aggregates is deleted, it returns a
+// [*HistoryError] and changes nothing of the aggregate; see ImportOptions.Different.
 //
-// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], those of
-// r, and those of journal: ErrConflict if others write to the same aggregates meanwhile,
-// ErrOutcomeUnknown and ErrThrottled if repetition did not help, [*journal.TooLargeError] if an
-// item hardly fitted where it came from, [*journal.CorruptItemError], ErrTableMissing, ErrAccess,
-// the context's. After all of these it may be run again.
+// Import changes nothing of an aggregate that the export left out. Progress.LeftOut counts these
+// aggregates, and [VerifyArchive] names them.
+//
+// It costs one read of each head, and as much as appending the events in commits of a page. It
+// keeps a few pages in memory for each aggregate that is being written. After an error of the
+// archive, everything before it is imported.
+//
+// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], the
+// errors of r, and these of package journal: ErrConflict if other programs write to the same
+// aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition did not help,
+// [*journal.TooLargeError] if an item hardly fitted into its former table,
+// [*journal.CorruptItemError], ErrTableMissing, ErrAccess; and the error of ctx. After each of
+// these errors, Import may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -79,8 +85,8 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 	return im.done, err
 }
 
-// eachAggregate runs do for each aggregate of an archive, side by side, with its pages in order. An
-// error of do ends it at once, one of the archive when all that has begun is done.
+// eachAggregate runs do for each aggregate of an archive, concurrently, with its pages in order. An
+// error of do ends it immediately. An error of the archive ends it after all started calls.
 func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.Context, <-chan page) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -108,7 +114,7 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 			if err != nil {
 				return err
 			}
-			// What was left out without a name may be one of those that are wanted.
+			// An aggregate that was left out without a name may be one of the selected ones.
 			if p.head.Aggregate != (aggregate.ID{}) && !o.only.has(p.head.Aggregate) {
 				continue
 			}
@@ -202,15 +208,15 @@ func (im *importer) report(p page, present int64, leftOut bool) {
 	}
 }
 
-// target is where an import goes on in an aggregate of the journal.
+// target is the place in an aggregate of the journal from which an import continues.
 type target struct {
-	version  uint64 // of the head, 0 for none
-	compare  uint64 // the event that has to be the same, 0 for none
-	done     bool   // no event is to be written
-	snapshot bool   // with done: the snapshot is to be written
+	version  uint64 // of the head; 0 if there is none
+	compare  uint64 // the event that must be the same; 0 if there is none
+	done     bool   // no event needs to be written
+	snapshot bool   // set with done: the snapshot needs to be written
 }
 
-// target looks at what the journal has of an aggregate.
+// target reads the head of an aggregate and decides from where to continue.
 func (im *importer) target(ctx context.Context, archived journal.Head) (*target, error) {
 	here, err := im.journal.Head(ctx, archived.Aggregate)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -227,11 +233,11 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 	last := min(here.Version, archived.Version)
 	switch deleted := !here.DeletedAt.IsZero(); {
 	case deleted && archived.DeletedAt.IsZero():
-		return nil, different("the journal has deleted it, the archive has not")
+		return nil, different("it is deleted in the journal but not in the archive")
 	case !deleted && !archived.DeletedAt.IsZero():
-		return nil, different("the archive has deleted it, the journal has not")
+		return nil, different("it is deleted in the archive but not in the journal")
 	case deleted && here.Version != archived.Version:
-		return nil, different("both have deleted it, at different versions")
+		return nil, different("it is deleted in both, at different versions")
 	case deleted:
 		return t, nil
 	}
@@ -239,22 +245,22 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 		t.compare = last
 		return t, nil
 	}
-	// The last event that both had is removed from one of them, so nothing proves that they are the
-	// same.
+	// One of them no longer has the last event that both had, so nothing proves that they have the
+	// same history.
 	if !t.done {
-		return nil, different("no event is left that both have, and more would have to be written")
+		return nil, different("no common event is left to compare, and the archive has later events")
 	}
 	return t, nil
 }
 
-// lacksSnapshot reports whether an import was cut off between events and snapshot, where these are
-// not one transaction.
+// lacksSnapshot reports whether an import ended between the events and their snapshot, in a layout
+// where these are not one transaction.
 func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
 	return im.journal.SnapshotsApart() && here.Version == archived.Version && first(here) <= first(archived) &&
 		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
 }
 
-// page writes what the journal does not have of a page.
+// page writes the part of a page that the journal does not have.
 func (im *importer) page(ctx context.Context, t *target, p page) (present int64, leftOut bool, err error) {
 	records := p.records
 	for len(records) > 0 && records[0].Number <= t.version {
@@ -267,7 +273,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	}
 	present = int64(len(p.records) - len(records))
 	if t.done && t.snapshot && p.last {
-		// The events are there, so nothing but the snapshot is written.
+		// The events exist, so only the snapshot is written.
 		records, t.version = p.records, p.head.Version-uint64(len(p.records))
 		if p.first {
 			t.version = 0
@@ -295,9 +301,9 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	return present, receipt.SnapshotLeftOut, nil
 }
 
-// untilSnapshot returns how many of a page's records are up to the snapshot of the aggregate, if
-// they are to be written before the others: the snapshot comes with a later page. It returns 0 if
-// there is nothing to separate.
+// untilSnapshot returns the number of a page's records up to the last event of the snapshot. These
+// must be written separately if a later page has the snapshot. It returns 0 if there is nothing to
+// separate.
 func untilSnapshot(p page, records []*journal.Record) int {
 	if p.last || p.head.Snapshot == nil {
 		return 0
@@ -310,7 +316,7 @@ func untilSnapshot(p page, records []*journal.Record) int {
 	return 0
 }
 
-// same compares an event of the archive with that of the journal.
+// same compares an event of the archive with the event of the journal.
 func (im *importer) same(ctx context.Context, archived *journal.Record) error {
 	for here, err := range im.journal.Events(ctx, archived.Aggregate, archived.Number, archived.Number) {
 		if err != nil {
@@ -323,7 +329,7 @@ func (im *importer) same(ctx context.Context, archived *journal.Record) error {
 	return nil
 }
 
-// difference names the first thing in which two events differ.
+// difference names the first field in which two events differ.
 func difference(a, b *journal.Record) string {
 	switch {
 	case a.Equal(b):
@@ -345,7 +351,8 @@ func difference(a, b *journal.Record) string {
 	}
 }
 
-// restore is patient: an import of many events reaches the limits of tables that grow with it.
+// restore repeats failed requests, because a large import can exceed the capacity of tables that
+// are still growing.
 func (im *importer) restore(ctx context.Context, r eventlog.Restoration) (eventlog.Receipt, error) {
 	for attempt := 1; ; attempt++ {
 		receipt, err := im.journal.Restore(ctx, r)

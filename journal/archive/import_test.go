@@ -53,7 +53,7 @@ func requireSoundButForSnapshots(t *testing.T, s store) {
 
 func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 	t.Parallel()
-	configs := []struct{ from, to journal.Config }{{packed, elsewhere}, {to: packed}, {to: elsewhere}, {packed, packedElsewhere}}
+	configs := []struct{ from, to journal.Config }{{packed, otherConfig}, {to: packed}, {to: otherConfig}, {packed, otherPacked}}
 	for i, layouts := range configs {
 		seed := uint64(i)
 		t.Run("", func(t *testing.T) {
@@ -152,7 +152,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 				s.write(t, x, 1, 3)
 				require.NoError(t, s.Delete(ctx, x, 3, journal.Removal{}))
 			},
-			3, "the journal has deleted it",
+			3, "it is deleted in the journal",
 		},
 		{
 			"deleted there",
@@ -161,7 +161,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 				require.NoError(t, s.Delete(ctx, x, 3, journal.Removal{}))
 			},
 			func(t *testing.T, s store) { s.write(t, x, 1, 4) },
-			3, "the archive has deleted it",
+			3, "it is deleted in the archive",
 		},
 		{
 			"deleted at another version",
@@ -182,7 +182,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 				require.NoError(t, s.Truncate(ctx, x, 5, journal.Removal{}))
 			},
 			func(t *testing.T, s store) { s.write(t, x, 1, 4) },
-			4, "no event is left that both have",
+			4, "no common event is left",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 			}, account(strings.Repeat("x", 1100)), "is not where",
 		},
 	} {
-		for where, config := range map[string]journal.Config{"here": {}, "elsewhere": elsewhere} {
+		for where, config := range map[string]journal.Config{"here": {}, "elsewhere": otherConfig} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				t.Parallel()
 				client := testdb.Client(t)
@@ -288,7 +288,7 @@ func neverAsked(t *testing.T) func(aggregate.ID, error) error {
 func TestDamageBehindPagesThatAreOutEndsTheExportAndIsLeftOutByTheNext(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), elsewhere)
+	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), otherConfig)
 	x := account("x")
 	from.write(t, x, 1, 500)
 	passes := 0

@@ -21,11 +21,11 @@ const (
 
 	// maxPageEvents leaves room in a transaction for the head, and for one more item.
 	maxPageEvents = eventlog.MaxActions - 2
-	// maxPageBytes is where a page ends. With one more event, and a snapshot, it is still far below
-	// 4 MB.
+	// maxPageBytes is the size at which a page ends. With one more event and a snapshot it is still
+	// far below 4 MB.
 	maxPageBytes = 1 << 20
-	// maxLineBytes is enough for any item of 400 KB: base64 makes a third more of it, JSON six
-	// bytes of a control character.
+	// maxLineBytes suffices for any item of 400 KB: base64 makes it a third longer, and JSON writes
+	// a control character as six bytes.
 	maxLineBytes = 4 << 20
 )
 
@@ -40,7 +40,7 @@ const (
 	kindLeftOut = "left_out"
 )
 
-// line is any line of an archive; which fields it has depends on its kind.
+// line is any line of an archive. Its kind determines which fields it has.
 type line struct {
 	Kind string `json:"kind"`
 
@@ -52,7 +52,7 @@ type line struct {
 	Layout   string     `json:"layout,omitempty"`
 	Only     *only      `json:"only,omitempty"`
 
-	// head; Version is also that of the format
+	// head; Version is also used for the version of the format
 	Aggregate       *only     `json:"aggregate,omitempty"`
 	Version         uint64    `json:"version,omitempty"`
 	TruncatedBefore uint64    `json:"truncated_before,omitempty"`
@@ -66,11 +66,12 @@ type line struct {
 	OccurredAt int64              `json:"occurred_at,omitempty"`
 	Commit     string             `json:"commit,omitempty"`
 	Metadata   aggregate.Metadata `json:"metadata,omitempty"`
-	Binary     [][2][]byte        `json:"metadata_binary,omitempty"` // keys and values that are no texts
-	Encoding   string             `json:"encoding,omitempty"`
-	Payload    []byte             `json:"payload,omitempty"`
+	// keys and values that are not text
+	Binary   [][2][]byte `json:"metadata_binary,omitempty"`
+	Encoding string      `json:"encoding,omitempty"`
+	Payload  []byte      `json:"payload,omitempty"`
 
-	// left_out, which names the Aggregate if that is known
+	// left_out, which names the Aggregate if it is known
 	Reason string `json:"reason,omitempty"`
 
 	// sum, end, total
@@ -105,7 +106,7 @@ func headerLine(j *journal.Journal, s Selection) line {
 	return l
 }
 
-// selection is what the archive was restricted to.
+// selection returns the selection with which the archive was made.
 func (l *line) selection() Selection {
 	switch {
 	case l.Only == nil:
@@ -130,7 +131,7 @@ func headLine(h journal.Head) line {
 	return l
 }
 
-// head is what headLine was made of, or the reason why that cannot be.
+// head reverses headLine. It returns an error if the line is not a valid head.
 func (l *line) head() (journal.Head, error) {
 	if l.Aggregate == nil {
 		return journal.Head{}, fmt.Errorf("it names no aggregate")
@@ -145,21 +146,21 @@ func (l *line) head() (journal.Head, error) {
 	if s := l.Snapshot; s != nil {
 		h.Snapshot = &journal.Snapshot{Number: s.Number, Schema: s.Schema, Encoding: s.Encoding, Payload: s.Payload}
 	}
-	last := h.Version + 1 // of a head that has no events
+	last := h.Version + 1 // if the head has no events
 	switch {
 	case h.Version == 0 || last == 0:
-		return journal.Head{}, fmt.Errorf("%d is no version of a head", h.Version)
+		return journal.Head{}, fmt.Errorf("%d is not a valid version of a head", h.Version)
 	case h.TruncatedBefore > last:
 		return journal.Head{}, fmt.Errorf("it is truncated before %d, beyond its version %d", h.TruncatedBefore, h.Version)
 	case !h.DeletedAt.IsZero() && (h.TruncatedBefore != last || h.Snapshot != nil):
-		return journal.Head{}, fmt.Errorf("it is a tombstone and yet has events or a snapshot")
+		return journal.Head{}, fmt.Errorf("it is a tombstone, but has events or a snapshot")
 	case h.Snapshot != nil && h.Snapshot.Number > h.Version:
 		return journal.Head{}, fmt.Errorf("its snapshot is of event %d, beyond its version %d", h.Snapshot.Number, h.Version)
 	}
 	return h, nil
 }
 
-// eventLine is the one place where a record becomes a line, and record where it is read back.
+// eventLine converts a record to a line. Method record of line reverses it.
 func eventLine(r *journal.Record) line {
 	return line{
 		Kind: kindEvent, Number: r.Number, ID: r.EventID, Type: r.EventType, OccurredAt: r.OccurredAt.UnixMilli(),
@@ -176,10 +177,10 @@ func (l *line) record(id aggregate.ID) *journal.Record {
 	}
 }
 
-// first is the number of the first event that an archive has of an aggregate.
+// first returns the number of the first event of an aggregate in an archive.
 func first(h journal.Head) uint64 { return max(h.TruncatedBefore, 1) }
 
-// lines encodes the lines of one aggregate, and sums them up.
+// lines encodes the lines of one aggregate, and computes their digest.
 type lines struct {
 	text bytes.Buffer
 	json *json.Encoder
@@ -202,7 +203,7 @@ func (ls *lines) put(l line) error {
 	return nil
 }
 
-// close ends a page with a line that vouches for all lines of the aggregate so far.
+// close ends a page with a line that has the digest of all lines of the aggregate so far.
 func (ls *lines) close(kind string, events int64) ([]byte, error) {
 	if err := ls.put(line{Kind: kind, Events: events, Digest: digest(ls.sum)}); err != nil {
 		return nil, err

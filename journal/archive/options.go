@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// defaultConcurrency is how many aggregates are worked on side by side.
+// defaultConcurrency is the number of aggregates that are handled at the same time.
 const defaultConcurrency = 8
 
-// Selection restricts work to one aggregate type or to one aggregate. The zero value is everything;
-// at most one field is set.
+// Selection restricts a run to one aggregate type or to one aggregate. The zero value selects
+// everything. At most one field may be set.
 type Selection struct {
 	AggregateType string
 	Aggregate     aggregate.ID
@@ -46,12 +46,12 @@ func (s Selection) has(id aggregate.ID) bool {
 	return s.AggregateType == "" || s.AggregateType == id.Type
 }
 
-// Progress is how far a run has come.
+// Progress counts what a run has done.
 type Progress struct {
-	Aggregates int64 // that are done
+	Aggregates int64 // complete ones
 	Events     int64
 	Bytes      int64 // of the archive
-	LeftOut    int64 // aggregates that the archive does not have, because its export could not read them
+	LeftOut    int64 // aggregates that the archive lacks, because its export could not read them
 }
 
 func (p *Progress) add(more Progress) {
@@ -61,7 +61,7 @@ func (p *Progress) add(more Progress) {
 	p.LeftOut += more.LeftOut
 }
 
-// options are what all runs share.
+// options are shared by all runs.
 type options struct {
 	only        Selection
 	concurrency int

@@ -120,7 +120,7 @@ func TestVerifyFindsEachKindOfDamageInThePackedLayout(t *testing.T) {
 			[]archive.Fault{event(archive.Uncovered, 1, 6)},
 		},
 	} {
-		for where, config := range map[string]journal.Config{"here": packed, "elsewhere": packedElsewhere} {
+		for where, config := range map[string]journal.Config{"here": packed, "elsewhere": otherPacked} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				t.Parallel()
 				s := setup(t, testdb.Client(t), config)
@@ -160,7 +160,7 @@ func TestWhatCannotBeReadIsLeftOutOfAnArchiveOfThePackedLayout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := testdb.Client(t)
-			from, to := setup(t, client, packed), setup(t, client, packedElsewhere)
+			from, to := setup(t, client, packed), setup(t, client, otherPacked)
 			from.inCommits(t, account("1"))
 			want := from.contents(t)
 			from.inCommits(t, x)

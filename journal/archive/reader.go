@@ -16,17 +16,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// page is a run of one aggregate's events whose lines a digest has vouched for.
+// page is a run of events of one aggregate whose lines were verified by a digest.
 type page struct {
 	head    journal.Head // of the aggregate, on each of its pages
 	first   bool
 	last    bool
 	records []*journal.Record
 	bytes   int64
-	leftOut string // why the archive has nothing but the name of the aggregate, and maybe not even that
+	// leftOut is the reason why the archive lacks the aggregate, which may not even be named.
+	leftOut string
 }
 
-// progress is what this page adds to that of a run.
+// progress returns the counts of this page.
 func (p *page) progress() Progress {
 	more := Progress{Events: int64(len(p.records)), Bytes: p.bytes}
 	switch {
@@ -38,7 +39,7 @@ func (p *page) progress() Progress {
 	return more
 }
 
-// fault is for a report, of a page that says that its aggregate was left out.
+// fault returns the fault of a page whose aggregate was left out.
 func (p *page) fault() Fault {
 	return Fault{Kind: LeftOut, Aggregate: p.head.Aggregate, Err: errors.New(p.leftOut)}
 }
@@ -46,29 +47,29 @@ func (p *page) fault() Fault {
 // reader reads an archive page by page.
 type reader struct {
 	in     *bufio.Reader
-	unit   time.Duration // to which times are rounded down; 0 for none
+	unit   time.Duration // unit to which times are rounded down; 0 for none
 	text   []byte
-	number int      // of the line read last
-	done   Position // after the last aggregate that is complete
-	offset int64    // after the line read last
+	number int      // of the last line that was read
+	done   Position // the place after the last complete aggregate
+	offset int64    // the place after the last line that was read
 
 	header  *line
-	leftOut int64 // aggregates so far
+	leftOut int64 // number of such aggregates so far
 	total   bool
-	faulty  bool // next has given an error
-	seeks   bool // for the next aggregate, as the one before is damaged
+	faulty  bool // next has returned an error
+	seeks   bool // it skips lines up to the next aggregate, since the last one is damaged
 
-	// of the aggregate that has begun
+	// State of the aggregate that is being read.
 	open   bool
 	page   page
-	due    uint64 // number of the event that has to come
+	due    uint64 // number of the event that must come next
 	events int64
 	size   int
 	start  int64 // where the page begins
 	sum    hash.Hash
 }
 
-// newReaderFor reads events with the times that they have in a journal, whose unit may be longer.
+// newReaderFor returns a reader that rounds times down to the unit of a journal.
 func newReaderFor(j *journal.Journal, r io.Reader) *reader {
 	in := newReader(r)
 	in.unit = j.Config().OccurredAtUnit
@@ -77,9 +78,9 @@ func newReaderFor(j *journal.Journal, r io.Reader) *reader {
 
 func newReader(r io.Reader) *reader { return &reader{in: bufio.NewReaderSize(r, 64<<10)} }
 
-// next returns a page, io.EOF behind a complete archive, a [*LineError], or the error of the
-// underlying reader. After a LineError other than [ErrNotArchive] or [ErrTorn] it can be asked
-// again, and goes on with the next aggregate.
+// next returns a page, io.EOF after a complete archive, a [*LineError], or the error of the
+// underlying reader. After a LineError other than [ErrNotArchive] or [ErrTorn], another call
+// continues with the next aggregate.
 func (r *reader) next() (page, error) {
 	for {
 		text, err := r.readLine()
@@ -87,7 +88,7 @@ func (r *reader) next() (page, error) {
 			if r.total {
 				return page{}, io.EOF
 			}
-			err = r.fault(ErrTorn, "the file ends before its total line: go on with the export, or copy the archive again")
+			err = r.fault(ErrTorn, "the file ends before its total line: resume the export, or copy the archive again")
 		}
 		var p *page
 		if err == nil {
@@ -111,7 +112,7 @@ func (r *reader) fault(kind error, format string, args ...any) *LineError {
 	return e
 }
 
-// readLine returns a line with its end, or io.EOF where no line begins.
+// readLine returns a line with its line end, or io.EOF if no line begins.
 func (r *reader) readLine() ([]byte, error) {
 	r.text = r.text[:0]
 	size := 0
@@ -134,17 +135,17 @@ func (r *reader) readLine() ([]byte, error) {
 		r.offset += int64(size)
 		switch {
 		case r.number == 1 && !looksLikeHeader(r.text):
-			return nil, r.fault(ErrNotArchive, "it does not begin as an archive does")
+			return nil, r.fault(ErrNotArchive, "it does not begin like an archive")
 		case size > maxLineBytes:
-			return nil, r.fault(ErrDamaged, "it has %d bytes, no line has more than %d", size, maxLineBytes)
+			return nil, r.fault(ErrDamaged, "it has %d bytes, but a line has at most %d", size, maxLineBytes)
 		case torn:
-			return nil, r.fault(ErrTorn, "the file ends within it: go on with the export, or copy the archive again")
+			return nil, r.fault(ErrTorn, "the file ends within it: resume the export, or copy the archive again")
 		}
 		return r.text, nil
 	}
 }
 
-// looksLikeHeader is for a file that may end within its header.
+// looksLikeHeader also accepts a file that ends within its header.
 func looksLikeHeader(text []byte) bool {
 	begin := []byte(`{"kind":"` + kindArchive + `"`)
 	n := min(len(text), len(begin))
@@ -162,7 +163,7 @@ func (r *reader) take(text []byte) (*page, error) {
 	case r.seeks:
 		return nil, nil
 	case err != nil:
-		return nil, r.fault(ErrDamaged, "it is no JSON of an archive: %v", err)
+		return nil, r.fault(ErrDamaged, "it is not the JSON of an archive: %v", err)
 	}
 	switch l.Kind {
 	case kindHead, kindLeftOut:
@@ -181,9 +182,9 @@ func (r *reader) take(text []byte) (*page, error) {
 func (r *reader) begin(l *line, err error) error {
 	switch {
 	case err != nil:
-		return r.fault(ErrNotArchive, "its first line is no JSON of an archive: %v", err)
+		return r.fault(ErrNotArchive, "its first line is not the JSON of an archive: %v", err)
 	case l.Kind != kindArchive || l.Format != formatName:
-		return r.fault(ErrNotArchive, "its first line does not say that its format is %q", formatName)
+		return r.fault(ErrNotArchive, "its first line does not have the format %q", formatName)
 	case l.Version != formatVersion:
 		return r.fault(ErrNotArchive, "its format version is %d, this version reads %d: use a later version of this package", l.Version, formatVersion)
 	}
@@ -197,9 +198,9 @@ func (r *reader) takeHead(l *line, text []byte) error {
 	case r.total:
 		return r.fault(ErrDamaged, "it comes after the total line")
 	case r.open:
-		return r.fault(ErrDamaged, "the aggregate before has no end line")
+		return r.fault(ErrDamaged, "the previous aggregate has no end line")
 	}
-	var head journal.Head // of what was left out; no event fits it
+	var head journal.Head // of an aggregate that was left out; no event fits it
 	switch {
 	case l.Kind == kindHead:
 		var err error
@@ -207,7 +208,7 @@ func (r *reader) takeHead(l *line, text []byte) error {
 			return r.fault(ErrDamaged, "not a head: %v", err)
 		}
 	case l.Reason == "":
-		return r.fault(ErrDamaged, "it gives no reason why something was left out")
+		return r.fault(ErrDamaged, "it has no reason why an aggregate was left out")
 	case l.Aggregate != nil:
 		head.Aggregate = aggregate.ID(*l.Aggregate)
 	}
@@ -233,7 +234,7 @@ func (r *reader) takeEvent(l *line, text []byte) error {
 	r.size += record.Size()
 	switch {
 	case l.Number != r.due:
-		return r.fault(ErrDamaged, "event %d is where event %d has to be", l.Number, r.due)
+		return r.fault(ErrDamaged, "event %d is in the place of event %d", l.Number, r.due)
 	case l.Number > head.Version:
 		return r.fault(ErrDamaged, "event %d is beyond the head's version %d", l.Number, head.Version)
 	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*eventlog.MaxItemBytes:
@@ -253,13 +254,13 @@ func (r *reader) endPage(l *line, text []byte) (*page, error) {
 	last := l.Kind == kindEnd
 	switch {
 	case l.Events != r.events:
-		return nil, r.fault(ErrDamaged, "it sums up %d events, there are %d", l.Events, r.events)
+		return nil, r.fault(ErrDamaged, "it counts %d events, but there are %d", l.Events, r.events)
 	case r.page.leftOut != "" && !last:
 		return nil, r.fault(ErrDamaged, "a sum of an aggregate that was left out")
 	case l.Digest != digest(r.sum):
-		return nil, r.fault(ErrDamaged, "its digest is not that of the lines since the head")
+		return nil, r.fault(ErrDamaged, "its digest differs from the digest of the lines since the head")
 	case last && r.due != r.page.head.Version+1:
-		return nil, r.fault(ErrDamaged, "the aggregate ends before event %d, its head is at version %d", r.due, r.page.head.Version)
+		return nil, r.fault(ErrDamaged, "the aggregate ends before event %d, but its head is at version %d", r.due, r.page.head.Version)
 	}
 	r.sum.Write(text)
 	p := r.page
@@ -267,7 +268,8 @@ func (r *reader) endPage(l *line, text []byte) (*page, error) {
 	r.page, r.size, r.start, r.open = page{head: p.head}, 0, r.offset, !last
 	switch {
 	case p.leftOut != "":
-		// An export cannot always go on behind what it could not read, so that is met again.
+		// An export cannot always continue after an aggregate that it could not read, so it reads
+		// that aggregate again.
 		r.leftOut++
 	case last:
 		r.done.Aggregates++
@@ -283,12 +285,12 @@ func (r *reader) takeTotal(l *line) error {
 	case r.total:
 		return r.fault(ErrDamaged, "a second total line")
 	case r.open:
-		return r.fault(ErrDamaged, "the aggregate before has no end line")
+		return r.fault(ErrDamaged, "the previous aggregate has no end line")
 	}
 	r.total = true
-	// After a fault the numbers cannot agree, which says nothing new.
+	// After a fault the counts cannot agree, so a difference shows nothing new.
 	if !r.faulty && (l.Aggregates != r.done.Aggregates || l.Events != r.done.Events || l.LeftOut != r.leftOut) {
-		return r.fault(ErrDamaged, "it says %d aggregates with %d events, and %d left out; there are %d with %d, and %d",
+		return r.fault(ErrDamaged, "it counts %d aggregates with %d events, and %d left out, but there are %d with %d, and %d",
 			l.Aggregates, l.Events, l.LeftOut, r.done.Aggregates, r.done.Events, r.leftOut)
 	}
 	r.done.Complete, r.done.Offset, r.done.LeftOut = true, r.offset, r.leftOut

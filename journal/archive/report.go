@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Report is what a verification has found.
+// Report is the result of a verification.
 type Report struct {
 	Progress
-	// Faults are all of them, in the order of their aggregates and numbers, or of an archive's
-	// lines.
+	// Faults lists all faults, in the order of their aggregates and numbers, or of the lines of an
+	// archive.
 	Faults []Fault
 }
 
-// Err is nil if there are no faults, and otherwise an [ErrFaults] that lists the first of them.
+// Err returns nil if there are no faults, and otherwise an [ErrFaults] that lists the first five.
 func (r Report) Err() error {
 	if len(r.Faults) == 0 {
 		return nil
@@ -34,45 +34,45 @@ func (r Report) Err() error {
 	return fmt.Errorf("%w: %s", ErrFaults, strings.Join(texts, "; "))
 }
 
-// FaultKind says what is wrong.
+// FaultKind is the kind of a [Fault].
 type FaultKind string
 
 const (
-	// Missing says: events are not there, though the head or later events say that they were
+	// Missing means that events do not exist, although the head or later events show that they were
 	// written.
 	Missing FaultKind = "missing"
-	// Beyond says: events are there that the head does not know of: it was put back, or they were
-	// written without it. The next commit will be refused.
+	// Beyond means that events exist beyond the version of the head: the head was put back, or the
+	// events were written without it. The next commit will be refused.
 	Beyond FaultKind = "beyond the head"
-	// Unreadable says: an item is not what it has to be; Err is the *journal.CorruptItemError, or
-	// the [*LineError] of an archive.
+	// Unreadable means that an item cannot be decoded. Err is the *journal.CorruptItemError, or the
+	// [*LineError] of an archive.
 	Unreadable FaultKind = "unreadable"
-	// Stray says: nobody finds an item, because it is in the wrong shard, belongs to no aggregate,
-	// or its aggregate has no head or, in the packed layout, no event 1 or no entry in the index of
-	// aggregates; Err is the *journal.CorruptItemError.
+	// Stray means that readers do not find an item. It is in the wrong shard, it belongs to no
+	// aggregate, or its aggregate has no head. In the layout Packed, the aggregate has no event 1
+	// or no entry in the index of aggregates. Err is the *journal.CorruptItemError.
 	Stray FaultKind = "stray"
-	// SnapshotAhead says: the latest snapshot is of an event beyond the head. It is not used, and
-	// replaced in time.
+	// SnapshotAhead means that the latest snapshot is of an event beyond the head. It is not used,
+	// and a later commit replaces it.
 	SnapshotAhead FaultKind = "snapshot ahead of the head"
-	// SnapshotMismatch says: the latest snapshot is of a commit that is not in the history, as
-	// after events were lost and others written in their place. It is not used, and replaced in
-	// time. Only the packed layout stores of which commit a snapshot is.
+	// SnapshotMismatch means that the latest snapshot belongs to a commit that does not exist, for
+	// example after events were lost and others were written in their place. It is not used, and a
+	// later commit replaces it. Only the layout Packed can detect this.
 	SnapshotMismatch FaultKind = "snapshot of another history"
-	// Uncovered says: events were truncated, and no snapshot stands for all of them.
+	// Uncovered means that events were truncated, and no snapshot stands for all of them.
 	Uncovered FaultKind = "truncated without a snapshot"
-	// Different says: an event is not that of the archive.
+	// Different means that an event differs from the archive.
 	Different FaultKind = "different from the archive"
-	// LeftOut says: the archive does not have an aggregate, because its export could not read it;
-	// Err is the reason. See ExportOptions.Unreadable.
+	// LeftOut means that the archive lacks an aggregate, because its export could not read it. Err
+	// is the reason. See ExportOptions.Unreadable.
 	LeftOut FaultKind = "left out of the archive"
 )
 
-// Fault is one thing that is wrong. It is an error.
+// Fault is one fault that a verification found. It is an error.
 type Fault struct {
 	Kind      FaultKind
 	Aggregate aggregate.ID // zero if unknown
-	// From and To are the first and last of the events with this fault; 0 where it is not about
-	// events.
+	// From and To are the first and the last event with this fault. They are 0 if the fault is not
+	// about events.
 	From, To uint64
 	Err      error // may be nil
 }
@@ -99,7 +99,7 @@ func (f Fault) Error() string {
 // Unwrap returns Err.
 func (f Fault) Unwrap() error { return f.Err }
 
-// same reports whether two inspections have found the same.
+// same reports whether two inspections found the same fault.
 func (f Fault) same(other Fault) bool {
 	return f.Kind == other.Kind && f.Aggregate == other.Aggregate && f.From == other.From && f.To == other.To
 }
@@ -131,8 +131,8 @@ func (c *collector) count(more Progress) {
 	}
 }
 
-// sorted returns the report when all workers have ended. A head that a stray and its aggregate tell
-// of counts once.
+// sorted returns the report after all workers have ended. If a stray and its aggregate report the
+// same head, it counts once.
 func (c *collector) sorted() Report {
 	slices.SortStableFunc(c.report.Faults, compareFaults)
 	c.report.Faults = slices.CompactFunc(c.report.Faults, func(a, b Fault) bool {

@@ -8,32 +8,32 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Position is where an export can go on. The zero value is the beginning.
+// Position is a place at which an export can be resumed. The zero value is the beginning.
 type Position struct {
-	// Offset is how many bytes of the archive are complete. What is behind them has to be cut off.
+	// Offset is the number of complete bytes of the archive. Cut off the bytes behind them.
 	Offset int64
-	// After is the last aggregate that is complete. What was left out behind it is looked at again.
+	// After is the last complete aggregate. Aggregates that were left out behind it are read again.
 	After aggregate.ID
-	// Aggregates and Events are what is complete, and LeftOut the aggregates that were left out
-	// before that.
+	// Aggregates and Events count the complete ones. LeftOut counts the aggregates that were left
+	// out before them.
 	Aggregates, Events, LeftOut int64
-	// Only is what the archive was restricted to when it was begun.
+	// Only is the selection with which the archive was begun.
 	Only Selection
-	// Complete: the archive has its total line, and Export has nothing left to do.
+	// Complete means that the archive has its total line, so Export has nothing left to do.
 	Complete bool
 }
 
-// Resume reads an archive whose export was cut off, at whatever byte, and returns where to go on:
-// cut what was read to [Position.Offset], and give the position to [Export], with a writer that
-// appends. An empty file is the beginning.
+// Resume reads an archive whose export was interrupted, at any byte, and returns where to resume
+// it. Cut the file to [Position.Offset] bytes, and pass the position to [Export], with a writer
+// that appends. An empty file is the beginning.
 //
-// Where nothing can be cut off, as in an object store, copy that many bytes into a new object and
-// let the export append.
+// If nothing can be cut off, as in an object store, copy that many bytes to a new object and let
+// the export append to it.
 //
-// All that is kept has been verified. Damage within an archive, rather than at its end, makes
-// Resume go back to the aggregate before it.
+// Everything before the position is verified. If the archive is damaged before its end, the
+// position is the end of the last aggregate before the damage.
 //
-// Errors: [ErrNotArchive], with which nothing should be cut off; those of r.
+// Errors: [ErrNotArchive], after which nothing should be cut off, and the errors of r.
 func Resume(r io.Reader) (Position, error) {
 	in := newReader(r)
 	for {

@@ -27,8 +27,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// elsewhere differs from the default in all that a journal can have of its own.
-var elsewhere = journal.Config{
+// otherConfig differs from the default in all that a journal can have of its own.
+var otherConfig = journal.Config{
 	Shards: 3, Layout: journal.Classic, Resolver: lastByte{},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
 	Attributes: journal.Attributes{
@@ -37,11 +37,11 @@ var elsewhere = journal.Config{
 	},
 }
 
-// packed and packedElsewhere are as a default journal and elsewhere are, in the packed layout,
+// packed and otherPacked are as a default journal and otherConfig are, in the packed layout,
 // which leaves less to choose.
 var (
-	packed          = journal.Config{Layout: journal.Packed}
-	packedElsewhere = journal.Config{
+	packed      = journal.Config{Layout: journal.Packed}
+	otherPacked = journal.Config{
 		Shards: 3, Layout: journal.Packed,
 		Indexes:    journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
 		Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "ttl"},
@@ -87,7 +87,7 @@ var tables atomic.Int64
 func pair(t *testing.T) (from, to store) {
 	t.Helper()
 	client := testdb.Client(t)
-	return setup(t, client, journal.Config{}), setup(t, client, elsewhere)
+	return setup(t, client, journal.Config{}), setup(t, client, otherConfig)
 }
 
 // eachPair runs a test for archives from each layout to the other one. Those of a pair differ in
@@ -115,10 +115,10 @@ func pairOf(t *testing.T, name string) (from, to store) {
 }
 
 var pairs = map[string][2]journal.Config{
-	"classic to classic": {{}, elsewhere},
-	"classic to packed":  {{}, packedElsewhere},
-	"packed to classic":  {packed, elsewhere},
-	"packed to packed":   {packed, packedElsewhere},
+	"classic to classic": {{}, otherConfig},
+	"classic to packed":  {{}, otherPacked},
+	"packed to classic":  {packed, otherConfig},
+	"packed to packed":   {packed, otherPacked},
 }
 
 // each runs a test for archives from each layout.

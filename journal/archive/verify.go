@@ -14,37 +14,43 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// VerifyOptions are what [Verify] and [Compare] may be told. The zero value verifies everything.
+// VerifyOptions configures [Verify] and [Compare]. The zero value verifies everything.
 type VerifyOptions struct {
-	// Only restricts the verification.
+	// Only restricts the verification to an aggregate or a type. Default: everything.
 	Only Selection
-	// Concurrency is how many aggregates are looked at at once. Default: 8.
+	// Concurrency is the number of aggregates that are read at the same time. Default: 8.
 	Concurrency int
-	// Progress, if any, is told how far the verification is. It is never called twice at a time.
+	// Progress, if set, is called as the verification proceeds. It is never called concurrently.
 	Progress func(Progress)
 }
 
-// Verify looks at each aggregate of a journal: its events are there from 1, or where it is
-// truncated, to the head's version without a gap; each can be read and lies where its keys say; no
-// event is beyond the head; the snapshot is not ahead of the head, is of the history that is there,
-// and covers what is truncated. Unless Only names one aggregate, it also looks for what nobody
-// would find, such as events whose head is lost.
+// Verify verifies each aggregate of a journal:
 //
-// The packed layout has no heads: the last item of an aggregate shows its version. So a history
-// that has lost its last items looks like a shorter one. Only a snapshot of a lost item shows that.
+//   - Its events exist without a gap from 1, or from the first event that is not truncated, to the
+//     version of the head.
+//   - Each event can be decoded, and its place agrees with its keys.
+//   - No event is beyond the head.
+//   - The snapshot is not ahead of the head, belongs to the existing history, and covers the
+//     truncated events.
 //
-// All faults are in the report; an error says that the verification did not come to its end.
-// Writers may go on meanwhile: what looks like a fault is looked at again, as a commit can show in
-// part for a moment. A payload that somebody overwrote with another that can be read is not found:
+// Unless Only names one aggregate, Verify also finds items that no reader would find, such as
+// events whose head is lost.
+//
+// The layout Packed has no heads: the last item of an aggregate shows its version. So a history
+// that lost its last items looks like a shorter one. Only a snapshot of a lost item shows the loss.
+//
+// The report lists all faults. An error means that the verification did not end. Writers may
+// continue meanwhile: Verify reads a suspect aggregate again, because a commit can be partly
+// visible for a moment. Verify does not find a payload that was replaced by another readable one;
 // see [Compare].
 //
-// It costs one read unit for each 4 KB of events and half of one for their second pass, and for
-// each 4 KB of state up to three. In the packed layout two or three more for each aggregate, whose
-// last commit is read by itself. It keeps the numbers of the aggregates that are under way, 8
-// bytes for each event, in memory.
+// It costs one read unit for each 4 KB of events, half a unit more for their second pass, and up to
+// three units for each 4 KB of state. In the layout Packed it costs two or three more for each
+// aggregate, because it reads the last commit separately. It keeps the event numbers of the
+// aggregates that are being verified in memory, 8 bytes for each event.
 //
-// Errors: [ErrInvalidOptions], and those of journal: ErrThrottled, ErrTableMissing, ErrAccess, the
-// context's.
+// Errors: [ErrInvalidOptions], and these of package journal: ErrThrottled, ErrTableMissing,
+// ErrAccess; and the error of ctx.
 func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -75,7 +81,7 @@ func (v *verifier) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// One fault for an aggregate without a head, however many pages it is on.
+		// An aggregate without a head is one fault, however many pages contain its events.
 		v.found.fault(Fault{Kind: Stray, Aggregate: stray.Aggregate, Err: stray})
 	}
 	return nil
@@ -113,8 +119,8 @@ func (v *verifier) heads(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// aggregate reports what three inspections in a row agree on: a commit that is under way can show
-// in part for a while.
+// aggregate reports the faults on which three consecutive inspections agree, because a commit that
+// is under way can be partly visible for a while.
 func (v *verifier) aggregate(ctx context.Context, id aggregate.ID) error {
 	const attempts, wanted = 6, 2
 	var before []Fault
@@ -141,7 +147,7 @@ func (v *verifier) aggregate(ctx context.Context, id aggregate.ID) error {
 	}
 }
 
-// inspect looks at an aggregate once.
+// inspect inspects an aggregate once.
 func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault, events int64, err error) {
 	var numbers []uint64
 	found, err := v.journal.Inspect(ctx, id, func(r *journal.Record) { numbers = append(numbers, r.Number) })
@@ -151,14 +157,14 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	for _, corrupt := range found.Corrupt {
 		faults = append(faults, Fault{Kind: Unreadable, Aggregate: id, From: corrupt.Number, To: corrupt.Number, Err: corrupt})
 		if corrupt.Number > 0 {
-			numbers = append(numbers, corrupt.Number) // it is there
+			numbers = append(numbers, corrupt.Number) // it exists
 		}
 	}
 	slices.Sort(numbers)
 	head := found.Head
 	if head == nil {
 		if len(found.Corrupt) == 0 {
-			faults = append(faults, Fault{Kind: Stray, Aggregate: id, Err: fmt.Errorf("%w: %s has events and no head", journal.ErrNotFound, id)})
+			faults = append(faults, Fault{Kind: Stray, Aggregate: id, Err: fmt.Errorf("%w: %s has events but no head", journal.ErrNotFound, id)})
 		}
 		return faults, int64(len(numbers)), nil
 	}
@@ -170,9 +176,9 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	due := first(*head)
 	for _, n := range numbers {
 		switch {
-		case n < due: // truncated, but not gone yet
+		case n < due: // truncated, but not removed yet
 		case n > head.Version:
-			// Ranges that touch are one.
+			// Adjacent ranges are merged.
 			if last := len(faults) - 1; last >= 0 && faults[last].Kind == Beyond && faults[last].To+1 == n {
 				faults[last].To = n
 			} else {
@@ -190,23 +196,23 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	} else if n := found.SnapshotNumber; n > 0 && head.DeletedAt.IsZero() && (head.Snapshot == nil || head.Snapshot.Number != n) {
 		faults = append(faults, Fault{Kind: SnapshotMismatch, Aggregate: id, From: n, To: n})
 	}
-	// A foreign writer's snapshot has no number that could be compared.
+	// The snapshot of another program has no number to compare.
 	if s := head.Snapshot; head.DeletedAt.IsZero() && head.TruncatedBefore > 1 && (s == nil || s.Number > 0 && s.Number+1 < head.TruncatedBefore) {
 		faults = append(faults, Fault{Kind: Uncovered, Aggregate: id, From: 1, To: head.TruncatedBefore - 1})
 	}
 	return faults, events, nil
 }
 
-// VerifyArchive reads an archive to its end: lines, numbers, digests, counts. All faults are in the
-// report, each with the [*LineError] that names its line; an aggregate with a fault is passed over,
-// and the next one is looked at. What the export has left out is a fault too, of the kind
-// [LeftOut]. An error says that r could not be read.
+// VerifyArchive reads an archive to its end, and verifies lines, numbers, digests and counts. The
+// report lists all faults, each with the [*LineError] that names its line. After a fault in an
+// aggregate, it continues with the next one. An aggregate that the export left out is a fault of
+// the kind [LeftOut]. An error means that r could not be read.
 func VerifyArchive(r io.Reader) (Report, error) {
 	in := newReader(r)
 	var report Report
 	for {
 		p, err := in.next()
-		p.bytes = in.offset - report.Bytes // also of what is no page
+		p.bytes = in.offset - report.Bytes // including bytes that belong to no page
 		report.add(p.progress())
 		var fault *LineError
 		switch {

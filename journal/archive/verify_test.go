@@ -101,7 +101,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 			[]archive.Fault{event(archive.Uncovered, 1, 12)},
 		},
 	} {
-		for where, config := range map[string]journal.Config{"here": {}, "elsewhere": elsewhere} {
+		for where, config := range map[string]journal.Config{"here": {}, "elsewhere": otherConfig} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				t.Parallel()
 				s := setup(t, testdb.Client(t), config)

@@ -12,26 +12,26 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrTooLong means that a payload is longer than [Config.MaxBytes] when it is decompressed.
+// ErrTooLong reports that a decompressed payload is longer than [Config.MaxBytes].
 var ErrTooLong = errors.New("payload too long when decompressed")
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("compress config: %s %s", e.Field, e.Reason) }
 
 // Config configures [Gzip].
 type Config struct {
-	// MinBytes: shorter payloads are stored as they are. Default: 1,024; negative for none.
-	// DynamoDB bills by the KB, so there is little to gain below.
+	// MinBytes is the size from which payloads are compressed. Shorter ones are stored as they are,
+	// because DynamoDB bills by the KB. Default: 1,024; a negative value compresses all payloads.
 	MinBytes int
-	// Level is one of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or
-	// gzip.HuffmanOnly. 0 is not gzip.NoCompression but the default: gzip.DefaultCompression.
+	// Level is a level of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or
+	// gzip.HuffmanOnly. Default: 0, which is gzip.DefaultCompression and not gzip.NoCompression.
 	Level int
-	// MaxBytes is the largest size of a payload after it is decompressed. A forged item of a few KB
-	// can decompress to gigabytes, so MaxBytes limits the result. Longer payloads are not
-	// compressed. Default: 16 MiB, which is forty times what an item holds. A subscriber can hold
-	// one such payload in each lane.
+	// MaxBytes is the largest size of a decompressed payload. It protects from a forged item of a
+	// few KB that would decompress to gigabytes. Longer payloads are not compressed. Default: 16
+	// MiB, which is forty times the size of an item. A subscriber can hold one such payload in each
+	// lane.
 	MaxBytes int
 }
 
@@ -40,8 +40,9 @@ const (
 	defaultMaxBytes = 16 << 20
 )
 
-// Gzip compresses with DEFLATE in the gzip format, whose checksum shows damage. A payload that does
-// not shrink is stored as it is. Its name in the store is "gzip".
+// Gzip returns an encoding that compresses with DEFLATE in the gzip format. The checksum of this
+// format detects damage. A payload that would not become smaller is stored as it is. The name of
+// the encoding is "gzip".
 //
 // Errors: [*ConfigError].
 func Gzip(c Config) (journal.Encoding, error) {
@@ -79,7 +80,8 @@ func (e *encoding) Encode(_ context.Context, _ journal.Place, payload []byte) ([
 	}
 	w, ok := e.writers.Get().(*gzip.Writer)
 	if !ok {
-		w, _ = gzip.NewWriterLevel(nil, e.config.Level) // which Gzip has checked
+		// Gzip has validated the level.
+		w, _ = gzip.NewWriterLevel(nil, e.config.Level)
 	}
 	defer e.writers.Put(w)
 	out := bytes.NewBuffer(make([]byte, 0, len(payload)/2+64))
@@ -108,12 +110,12 @@ func (e *encoding) Decode(_ context.Context, _ journal.Place, encoded []byte) ([
 	}
 	r.Multistream(false)
 	var out bytes.Buffer
-	// One byte more shows that there is more.
+	// One more byte than allowed shows that the payload is too long.
 	if _, err := out.ReadFrom(io.LimitReader(r, int64(e.config.MaxBytes)+1)); err != nil {
 		return nil, damaged(err)
 	}
 	if out.Len() > e.config.MaxBytes {
-		return nil, fmt.Errorf("%w: it has more than %d bytes: if this is no forgery, raise Config.MaxBytes", ErrTooLong, e.config.MaxBytes)
+		return nil, fmt.Errorf("%w: it has more than %d bytes: if it is not forged, raise Config.MaxBytes", ErrTooLong, e.config.MaxBytes)
 	}
 	if in.Len() > 0 {
 		return nil, damaged(fmt.Errorf("%d bytes follow its end", in.Len()))

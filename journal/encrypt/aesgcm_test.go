@@ -143,11 +143,11 @@ func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {
 	s := setup(t)
 	time := &clock{}
 	here := newEncryption(t, encrypt.Config{Keys: s.keys, Now: time.now})
-	elsewhere := newEncryption(t, encrypt.Config{Keys: s.keys, Now: time.now})
+	other := newEncryption(t, encrypt.Config{Keys: s.keys, Now: time.now})
 	place := at(customer("1"), 1)
 	encoded, _, err := here.Encode(t.Context(), place, []byte("secret"))
 	require.NoError(t, err)
-	_, err = elsewhere.Decode(t.Context(), place, encoded)
+	_, err = other.Decode(t.Context(), place, encoded)
 	require.NoError(t, err)
 
 	require.NoError(t, here.Destroy(t.Context(), customer("1")))
@@ -162,10 +162,10 @@ func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {
 		require.ErrorIs(t, err, journal.ErrKeyDestroyed, "nor is there ever a new one")
 	}
 	requireDestroyed(here)
-	_, err = elsewhere.Decode(t.Context(), place, encoded)
+	_, err = other.Decode(t.Context(), place, encoded)
 	require.NoError(t, err, "for the lifetime of the cache, as documented")
 	time.advance(lifetime)
-	requireDestroyed(elsewhere)
+	requireDestroyed(other)
 	_, _, err = here.Encode(t.Context(), at(customer("2"), 1), nil)
 	require.NoError(t, err, "others are as they were")
 }

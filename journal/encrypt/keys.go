@@ -72,6 +72,18 @@ func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) 
 	if err := config.prepare(client); err != nil {
 		return err
 	}
+	table, err := TableSchema(config)
+	if err != nil {
+		return err
+	}
+	return tables.Create(ctx, client, table)
+}
+
+// TableSchema describes the table that [CreateTable] makes. Errors: [*ConfigError].
+func TableSchema(config KeysConfig) (journal.TableSchema, error) {
+	if err := config.setDefaults(); err != nil {
+		return journal.TableSchema{}, err
+	}
 	table := &dynamodb.CreateTableInput{
 		TableName: &config.Table,
 		AttributeDefinitions: []types.AttributeDefinition{
@@ -88,7 +100,7 @@ func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) 
 	if config.Throughput != nil {
 		table.BillingMode = types.BillingModeProvisioned
 	}
-	return tables.Ensure(ctx, client, table)
+	return journal.TableSchema{Input: table}, nil
 }
 
 // NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key
@@ -111,6 +123,10 @@ func (c *KeysConfig) prepare(client journal.Client) error {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 	}
+	return c.setDefaults()
+}
+
+func (c *KeysConfig) setDefaults() error {
 	if c.Table == "" {
 		c.Table = "keys"
 	}

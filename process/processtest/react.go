@@ -52,7 +52,7 @@ func (s *Scenario[S]) try(in process.Input) (first run[S], ok bool) {
 	}
 	var runs [3]run[S]
 	for n, state := range states.Runs {
-		runs[n].step, runs[n].err = s.definition.React(state, s.history.Len() > 0, in)
+		runs[n].step, runs[n].err = s.reactions.React(state, s.history.Len() > 0, in)
 	}
 	if where := states.Changed(); where != "" {
 		s.fail("the reaction changed the state it was given, %s", where)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/dryrun"
 	"github.com/millrace-dev/millrace/internal/trial"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -21,6 +22,7 @@ import (
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
+	reactions  reactions[S] // of definition
 	history    trial.History[S]
 	state      S // after the history
 	marshaler  cqrs.CommandEventMarshaler
@@ -37,12 +39,20 @@ type Scenario[S any] struct {
 	failed     bool
 }
 
+// reactions are the methods of a process.Definition that run its reactions.
+type reactions[S any] interface {
+	Key(in process.Input) (key string, ok bool, err error)
+	React(state S, exists bool, in process.Input) (process.Step[S], error)
+	Decoded(event interface{ EventType() string }, in process.Input) process.Input
+	Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in process.Input) ([]process.Input, error)
+}
+
 // Given starts a scenario with a process to which the events have happened. Without events it has
 // not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{
-		t: t, definition: definition, history: trial.Of(definition.Aggregate()),
+		t: t, definition: definition, reactions: dryrun.Of(definition).(reactions[S]), history: trial.Of(definition.Aggregate()),
 		set: map[string]bool{}, gone: map[string]string{},
 	}
 	if err := definition.Validate(); err != nil {
@@ -84,7 +94,7 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 		s.fail("the event is nil")
 		return s
 	}
-	in := process.Event(event, first(more))
+	in := s.reactions.Decoded(event, first(more))
 	s.event(shown(diff.Show(event), in.Source), in)
 	return s
 }
@@ -101,7 +111,7 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, payload string, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	stored := aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)}
-	inputs, err := process.Stored(definition, stored, first(more))
+	inputs, err := s.reactions.Stored(definition, stored, first(more))
 	if err == nil && len(inputs) == 0 {
 		err = fmt.Errorf("%w: the upcasters make no event of it", process.ErrPassedOver)
 	}
@@ -133,8 +143,8 @@ func (s *Scenario[S]) event(text string, in process.Input) {
 	if !s.begin("event", in.Type) {
 		return
 	}
-	key, ok, err := s.definition.Key(in)
-	again, _, _ := s.definition.Key(in)
+	key, ok, err := s.reactions.Key(in)
+	again, _, _ := s.reactions.Key(in)
 	switch {
 	case err != nil:
 		s.err = err

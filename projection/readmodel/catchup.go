@@ -9,20 +9,23 @@ import (
 const (
 	shortestPause = 100 * time.Millisecond
 	longestPause  = 10 * time.Second
-	// restPerLook is for how many times as long as an exact look took there is no other, as it
-	// reads all heads.
-	restPerLook = 4
+	// restPerCheck limits exact checks, since they read all heads: after a check, there is none for
+	// this many times its duration.
+	restPerCheck = 4
 )
 
-// CatchUp waits until a generation lags by no more than [Config].MaxLag and MaxDelay. It looks
-// every tenth of the time that it will still take, but not more often than each 100 ms and at least
-// each 10 seconds; as long as that is not known, for nothing moves or nobody consumes, the time
-// between looks doubles from the one to the other. Looks are those of [Model.Progress] where these
-// do not take more than a fifth of the time. In between, those of [Model.Estimate] find out that it
-// is near, unless much was written just now. Report, if any, is told what exact looks saw.
+// CatchUp waits until a generation lags by no more than [Config].MaxLag and MaxDelay.
 //
-// Errors: the context's, with an [*BehindError] that says how far it was; [ErrNoGeneration]; those
-// of [Model.Progress].
+// CatchUp polls the generation. The pause between polls is a tenth of the remaining time, at least
+// 100 ms and at most 10 seconds. While the remaining time is unknown, because the generation makes
+// no progress or has no consumers, the pause doubles from poll to poll. A poll is exact, by
+// [Model.Progress], if exact polls take no more than a fifth of the time. Otherwise it is an
+// estimate, by [Model.Estimate], and an exact poll follows when the estimate says that the
+// generation has nearly caught up. An estimate can miss events that were written just now. Report,
+// if not nil, receives the results of exact polls.
+//
+// Errors: the context's, with a [*BehindError] that says how far the generation was;
+// [ErrNoGeneration]; those of [Model.Progress].
 func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)) error {
 	c := chase{pause: shortestPause / 2}
 	for {
@@ -51,16 +54,16 @@ func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)
 	}
 }
 
-// chase is what is known of a generation that catches up.
+// chase holds the results of the polls of a generation that catches up.
 type chase struct {
-	last  Progress  // exactly
-	at    time.Time // of the last exact look
-	next  time.Time // when another one may be made
-	near  bool      // the last estimate said so
+	last  Progress  // the last exact progress
+	at    time.Time // time of the last exact poll
+	next  time.Time // when an exact poll is allowed again
+	near  bool      // the last estimate was nearly caught up
 	pause time.Duration
 }
 
-// chase looks at a generation, and reports whether there is something to report.
+// chase polls a generation, and reports whether the result is exact.
 func (m *Model) chase(ctx context.Context, g Generation, c *chase) (p Progress, seen bool, err error) {
 	if time.Now().Before(c.next) {
 		if p, _, err = m.estimate(ctx, g); err != nil {
@@ -80,11 +83,11 @@ func (m *Model) chase(ctx context.Context, g Generation, c *chase) (p Progress, 
 		p.Rate = float64(c.last.Left-p.Left) / began.Sub(c.at).Seconds()
 	}
 	now := time.Now()
-	c.last, c.at, c.next = p, began, now.Add(restPerLook*now.Sub(began))
+	c.last, c.at, c.next = p, began, now.Add(restPerCheck*now.Sub(began))
 	return p, true, nil
 }
 
-// rest is the time until the next look.
+// rest returns the pause until the next poll.
 func (c *chase) rest(now time.Time) time.Duration {
 	if c.last.Rate > 0 {
 		c.pause = (c.last.Remaining() - now.Sub(c.at)) / 10

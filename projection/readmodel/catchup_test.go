@@ -21,7 +21,7 @@ func TestWhoWaitsForAGenerationThatRestsLooksLessAndLessOften(t *testing.T) {
 	m := w.open(w.config())
 	next, err := m.Begin(t.Context())
 	require.NoError(t, err)
-	w.begins(next, topic, false) // and does nothing
+	w.begins(next, topic, false) // they handle nothing
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var looks []time.Time
@@ -68,7 +68,7 @@ func TestWhereExactLooksAreSlowAnEstimateTellsWhenOneIsDue(t *testing.T) {
 		require.NoError(t, w.open(config).CatchUp(t.Context(), first, func(p readmodel.Progress) {
 			if looks = append(looks, time.Now()); len(looks) == 1 {
 				assert.EqualValues(t, 50, p.Left)
-				w.run(m) // and only then does anybody consume
+				w.run(m) // only now a process consumes
 			}
 		}))
 		require.Len(t, looks, 2)

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Begin makes another generation, of the last of [Config].Forms. Those who [Model.Run] and know the
-// form begin to consume it within [Config].Refresh. What [OpenExisting] gave without forms begins
-// one of the form that serves.
+// Begin makes another generation, with the last of [Config].Forms. Programs that call [Model.Run]
+// and know the form start to consume it within [Config].Refresh. A model from [OpenExisting]
+// without forms begins a generation with the form of the serving one.
 //
-// Errors: [ErrChanged], those of [Open].
+// Errors: [ErrChanged], and those of [Open].
 func (m *Model) Begin(ctx context.Context) (Generation, error) {
 	s, err := m.change(ctx, "begin a generation of", false, func(s state) (state, error) {
 		return s.begin(m.newest(s)), nil
@@ -24,11 +24,11 @@ func (m *Model) Begin(ctx context.Context) (Generation, error) {
 	return m.generation(s, s.last), err
 }
 
-// Switch has a generation serve, in one write. The one that served is kept up to date until it is
-// dropped. To switch to what serves already does nothing.
+// Switch makes a generation serve, in one write. The generation that served before is kept up to
+// date until it is dropped. If the generation serves already, Switch does nothing.
 //
 // Errors: [ErrNoGeneration], [*BehindError] if it lags by more than [Config].MaxLag or MaxDelay,
-// [ErrChanged], those of [Open] and of groups.Groups.Lag.
+// [ErrChanged], and those of [Open] and of groups.Groups.Lag.
 func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (m *Model) Switch(ctx context.Context, g Generation) error {
 	return err
 }
 
-// verify refuses a generation that has not caught up.
+// verify returns an error for a generation that has not caught up.
 func (m *Model) verify(ctx context.Context, g Generation) error {
 	s, err := m.current(ctx)
 	if err != nil {
@@ -69,11 +69,11 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	return nil
 }
 
-// Rollback has the generation serve again that did before a generation, and returns what serves.
-// The one that served is the previous one then. Where from does not serve any more it does nothing,
-// so it may be called again after an error.
+// Rollback makes the generation serve again that served before the generation from, and returns the
+// serving generation. From is the previous one then. If from does not serve any more, Rollback does
+// nothing, so it may be called again after an error.
 //
-// Errors: [ErrNoPrevious], [ErrChanged], those of [Open].
+// Errors: [ErrNoPrevious], [ErrChanged], and those of [Open].
 func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {
 	s, err := m.change(ctx, "roll back", false, func(s state) (state, error) {
 		switch {
@@ -88,17 +88,20 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 	return m.generation(s, s.serving), err
 }
 
-// Drop abandons a generation: its consumers stop within [Config].Refresh and what they take to
-// close, and then its groups are removed. It waits for that, as long as ctx lasts, so give it a
-// deadline, and may be called again: a member that crashed is in the way for good if it was the
-// last one (ActiveError of package groups), unless removal has Force, and a process that could not
-// read the item for longer than twice Refresh may have begun the group again. Queries that read the
-// generation within [Config].MaxAge may be under way still; then its tables can be deleted, which
-// is left to the caller.
+// Drop removes a generation. Its consumers stop within [Config].Refresh and the time that they need
+// to close, and then its groups are removed. Drop waits for that until ctx ends, so pass a context
+// with a deadline. Drop may be called again.
 //
-// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged],
-// those of [Open] and of groups.Groups.Remove; when ctx ends while members are in the way, its
-// error with a groups.ActiveError.
+// Two cases keep a group from being removed. A crashed member that was the last one blocks the
+// removal permanently (ActiveError of package groups), unless removal has Force. And a process that
+// could not read the item for longer than twice Refresh may have started the group again.
+//
+// Queries that have read the generation within [Config].MaxAge may still be running. After that
+// time its tables can be deleted; Drop does not delete them.
+//
+// Errors: [ErrServing], [ErrNoGeneration] if there never was a generation with that number,
+// [ErrChanged], and those of [Open] and of groups.Groups.Remove. If ctx ends while members are
+// active, the error is that of ctx with a groups.ActiveError.
 func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) error {
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
@@ -114,12 +117,13 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 	if err != nil {
 		return err
 	}
-	select { // until everybody has seen it
+	select { // until all processes have read the change
 	case <-ctx.Done():
 		return fmt.Errorf("drop generation %s: %w", g, ctx.Err())
 	case <-time.After(2 * m.config.Refresh):
 	}
-	topics, err := m.groups.Topics(ctx, g.Group()) // also those that its consumers have given up since
+	// Including topics that its consumers no longer use.
+	topics, err := m.groups.Topics(ctx, g.Group())
 	if err != nil {
 		return fmt.Errorf("drop generation %s: %w", g, err)
 	}
@@ -133,7 +137,7 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 	return nil
 }
 
-// removeGroup waits until the members have left.
+// removeGroup waits until the members have left, and removes the group.
 func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, removal groups.Removal) error {
 	again := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
@@ -153,7 +157,7 @@ func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, rem
 		return err
 	}, backoff.WithContext(again, ctx))
 	if err != nil && ctx.Err() != nil && active != nil {
-		err = fmt.Errorf("%w: %w", ctx.Err(), active) // whom it has waited for
+		err = fmt.Errorf("%w: %w", ctx.Err(), active) // the members that it waits for
 	}
 	return err
 }

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors
-// of packages groups and journal are returned too, and the SDK's. After an error of the SDK the
-// change may have been made: see [Model.Generations].
+// Errors of this package, for errors.Is. With each of them, nothing was changed. Errors of the
+// packages groups and journal and of the SDK are returned too. After an error of the SDK the change
+// may have been made: see [Model.Generations].
 var (
 	// ErrNoModel reports that the table has no read model of that name. A program creates it when
 	// it first opens it.
 	ErrNoModel = errors.New("no such read model")
-	// ErrNoGeneration reports that the generation is not one of those that are kept: see
+	// ErrNoGeneration reports that the generation does not exist or was dropped: see
 	// [Model.Generations].
 	ErrNoGeneration = errors.New("no such generation of the read model")
 	// ErrServing reports that the generation serves, so it cannot be dropped. Switch to another one
 	// first.
 	ErrServing = errors.New("generation serves queries")
-	// ErrNoPrevious reports that there is no generation to go back to: none served before, or it
-	// was dropped.
+	// ErrNoPrevious reports that there is no generation to return to: none served before, or it was
+	// dropped.
 	ErrNoPrevious = errors.New("no previous generation")
-	// ErrChanged reports that others changed the generations at the same time, again and again.
-	// Look at [Model.Generations] before you repeat the call.
-	ErrChanged = errors.New("generations were changed by somebody else")
+	// ErrChanged reports that other processes changed the generations at the same time, in each of
+	// several attempts. Read [Model.Generations] before you repeat the call.
+	ErrChanged = errors.New("generations were changed by another process")
 	// ErrCorrupt reports that the item of the read model was not written by this package.
 	ErrCorrupt = errors.New("corrupt item of a read model")
 )
@@ -58,22 +58,22 @@ func (e *BehindError) Error() string {
 	case !p.Begun:
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
 	case len(p.Stopped) > 0:
-		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: see which (Stopped of groups.Group), mend the cause, and have it go on (groups.Groups.Resume)",
+		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: find it (Stopped of groups.Group), fix the cause, and resume the group (groups.Groups.Resume)",
 			behind, strings.Join(p.Stopped, ", "))
 	case len(p.Paused) > 0:
-		return fmt.Sprintf("%s, and its group is paused on topic %s: have it go on (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
+		return fmt.Sprintf("%s, and its group is paused on topic %s: resume it (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
 	}
 	if p.Left <= e.MaxLag {
-		return behind + ": wait (CatchUp), or see which aggregate it is stuck with (Behind of groups.LagOptions)"
+		return behind + ": wait (CatchUp), or find the aggregate that blocks it (Behind of groups.LagOptions)"
 	}
-	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
+	return behind + ": wait (CatchUp), or increase MaxLag if events arrive faster than that"
 }
 
-// FormError reports that the generation that serves has a form that is not among this program's
-// [Config].Forms: the program is older than the form, or has given it up.
+// FormError reports that the form of the serving generation is not among this program's
+// [Config].Forms: the program is older than the form, or no longer supports it.
 type FormError struct {
-	Generation Generation // what serves
-	Forms      []string   // that the program knows
+	Generation Generation // the serving generation
+	Forms      []string   // the forms that the program knows
 }
 
 func (e *FormError) Error() string {

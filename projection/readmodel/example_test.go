@@ -27,8 +27,8 @@ type OrderPlaced struct{ Cents int }
 
 func (OrderPlaced) EventType() string { return "order.placed" }
 
-// A release comes with another form of a read model: totals in euros instead of cents. It is built
-// while the old form serves and the old release still runs.
+// A release has another form of a read model: totals in euros instead of cents. It is built while
+// the old form serves and the old release still runs.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -48,7 +48,8 @@ func Example() {
 	s.query(ctx, before, s.place("a", 1999))
 
 	now := s.deploy(ctx, "1", "2")
-	next, err := now.Begin(ctx) // of form "2", which the release before leaves alone
+	// It has form "2", which the earlier release ignores.
+	next, err := now.Begin(ctx)
 	check(err)
 	check(now.CatchUp(ctx, next, nil))
 	s.query(ctx, now, s.place("b", 500))
@@ -132,7 +133,7 @@ func (s shop) place(id string, cents int) aggregate.ID {
 	return aggregate.ID{Type: "order", Value: id}
 }
 
-// query reads an order that was placed just now, from what serves.
+// query reads an order that was placed just now, from the generation that serves.
 func (s shop) query(ctx context.Context, m *readmodel.Model, order aggregate.ID) {
 	g, err := m.Serving(ctx)
 	check(err)

@@ -23,7 +23,7 @@ func (w *world) release(forms ...string) *readmodel.Model {
 	return w.open(config)
 }
 
-// runs has a program consume what it does, and tells which generations it consumes.
+// runs makes a program consume, and returns a function that lists the generations that it consumes.
 func (w *world) runs(m *readmodel.Model) (consumed func() []readmodel.Generation, stop func()) {
 	seen := make(chan readmodel.Generation, 100)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -74,7 +74,7 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	serving, err := next.Serving(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, second, serving)
-	_, err = old.Generations(t.Context()) // so that it does not go by what it knew
+	_, err = old.Generations(t.Context()) // so that it does not use an earlier result
 	require.NoError(t, err)
 	_, err = old.Serving(t.Context())
 	var form *readmodel.FormError

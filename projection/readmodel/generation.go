@@ -5,25 +5,26 @@ import (
 	"fmt"
 )
 
-// Generation is one building of a read model. The zero value is none.
+// Generation is one copy of a read model. The zero value is no generation.
 type Generation struct {
 	Model  string
 	Number uint64 // from 1
-	// Form is the one of [Config].Forms that it was begun with. Where a Generation is passed to a
-	// [Model], Model and Number say which is meant.
+	// Form is the one of [Config].Forms with which it was begun. A method of [Model] identifies the
+	// generation by Model and Number, and ignores Form.
 	Form string
 }
 
-// Group is its consumer group.
+// Group returns the name of its consumer group.
 func (g Generation) Group() string { return fmt.Sprintf("%s.%d", g.Model, g.Number) }
 
-// Table is its table of a name: "orders" becomes "orders_2", a name that needs no quotes in SQL.
+// Table returns the name of its table for a name: "orders" becomes "orders_2", which needs no
+// quotes in SQL.
 func (g Generation) Table(name string) string { return fmt.Sprintf("%s_%d", name, g.Number) }
 
 func (g Generation) String() string { return g.Group() }
 
-// Generations returns those that are kept up to date, oldest first, and which of them serves and
-// served before.
+// Generations returns the generations that are kept up to date, oldest first, the one that serves,
+// and the one that served before.
 func (m *Model) Generations(ctx context.Context) (Generations, error) {
 	s, err := m.current(ctx)
 	if err != nil {
@@ -32,11 +33,11 @@ func (m *Model) Generations(ctx context.Context) (Generations, error) {
 	return s.generations(m.config.Name), nil
 }
 
-// Generations are those of a read model.
+// Generations lists the generations of a read model.
 type Generations struct {
 	Live     []Generation
 	Serving  Generation
-	Previous Generation // none if it was dropped, or if there was none
+	Previous Generation // the zero value if it was dropped, or if there was none
 }
 
 func (s state) generations(model string) Generations {
@@ -58,7 +59,7 @@ func (m *Model) generation(s state, number uint64) Generation {
 	return s.generation(m.config.Name, number)
 }
 
-// names reports whether a generation is that of a number.
+// names reports whether a generation has the given number in this model.
 func (m *Model) names(g Generation, number uint64) bool {
 	return g.Model == m.config.Name && g.Number == number
 }

@@ -14,33 +14,42 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// DefaultTable is the table of a [Config] that names none.
+// DefaultTable is the default of [Config].Table.
 const DefaultTable = "readmodel"
 
-// CreateTable makes the table where it is missing and waits until it is active; one that exists is
-// compared. Name is that of [Config].Table. Errors: [*journal.DescriptorMismatchError] if the table
-// exists with other keys, [journal.ErrAccess].
+// CreateTable creates the table if it is missing and waits until it is active. It compares the keys
+// of an existing table. Name is [Config].Table. Errors: [*journal.DescriptorMismatchError] if the
+// table exists with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
+	return tables.Create(ctx, client, TableSchema(name))
+}
+
+// TableSchema describes the table that [CreateTable] makes.
+func TableSchema(name string) journal.TableSchema {
 	if name == "" {
 		name = DefaultTable
 	}
-	return tables.Ensure(ctx, client, &dynamodb.CreateTableInput{
+	return journal.TableSchema{Input: &dynamodb.CreateTableInput{
 		TableName:            aws.String(name),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(keyAttribute), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(keyAttribute), KeyType: types.KeyTypeHash}},
 		BillingMode:          types.BillingModePayPerRequest,
-	})
+	}}
 }
 
 const (
-	keyAttribute      = "name"
-	changeAttribute   = "change"  // the id of the last one, and the condition of the next
-	earlierAttribute  = "earlier" // ids of those before it, so that whose reply was lost is known though another has followed
+	keyAttribute = "name"
+	// The id of the last change, and the condition of the next.
+	changeAttribute = "change"
+	// Ids of earlier changes, so that a change whose reply was lost is recognised even after
+	// another one.
+	earlierAttribute  = "earlier"
 	servingAttribute  = "serving"
 	previousAttribute = "previous"
 	lastAttribute     = "last"
 	liveAttribute     = "live"
-	formsAttribute    = "forms" // of the live ones, by number; not there in an item that was written before there were forms
+	// The forms of the live generations, by number. Items from before there were forms lack it.
+	formsAttribute = "forms"
 )
 
 type item = map[string]types.AttributeValue
@@ -127,7 +136,7 @@ func formsOf(v types.AttributeValue) (forms map[uint64]string, err error) {
 	}
 	byNumber, ok := v.(*types.AttributeValueMemberM)
 	if !ok {
-		return nil, fmt.Errorf("%T is no map", v)
+		return nil, fmt.Errorf("%T is not a map", v)
 	}
 	forms = map[uint64]string{}
 	for key, v := range byNumber.Value {
@@ -137,7 +146,7 @@ func formsOf(v types.AttributeValue) (forms map[uint64]string, err error) {
 		}
 		form, ok := v.(*types.AttributeValueMemberS)
 		if !ok {
-			return nil, fmt.Errorf("%T is no text", v)
+			return nil, fmt.Errorf("%T is not a text", v)
 		}
 		forms[n] = form.Value
 	}
@@ -148,7 +157,7 @@ func (m *Model) explain(what string, err error) error {
 	return fmt.Errorf("%s read model %q: %w", what, m.config.Name, explain(err, m.config.Table))
 }
 
-// explain is [tables.Explain] for a table of this package.
+// explain calls [tables.Explain] for a table of this package.
 func explain(err error, table string) error {
 	return tables.Explain(err, table, "readmodel.CreateTable")
 }
@@ -162,7 +171,7 @@ func number(n uint64) types.AttributeValue {
 func numberOf(v types.AttributeValue) (uint64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("%T is no number", v)
+		return 0, fmt.Errorf("%T is not a number", v)
 	}
 	return strconv.ParseUint(n.Value, 10, 64)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Client is what a [Model] needs of a *dynamodb.Client.
+// Client is the part of a *dynamodb.Client that a [Model] uses.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -24,40 +24,39 @@ type Client interface {
 
 // Config configures a [Model]. Name, Journal and Topics are required.
 type Config struct {
-	// Name is that of the read model, the same in all programs: letters, digits, underscore and
-	// hyphen, at most 100.
+	// Name is the name of the read model, the same in all programs: up to 100 letters, digits,
+	// underscores and hyphens.
 	Name string
-	// Journal is where the events come from.
+	// Journal is the journal of the events.
 	Journal *journal.Journal
-	// Topics are what the read model consumes. Progress looks at all of them. [OpenExisting] can do
-	// without.
+	// Topics are the topics that the read model consumes. Progress includes all of them. Optional
+	// for [OpenExisting].
 	Topics []string
 	// Forms are the forms of the read model that this program can build and query, oldest first. A
-	// form is what its tables contain, by a name such as "2": letters, digits, dot, underscore and
-	// hyphen, at most 100. [Model.Begin] begins the last one; [Model.Run] leaves generations of
-	// other forms alone, and [Model.Serving] does not give them. Default: one form, "", which has
-	// no name. For [OpenExisting] it is any form.
+	// form names what its tables contain, such as "2": up to 100 letters, digits, dots, underscores
+	// and hyphens. [Model.Begin] begins the last one. [Model.Run] ignores generations of other
+	// forms, and [Model.Serving] does not return them. Default: one form, "". For [OpenExisting]
+	// the default is any form.
 	Forms []string
-	// Table keeps which generations there are. [CreateTable] makes it; read models can share one.
-	// Default: "readmodel".
+	// Table is the table that holds the generations. [CreateTable] creates it; read models can
+	// share one. Default: "readmodel".
 	Table string
-	// Positions is the store in which the generations' groups keep their positions, such as a
-	// *sqlprojection.Store for a read model in an SQL database. Default: none, as they are in the
-	// checkpoint table.
+	// Positions is the store in which the groups of the generations keep their positions, such as a
+	// *sqlprojection.Store for a read model in an SQL database. Default: the checkpoint table.
 	Positions groups.Positions
-	// MaxAge is for how long [Model.Serving] takes what it read before for true. Default: 1 second;
-	// negative to read each time.
+	// MaxAge is the time for which [Model.Serving] returns an earlier result without a read.
+	// Default: 1 second. A negative value means a read for each call.
 	MaxAge time.Duration
-	// Refresh is how often [Model.Run] looks for generations that have come or gone. Default: 1
-	// second.
+	// Refresh is the pause between the polls of [Model.Run] for new and dropped generations.
+	// Default: 1 second.
 	Refresh time.Duration
-	// MaxLag is by how many events a generation may be behind when it begins to serve, and MaxDelay
-	// how long ago the first of them may have occurred, of those that are not parked. So what was
-	// written just now does not keep it from serving, and what it has not got to yet, or is stuck
-	// with, does. Defaults: 100 and 10 seconds.
+	// MaxLag is the maximum number of events by which a generation may be behind when it begins to
+	// serve. MaxDelay is the maximum age of the oldest of them that is not parked. So events that
+	// were written just now do not keep a generation from serving, but an older backlog or a
+	// blocked aggregate does. Defaults: 100 events and 10 seconds.
 	MaxLag   uint64
 	MaxDelay time.Duration
-	// Logger is told of consumers that ended with an error. Default: none.
+	// Logger receives the errors of consumers that ended. Default: none.
 	Logger watermill.LoggerAdapter
 }
 
@@ -66,20 +65,21 @@ var (
 	validForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,100}$`)
 )
 
-// validate takes a program's config, which says more than a tool's.
+// validate returns an error for a config that cannot work. Program says that it is for Open, which
+// requires more fields than OpenExisting.
 func (c *Config) validate(program bool) error {
 	unfit := slices.IndexFunc(c.Forms, func(form string) bool { return !validForm.MatchString(form) })
 	switch {
 	case !validName.MatchString(c.Name):
-		return &ConfigError{"Name", "is not 1 to 100 letters, digits, underscores and hyphens: it is a part of names of tables and groups"}
+		return &ConfigError{"Name", "is not 1 to 100 letters, digits, underscores and hyphens: it is part of the names of tables and groups"}
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil"}
 	case unfit >= 0:
 		return &ConfigError{"Forms", fmt.Sprintf("have %q, which is not up to 100 letters, digits, dots, underscores and hyphens", c.Forms[unfit])}
 	case program && len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
-		return &ConfigError{"Topics", "are empty: name the aggregate types that are consumed"}
+		return &ConfigError{"Topics", "are empty: name the aggregate types to consume"}
 	case len(slices.Compact(slices.Sorted(slices.Values(c.Topics)))) < len(c.Topics):
-		return &ConfigError{"Topics", "have one twice: name each once"}
+		return &ConfigError{"Topics", "name a topic twice: name each once"}
 	case c.Refresh < 0:
 		return &ConfigError{"Refresh", "is negative"}
 	case c.MaxDelay < 0:
@@ -109,7 +109,8 @@ func (c *Config) validate(program bool) error {
 	return nil
 }
 
-// Model is a read model in generations. It is safe for concurrent use, by any number of processes.
+// Model is a read model with its generations. It is safe for concurrent use, by any number of
+// processes.
 type Model struct {
 	client Client
 	config Config
@@ -120,9 +121,9 @@ type Model struct {
 	readAt time.Time
 }
 
-// Open returns a read model, and makes its first generation if it has none, which serves, of the
-// last of [Config].Forms: a request or two. While DynamoDB throttles, fails or cannot be reached,
-// it tries again for up to 30 seconds.
+// Open opens a read model, with one or two requests. If it has no generation, Open makes the first
+// one, with the last of [Config].Forms, and it serves. While DynamoDB throttles, fails or cannot be
+// reached, Open tries again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess],
 // [journal.ErrThrottled], [journal.ErrUnavailable], the context's.
@@ -160,11 +161,11 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 	return &Model{client: client, config: config, groups: groups.New(config.Journal, options...)}, nil
 }
 
-// Serving returns the generation that queries read: as it was read within [Config].MaxAge, or else
-// now, strongly consistent. Where that fails and there is an older reading, it returns that, for
-// both generations are kept up to date.
+// Serving returns the generation that queries read. It returns an earlier result if that is younger
+// than [Config].MaxAge, and otherwise reads it, strongly consistent. If the read fails, it returns
+// an older result if there is one, because both generations are kept up to date.
 //
-// Errors: [*FormError] if it is of a form that this program does not know, those of Open.
+// Errors: [*FormError] if this program does not know its form, and those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	m.mu.Lock()
 	known, age := m.cached, time.Since(m.readAt)
@@ -172,14 +173,14 @@ func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	if known.exists() && age <= m.config.MaxAge {
 		return m.readable(known)
 	}
-	if known.exists() { // and can be gone on with
+	if known.exists() { // an older result can be used
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Second)
 		defer cancel()
 	}
 	s, err := m.current(ctx)
 	if err != nil && known.exists() {
-		m.config.Logger.Info("Cannot read which generation serves, goes on with the one that did", watermill.LogFields{"read_model": m.config.Name, "err": err})
+		m.config.Logger.Info("Cannot read which generation serves, continues with the earlier one", watermill.LogFields{"read_model": m.config.Name, "err": err})
 		return m.readable(known)
 	}
 	if err != nil {
@@ -201,8 +202,8 @@ func (m *Model) knows(form string) bool {
 	return len(m.config.Forms) == 0 || slices.Contains(m.config.Forms, form)
 }
 
-// newest is the form to begin: the last that this program knows, or that of what serves if it knows
-// any.
+// newest returns the form to begin: the last that this program knows, or the form of the serving
+// generation if the program knows any form.
 func (m *Model) newest(s state) string {
 	if n := len(m.config.Forms); n > 0 {
 		return m.config.Forms[n-1]

@@ -134,7 +134,7 @@ func (w *world) consume(ctx context.Context, g readmodel.Generation) error {
 
 func key(id string) item { return item{"id": &types.AttributeValueMemberS{Value: id}} }
 
-// row is what a read model has of an account: its total, and the number of the last event in it.
+// row is the read model's item for an account: its total, and the number of its last event.
 type row struct{ total, number int }
 
 func (w *world) row(ctx context.Context, g readmodel.Generation, id string) (row, error) {
@@ -150,7 +150,7 @@ func (w *world) row(ctx context.Context, g readmodel.Generation, id string) (row
 	return row{total, number}, err
 }
 
-// run has a process consume until the test ends, or the function that it gives is called.
+// run makes a process consume until the test ends, or until stop is called.
 func (w *world) run(m *readmodel.Model) (stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
@@ -317,8 +317,8 @@ func TestAChangeWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	assert.Len(t, all.Live, 2)
 }
 
-// overtaken loses the reply to the first write, and somebody else makes a change before it is sent
-// again.
+// overtaken loses the reply to the first write. Another process makes a change before the write is
+// sent again.
 type overtaken struct {
 	*dynamodb.Client
 	other func()
@@ -353,7 +353,7 @@ func TestAChangeWhoseReplyIsLostIsMadeOnceThoughAnotherFollows(t *testing.T) {
 	assert.Len(t, all.Live, 1+1+3)
 }
 
-// dead answers nothing.
+// dead never answers.
 type dead struct {
 	*dynamodb.Client
 	isDead atomic.Bool

@@ -13,15 +13,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// OpenExisting returns a read model to those who operate it and are none of its programs: it makes
-// none, and needs no [Config].Topics. Without them the topics of a generation are those that its
-// own groups and the groups of the serving generation are on, at each look. So nobody has to tell a
-// tool when a program takes up a topic. What that cannot know is a topic that a generation's
-// consumers will take up and have not yet, as none of the serving one has; and a generation that
-// gives a topic up on purpose never counts as begun. Give the topics then.
+// OpenExisting opens a read model for a tool that is not one of its programs. It creates nothing,
+// and [Config].Topics is optional.
 //
-// Without [Config].Forms it takes any: [Model.Serving] returns what serves, and [Model.Begin]
-// begins a generation of the same form. Name one form to begin that.
+// Without Topics, the topics of a generation are read at each call: those of its own groups and
+// those of the groups of the serving generation. So a tool needs no change when a program starts to
+// consume another topic. This has two limits. OpenExisting does not know a topic that the consumers
+// of a new generation will consume but have not started yet, if the serving generation does not
+// have it. And a generation that no longer consumes a topic on purpose never counts as begun. Set
+// Topics in these cases.
+//
+// Without [Config].Forms it accepts any form: [Model.Serving] returns the generation that serves,
+// and [Model.Begin] begins a generation of the same form. To begin another form, name that form.
 //
 // Errors: [ErrNoModel], and those of [Open].
 func OpenExisting(ctx context.Context, client Client, config Config) (*Model, error) {
@@ -43,7 +46,7 @@ func OpenExisting(ctx context.Context, client Client, config Config) (*Model, er
 	return m, nil
 }
 
-// topics are those that a generation consumes.
+// topics returns the topics that a generation consumes.
 func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 	if len(m.config.Topics) > 0 {
 		return m.config.Topics, nil
@@ -64,10 +67,9 @@ func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 	return slices.Compact(topics), nil
 }
 
-// List returns the read models of a table with their generations, by name: half a read unit for
-// each 4 KB of the table, which has some 200 bytes for each. Table is [Config].Table, empty for
-// [DefaultTable]. The
-// names of the read models are those of their serving generations.
+// List returns the read models of a table with their generations, by name. Table is [Config].Table;
+// empty means [DefaultTable]. The name of a read model is the Model of its serving generation. List
+// costs half a read unit for each 4 KB of the table, which has about 200 bytes for each read model.
 //
 // Errors: [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], the
 // context's.

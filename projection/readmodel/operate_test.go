@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -23,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// begins has a generation's consumers begin on a topic, and do nothing. A member that they leave
-// behind has crashed.
+// begins makes the consumers of a generation begin on a topic. They handle nothing. Crashed makes
+// them leave a member behind, as after a crash.
 func (w *world) begins(g readmodel.Generation, topic string, crashed bool) {
 	w.t.Helper()
 	roster := checkpoint.NewMembership(w.j.Shards(), time.Time{})
@@ -37,7 +38,7 @@ func (w *world) begins(g readmodel.Generation, topic string, crashed bool) {
 	require.NoError(w.t, err)
 }
 
-// tool is an operator's view of what w.open has made.
+// tool opens the model of w.open as an operator's tool.
 func (w *world) tool() *readmodel.Model {
 	w.t.Helper()
 	config := w.config()
@@ -51,7 +52,7 @@ func (w *world) progress(m *readmodel.Model, g readmodel.Generation) readmodel.P
 	w.t.Helper()
 	p, err := m.Progress(w.t.Context(), g)
 	require.NoError(w.t, err)
-	p.Oldest = time.Time{} // which is when the test ran
+	p.Oldest = time.Time{} // it depends on the time of the test
 	return p
 }
 
@@ -161,7 +162,7 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 		next, err := m.Begin(t.Context())
 		require.NoError(t, err)
 		w.begins(next, topic, true)
-		w.begins(next, "refund", true) // which the configuration does not name
+		w.begins(next, "refund", true) // the configuration does not name this topic
 		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		err = m.Drop(soon, next, groups.Removal{})
@@ -175,7 +176,7 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	})
 }
 
-// A tool builds each read model of a table anew, whatever they consume.
+// A tool rebuilds each read model of a table, whatever topics it consumes.
 func ExampleOpenExisting() {
 	ctx := context.Background()
 	db := dynamotest.Open()
@@ -184,7 +185,7 @@ func ExampleOpenExisting() {
 	check(readmodel.CreateTable(ctx, db.Client(), readmodel.DefaultTable))
 	j, err := journal.Open(ctx, db.Client(), journal.Config{})
 	check(err)
-	for _, name := range []string{"orders", "totals"} { // what their programs do
+	for _, name := range []string{"orders", "totals"} { // as their programs do
 		_, err = readmodel.Open(ctx, db.Client(), readmodel.Config{Name: name, Journal: j, Topics: []string{"order"}})
 		check(err)
 	}
@@ -196,12 +197,13 @@ func ExampleOpenExisting() {
 		check(err)
 		next, err := model.Begin(ctx)
 		check(err)
+		// Switch refuses a generation that has not caught up.
 		err = model.Switch(ctx, next)
-		fmt.Printf("%s: %v\n", g.Serving.Model, err)
+		fmt.Println(g.Serving.Model, next.Number, errors.As(err, new(*readmodel.BehindError)))
 	}
 	// Output:
-	// orders: switch read model "orders": generation orders.2 has no consumers yet: start them (Run)
-	// totals: switch read model "totals": generation totals.2 has no consumers yet: start them (Run)
+	// orders 2 true
+	// totals 2 true
 }
 
 func TestAMissingPermissionIsSaidAsSuch(t *testing.T) {

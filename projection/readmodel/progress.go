@@ -11,31 +11,33 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Progress is how far a generation is.
+// Progress reports how far a generation is.
 type Progress struct {
-	Begun bool   // its consumers have begun, with all topics
-	Left  uint64 // events that they have not handled
-	// AtLeast: there may be more of them, as [Model.Estimate] has not looked further.
+	Begun bool   // its consumers have begun, on all topics
+	Left  uint64 // number of events that are not handled yet
+	// AtLeast reports that there may be more than Left, because [Model.Estimate] has not read
+	// further.
 	AtLeast bool
-	// Skipped are events that it has passed over (groups.Groups.Skipped). They are not in Left,
-	// though what they should have changed is missing, so look at them before it serves. 1,000
-	// stands for that many or more.
+	// Skipped is the number of events that it has skipped (groups.Groups.Skipped). They are not in
+	// Left, but their effects are missing, so check them before it serves. 1,000 means 1,000 or
+	// more.
 	Skipped uint64
-	// Paused are the topics on which its group rests until somebody has it go on
-	// (groups.Groups.Resume), and Stopped are those of them on which an event that kept failing has
+	// Paused are the topics on which its group is paused until an operator resumes it
+	// (groups.Groups.Resume). Stopped are those of them on which an event that kept failing has
 	// stopped it (groups.Group.Stopped).
 	Paused, Stopped []string
-	// Parked are those of Left that wait until someone decides (groups.Groups.Parked).
+	// Parked is the number of events in Left that wait until an operator decides
+	// (groups.Groups.Parked).
 	Parked uint64
-	// Oldest is when the first of those of Left occurred that do not wait for a decision; zero
-	// where there is none, and where there are more than [Config].MaxLag.
+	// Oldest is the time of the oldest event in Left that is not parked. It is zero if there is
+	// none, and if there are more than [Config].MaxLag.
 	Oldest time.Time
-	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0
-	// if unknown or if it rose.
+	// Rate is the decrease of Left since the last poll of [Model.CatchUp], in events per second. It
+	// is 0 if unknown or if Left increased.
 	Rate float64
 }
 
-// Remaining is how long it takes at that rate, 0 if unknown.
+// Remaining returns how long it takes to handle Left at that rate, or 0 if unknown.
 func (p Progress) Remaining() time.Duration {
 	if p.Rate <= 0 {
 		return 0
@@ -43,10 +45,10 @@ func (p Progress) Remaining() time.Duration {
 	return time.Duration(float64(p.Left) / p.Rate * float64(time.Second))
 }
 
-// Progress reports how far a generation is, exactly: see groups.Groups.Lag for what that costs, and
-// its errors. For what rests it reads each group, and for what was skipped some 20 of the records
-// with a read unit, at least one for each shard. Where no more than [Config].MaxLag events are left
-// it reads those that come next.
+// Progress reports exactly how far a generation is. It costs as much as groups.Groups.Lag, and
+// returns its errors. For Paused and Stopped it reads each group. For Skipped it reads about 20 of
+// the records with one read unit, at least one unit for each shard. If no more than [Config].MaxLag
+// events are left, it reads the next ones.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 	var waiting []groups.Behind
 	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
@@ -55,7 +57,7 @@ func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 				waiting = append(waiting, b)
 			}
 		}})
-		lag.AtLeast = false // which is about the oldest one, here
+		lag.AtLeast = false // here it is about the oldest event
 		return lag, err
 	})
 	if err == nil && p.Left <= m.config.MaxLag {
@@ -64,7 +66,7 @@ func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 	return m.withGroups(ctx, g, p, topics, err)
 }
 
-// oldest reports when the first of the next events of some aggregates occurred.
+// oldest returns the time of the oldest of the next events of some aggregates.
 func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time.Time, err error) {
 	for _, b := range waiting {
 		for r, err := range m.config.Journal.Raw().Events(ctx, b.Aggregate, b.Next, b.Next) {
@@ -80,14 +82,14 @@ func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time
 	return first, nil
 }
 
-// caughtUp reports that a generation may serve.
+// caughtUp reports whether a generation may serve.
 func (m *Model) caughtUp(p Progress) bool {
 	now := m.config.Journal.Config().Now()
 	return p.Begun && p.Left <= m.config.MaxLag && (p.Oldest.IsZero() || now.Sub(p.Oldest) <= m.config.MaxDelay)
 }
 
-// Estimate estimates cheaply how far a generation is: see groups.Groups.Estimate for what that
-// costs, and its errors. What rests and was skipped costs as in Progress.
+// Estimate estimates how far a generation is, at a low cost. It costs as much as
+// groups.Groups.Estimate, and returns its errors. Paused, Stopped and Skipped cost as in Progress.
 func (m *Model) Estimate(ctx context.Context, g Generation) (Progress, error) {
 	p, topics, err := m.estimate(ctx, g)
 	return m.withGroups(ctx, g, p, topics, err)
@@ -97,14 +99,14 @@ func (m *Model) estimate(ctx context.Context, g Generation) (p Progress, topics 
 	return m.lag(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Estimate(ctx, g.Group(), topic) })
 }
 
-// lag returns what is left on all topics, and those that have begun.
-func (m *Model) lag(ctx context.Context, g Generation, look func(topic string) (groups.GroupLag, error)) (p Progress, begun []string, err error) {
+// lag returns the lag on all topics, and the topics on which the group has begun.
+func (m *Model) lag(ctx context.Context, g Generation, read func(topic string) (groups.GroupLag, error)) (p Progress, begun []string, err error) {
 	topics, err := m.topics(ctx, g)
 	if err != nil {
 		return Progress{}, nil, err
 	}
 	for _, topic := range topics {
-		lag, err := look(topic)
+		lag, err := read(topic)
 		if errors.Is(err, groups.ErrNoGroup) {
 			continue
 		}
@@ -120,14 +122,14 @@ func (m *Model) lag(ctx context.Context, g Generation, look func(topic string) (
 	return p, begun, nil
 }
 
-// withGroups adds what the groups tell beside their lag, unless there was an error.
+// withGroups adds the data of the groups other than their lag, unless there was an error.
 func (m *Model) withGroups(ctx context.Context, g Generation, p Progress, topics []string, err error) (Progress, error) {
 	for _, topic := range topics {
 		if err == nil {
 			err = m.addGroup(ctx, g, topic, &p)
 		}
 		if errors.Is(err, groups.ErrNoGroup) {
-			p.Begun, err = false, nil // it was removed at this moment
+			p.Begun, err = false, nil // the group was removed at this moment
 		}
 	}
 	if err != nil {

@@ -32,7 +32,7 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 		}
 	}
 	config := w.config()
-	config.MaxLag = 40 // while the writers go on
+	config.MaxLag = 40 // while the writers continue
 	m, other := w.open(config), w.open(config)
 	w.run(m)
 	w.run(other) // another process
@@ -53,7 +53,8 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 				n := i % len(versions)
 				w.write(name(n), versions[n], 5)
 				versions[n] += 5
-				// As fast as what serves follows, or the generations could never catch up.
+				// Writers wait for the serving generation. Otherwise the new one could never catch
+				// up.
 				if !assert.NoError(t, groups.New(w.j).WaitApplied(ctx, old.Group(), account(name(n)), uint64(versions[n]))) {
 					return
 				}
@@ -62,7 +63,8 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 	}
 	var reads, byNew atomic.Int32
 	work.Add(1)
-	go func() { // a query never fails, and never finds less than what was there before it all began
+	// A query never fails, and never returns less than before the rebuild.
+	go func() {
 		defer work.Done()
 		for i := 0; !over.Load(); i++ {
 			g, err := other.Serving(ctx)
@@ -115,11 +117,11 @@ func name(i int) string { return fmt.Sprint("a", i) }
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
 
-// pauseInBetween pauses a generation that is being built, and resumes it.
+// pauseInBetween pauses the group of a generation that is being built, and resumes it.
 func (w *world) pauseInBetween(ctx context.Context, m *readmodel.Model, g readmodel.Generation) {
 	w.t.Helper()
 	group := groups.New(w.j)
-	for err := groups.ErrNoGroup; err != nil; { // its first member makes it
+	for err := groups.ErrNoGroup; err != nil; { // its first member creates the group
 		if err = group.Pause(ctx, g.Group(), topic); err != nil {
 			require.ErrorIs(w.t, err, groups.ErrNoGroup)
 		}
@@ -133,7 +135,7 @@ func (w *world) pauseInBetween(ctx context.Context, m *readmodel.Model, g readmo
 	require.NoError(w.t, group.Resume(ctx, g.Group(), topic))
 }
 
-// replay folds the events of an account, as they are read from the journal.
+// replay applies the events of an account, as they are read from the journal.
 func (w *world) replay(ctx context.Context, id string, version int) (r row) {
 	w.t.Helper()
 	head, err := w.j.Version(ctx, account(id))

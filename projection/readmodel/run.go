@@ -9,20 +9,20 @@ import (
 )
 
 // Run consumes each generation that is kept up to date and whose form this program knows
-// ([Config].Forms): it calls consume for those that are there and that come, each in a goroutine of
-// its own, and ends its context when the generation is dropped, or with ctx. It returns the
-// context's error when all have returned.
+// ([Config].Forms). It calls consume for each existing and each new generation, in a goroutine of
+// its own. It ends the context of consume when the generation is dropped or ctx ends. Run returns
+// the error of ctx when all calls have returned.
 //
-// consume should run until its context ends. One that returns before is called again after
-// [Config].Refresh, and its error is logged.
+// Consume should run until its context ends. If it returns earlier, its error is logged, and it is
+// called again after [Config].Refresh.
 func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Generation) error) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	consumers := map[uint64]context.CancelFunc{}
-	look := time.NewTicker(m.config.Refresh)
-	defer look.Stop()
+	refresh := time.NewTicker(m.config.Refresh)
+	defer refresh.Stop()
 	for {
 		s, err := m.current(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -42,8 +42,9 @@ func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Gen
 				work, stop := context.WithCancel(ctx)
 				consumers[number] = stop
 				g := m.generation(s, number)
-				if !m.knows(g.Form) { // a release that does has to see to it
-					m.config.Logger.Info("Leaves a generation alone whose form this program does not know", watermill.LogFields{"generation": g.String(), "form": g.Form})
+				// A release that knows the form has to consume it.
+				if !m.knows(g.Form) {
+					m.config.Logger.Info("Ignores a generation whose form this program does not know", watermill.LogFields{"generation": g.String(), "form": g.Form})
 					continue
 				}
 				running.Add(1)
@@ -57,7 +58,7 @@ func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Gen
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
+		case <-refresh.C:
 		}
 	}
 }

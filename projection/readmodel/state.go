@@ -16,17 +16,17 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// state is what the item of a read model says.
+// state is the content of the item of a read model.
 type state struct {
 	change            string
 	earlier           []string // newest first
 	serving, previous uint64
-	last              uint64 // the highest number that was given
+	last              uint64 // the highest number so far
 	live              []uint64
-	forms             map[uint64]string // of the live ones that have one
+	forms             map[uint64]string // of the live generations that have one
 }
 
-// begin is the state with another generation.
+// begin returns the state with another generation.
 func (s state) begin(form string) state {
 	s.last++
 	s.live = append(slices.Clone(s.live), s.last)
@@ -40,7 +40,7 @@ func (s state) begin(form string) state {
 	return s
 }
 
-// drop is the state without a generation.
+// drop returns the state without a generation.
 func (s state) drop(number uint64) state {
 	s.live = slices.DeleteFunc(slices.Clone(s.live), func(n uint64) bool { return n == number })
 	s.forms = maps.Clone(s.forms)
@@ -53,7 +53,7 @@ func (s state) drop(number uint64) state {
 
 func (s state) exists() bool { return s.change != "" }
 
-// made reports that a change was made. It is forgotten when maxEarlier others have followed.
+// made reports whether a change was made. The state keeps the last maxEarlier changes.
 func (s state) made(change string) bool {
 	return change != "" && (s.change == change || slices.Contains(s.earlier, change))
 }
@@ -62,16 +62,16 @@ const maxEarlier = attempts
 
 func (s state) isLive(number uint64) bool { return slices.Contains(s.live, number) }
 
-// current reads it where it must be there.
+// current reads the state, and returns an error if there is none.
 func (m *Model) current(ctx context.Context) (state, error) {
 	s, err := m.read(ctx)
 	if err == nil && !s.exists() {
-		err = fmt.Errorf("%w: %q is not in table %q any more: open it anew if that is meant", ErrCorrupt, m.config.Name, m.config.Table)
+		err = fmt.Errorf("%w: %q is not in table %q any more: if that is intended, open it again", ErrCorrupt, m.config.Name, m.config.Table)
 	}
 	return s, err
 }
 
-// read reads it, strongly consistent.
+// read reads the state, strongly consistent.
 func (m *Model) read(ctx context.Context) (state, error) {
 	now := time.Now()
 	out, err := dynamo.Within(ctx, &dynamodb.GetItemInput{TableName: &m.config.Table, Key: m.key(), ConsistentRead: aws.Bool(true)}, m.client.GetItem, nil)
@@ -92,10 +92,11 @@ func (m *Model) read(ctx context.Context) (state, error) {
 
 var errUnchanged = errors.New("nothing to change")
 
-// attempts bounds how often a change is made anew because somebody else was faster.
+// attempts is how often a change is tried if another process is faster.
 const attempts = 10
 
-// change makes a change on what is there. errUnchanged of the function is no error.
+// change reads the state and stores the result of a function of it. If the function returns
+// errUnchanged, change stores nothing and returns no error.
 func (m *Model) change(ctx context.Context, what string, create bool, change func(state) (state, error)) (state, error) {
 	var next state
 	for range attempts {

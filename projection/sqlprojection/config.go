@@ -14,7 +14,7 @@ type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "sqlprojection: " + e.Reason }
 
-// DefaultTable is the name of the table of positions.
+// DefaultTable is the default of [Config].Table.
 const DefaultTable = "millrace_positions"
 
 // Config configures a [Store]. Dialect is required.
@@ -22,20 +22,21 @@ type Config struct {
 	// Dialect is the SQL of the database.
 	Dialect Dialect
 
-	// Table is the table of positions: letters, digits and underscores, behind a schema's name and
-	// a dot if need be. It is not quoted. Default: [DefaultTable].
+	// Table is the table of positions: letters, digits and underscores, with a schema name and a
+	// dot before it if needed. It is not quoted. Default: [DefaultTable].
 	Table string
 
-	// Isolation is that of the handlers' transactions. Effects happen once at any level; what the
-	// functions read beside may need a higher one. Default: the database's.
+	// Isolation is the isolation level of the handlers' transactions. Effects happen once at any
+	// level; other reads of the functions may need a higher one. Default: the default of the
+	// database.
 	Isolation sql.IsolationLevel
 
-	// Codec decodes events for typed reactions. Default: aggregate.JSON.
+	// Codec decodes the events of typed reactions. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Definitions of aggregates have their events upcast before typed reactions get them, and
-	// decoded by their own codec. Events of aggregates without one come as they are stored.
-	// Default: none.
+	// Definitions upcast the events of their aggregates before typed reactions receive them, and
+	// their codecs decode these events. Events of other aggregates keep their stored form. Default:
+	// none.
 	Definitions []aggregate.AnyDefinition
 }
 
@@ -50,18 +51,18 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate reports what cannot work, as a [*ConfigError].
+// Validate returns a [*ConfigError] for the first setting that cannot work.
 func (c Config) Validate() error {
 	c.setDefaults()
 	switch c.Dialect {
 	case SQLite, PostgreSQL, MySQL:
 	case "":
-		return &ConfigError{"Dialect is empty; name one of SQLite, PostgreSQL and MySQL"}
+		return &ConfigError{"Dialect is empty: name one of SQLite, PostgreSQL and MySQL"}
 	default:
-		return &ConfigError{fmt.Sprintf("Dialect %q is unknown; name one of SQLite, PostgreSQL and MySQL", c.Dialect)}
+		return &ConfigError{fmt.Sprintf("Dialect %q is unknown: name one of SQLite, PostgreSQL and MySQL", c.Dialect)}
 	}
 	if !tableName.MatchString(c.Table) {
-		return &ConfigError{fmt.Sprintf("Table %q is not a plain name; use letters, digits and underscores", c.Table)}
+		return &ConfigError{fmt.Sprintf("Table %q is not a plain name: use letters, digits and underscores", c.Table)}
 	}
 	if _, err := history.New(c.Codec, c.Definitions); err != nil {
 		return &ConfigError{err.Error()}

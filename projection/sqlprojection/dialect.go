@@ -5,18 +5,20 @@ import (
 	"strings"
 )
 
-// Dialect is the SQL that a database speaks.
+// Dialect names the SQL dialect of a database.
 type Dialect string
 
-// The dialects.
+// Dialects of SQL.
 const (
-	SQLite     Dialect = "sqlite"     // from 3.24
-	PostgreSQL Dialect = "postgresql" // from 9.5, and what speaks its language
-	MySQL      Dialect = "mysql"      // from 5.7 with InnoDB, and MariaDB from 10.2
+	SQLite Dialect = "sqlite" // from 3.24
+	// Version 9.5 or later, and databases with the same dialect.
+	PostgreSQL Dialect = "postgresql"
+	// Version 5.7 or later with InnoDB, and MariaDB 10.2 or later.
+	MySQL Dialect = "mysql"
 )
 
-// statements are a store's, in its dialect. Those that take a key end with its four parts; claim
-// begins with them.
+// statements are the SQL statements of a store, in its dialect. Those with a key end with its four
+// parts; claim begins with them.
 type statements struct {
 	create, exists, claim, read, advance string
 }
@@ -36,8 +38,8 @@ func (c Config) statements() statements {
 		claim: `INSERT INTO {table} AS p (consumer_group, generation, aggregate_type, aggregate_id, epoch) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (consumer_group, generation, aggregate_type, aggregate_id) DO UPDATE SET epoch = {greatest}(p.epoch, excluded.epoch)`,
 		read: `SELECT epoch, position FROM {table} WHERE {key}`,
-		// Positions of events are never equal, so each database counts the row, also one that
-		// counts only rows that changed.
+		// A new position always differs from the old one, so each database counts the row, even if
+		// it counts only rows that changed.
 		advance: `UPDATE {table} SET position = ? WHERE epoch = ? AND COALESCE(position, 0) = ? AND {key}`,
 	}
 	words := map[string]string{
@@ -48,7 +50,7 @@ ON CONFLICT (consumer_group, generation, aggregate_type, aggregate_id) DO UPDATE
 	case SQLite:
 		words["{integer}"], words["{greatest}"] = "INTEGER", "max"
 	case MySQL:
-		// Texts would be compared without regard to case, and need a length to be a key.
+		// MySQL compares texts without regard to case, and a key needs columns of a limited length.
 		words["{text512}"], words["{text1003}"] = "VARBINARY(512)", "VARBINARY(1003)"
 		s.claim = `INSERT INTO {table} (consumer_group, generation, aggregate_type, aggregate_id, epoch) VALUES (?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE epoch = GREATEST(epoch, VALUES(epoch))`

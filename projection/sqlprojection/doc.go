@@ -1,12 +1,12 @@
 // Package sqlprojection builds read models in an SQL database from the events that a
-// [github.com/millrace-dev/millrace/subscriber] delivers, with exactly-once effects. It uses
-// database/sql only; the program brings the driver.
+// [github.com/millrace-dev/millrace/subscriber] delivers. The effects of each event happen exactly
+// once. The package uses database/sql only; the program imports the driver.
 //
 // A [Store] keeps the positions of consumer groups in a table beside the read model. Its handlers
-// run a function in a transaction that also moves the group's position on the event's aggregate,
-// under the condition that the position has not moved. So the effects of an event in that database
-// happen once, in the order of the aggregate's events, whatever fails and however often the event
-// is delivered.
+// run a function in a transaction that also moves the position of the group on the event's
+// aggregate, under the condition that the position has not moved. So the effects of an event in
+// that database happen once, in the order of the aggregate's events, whatever fails and however
+// often the event is delivered.
 //
 //	store, err := sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.PostgreSQL})
 //	err = store.CreateTable(ctx)
@@ -16,9 +16,12 @@
 //		Positions: store,
 //	}, logger)
 //
+//	const add = "UPDATE accounts SET total = total + $1 WHERE id = $2"
 //	totals, err := store.React(
-//		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
-//			_, err := tx.ExecContext(ctx, "UPDATE accounts SET total = total + $1 WHERE id = $2", e.Amount, r.Aggregate.Value)
+//		sqlprojection.On(func(
+//			ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record,
+//		) error {
+//			_, err := tx.ExecContext(ctx, add, e.Amount, r.Aggregate.Value)
 //			return err
 //		}),
 //	)
@@ -29,44 +32,47 @@
 //
 // # The transaction
 //
-// It begins, moves the position, runs the function, and commits. Because the position comes first,
-// a member that has lost the shard is refused before the function runs, two transactions of one
-// aggregate never run the function at the same time, and SQLite has its write lock from the first
-// statement on. The function uses only tx, and neither commits it nor rolls it back. What it does
-// elsewhere, such as sending a mail, is not undone and happens again with the next attempt.
+// A handler begins a transaction, moves the position, runs the function, and commits. The position
+// comes first for three reasons: a member that has lost the shard is refused before the function
+// runs; two transactions of one aggregate never run the function at the same time; and SQLite has
+// its write lock from the first statement on. The function uses only tx, and neither commits it nor
+// rolls it back. Other effects of the function, such as sending a mail, are not undone and happen
+// again with the next attempt.
 //
-// After an error or a panic of the function everything is rolled back. The message is nacked and
-// comes again. Only its aggregate waits. Errors of the database have the same effect: SQLite's
+// After an error or a panic of the function everything is rolled back. The message is nacked and is
+// delivered again. Only its aggregate waits. Errors of the database have the same effect: SQLite's
 // "database is locked", deadlocks, serialization failures, a lost connection. They need no
 // handling, but Config.Failures of the subscriber counts them as failed attempts.
 //
-// The reply to a COMMIT may be lost. The handler's error does not say then whether the commit took
-// place. Before the next attempt the position is read. If it has moved, the message is acked
-// without running the function.
+// The reply to a COMMIT may be lost. The error of the handler does not say then whether the
+// transaction was committed. The next attempt reads the position first. If it has moved, the
+// message is acked without running the function.
 //
-// Events that no function takes are acked. The subscriber moves the position past them later, in
-// the same table.
+// Events without a function are acked. The subscriber moves the position past them later, in the
+// same table.
 //
 // # Fencing
 //
-// A row belongs to the newest epoch, which is the term of the member that owns the shard. Before
-// the first message a member claims the aggregate's row. The claim waits for an open transaction of
-// the former owner. After it the former owner cannot commit any more and gets subscriber.ErrFenced.
-// This needs a database in which an UPDATE locks its row, and then sees what was committed before.
-// The databases of the dialects do so at any isolation level, or fail the later transaction.
+// A row belongs to the newest epoch. An epoch is the term of a member that owns the shard. Before
+// the first message a member claims the row of the aggregate. The claim waits for an open
+// transaction of the former owner. After it the former owner cannot commit any more and gets
+// subscriber.ErrFenced. This requires a database in which an UPDATE locks its row, and then sees
+// what was committed before. The databases of the dialects do so at any isolation level, or fail
+// the later transaction.
 //
 // # The table
 //
-// It has one row of some 100 bytes for each group, aggregate and count of resets
-// (subscriber.Group.Resets, the column generation). [Store.Schema] is the statement that creates
-// it. It belongs to one journal.
+// The table has one row of about 100 bytes for each group, aggregate and count of resets
+// (subscriber.Group.Resets, the column generation). [Store.Schema] returns the statement that
+// creates it. It belongs to one journal.
 //
-// A group that was reset finds no positions: empty the read model before the reset, or use another.
-// Rows from before a reset, and of groups that were removed, are not read any more. They may be
-// deleted once no member from before runs. Stop the members before you change rows by hand.
+// A group that was reset finds no positions: empty the read model before the reset, or use another
+// one. Rows from before a reset, and of groups that were removed, are not read any more. They may
+// be deleted when no member from before the reset runs. Stop the members before you change rows by
+// hand.
 //
-// A new journal counts epochs from 1 again, so give it another table, or empty this one. If the
-// database is restored from a backup, its positions go back together with the read model. Set
-// Config.ReconcileInterval of the subscriber, to a minute say, until it has found all aggregates
-// that have events to handle again.
+// A new journal counts epochs from 1 again, so use another table for it, or empty this one. If the
+// database is restored from a backup, its positions return to their earlier values together with
+// the read model. Set Config.ReconcileInterval of the subscriber, for example to a minute,
+// until reconciliation has found all aggregates that have events to handle again.
 package sqlprojection

@@ -11,24 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Handle makes a handler that runs apply for each message, in a transaction with the group's
-// position. The subscriber's Config.Positions must be this store.
+// Handle returns a handler that runs apply for each message, in a transaction with the position of
+// the group. The subscriber's Config.Positions must be this store.
 //
 // Errors of the handler: subscriber.ErrNoPosition for messages of other subscribers,
-// subscriber.ErrFenced when another member of the group has taken over, those of apply,
-// [*ConfigError] if there is no apply, and those of the database. After an error nothing has
-// happened in the database, unless the reply to COMMIT was lost; that shows when the message comes
-// again, and does no harm. The subscriber is told of the error, see [subscriber.SetNackReason].
+// subscriber.ErrFenced if another member of the group has taken over, [*ConfigError] if apply is
+// nil, and the errors of apply and the database. After an error nothing was changed in the
+// database, unless the reply to COMMIT was lost. The handler detects that when the message is
+// delivered again, and then acks it without running apply again. It reports the error to the
+// subscriber, see [subscriber.SetNackReason].
 func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.Message) error) message.NoPublishHandlerFunc {
 	return reasoned(func(msg *message.Message) error {
 		if apply == nil {
-			return &ConfigError{"the function given to Handle is nil"}
+			return &ConfigError{"the function passed to Handle is nil"}
 		}
 		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error { return apply(ctx, tx, msg) })
 	})
 }
 
-// reasoned reports the subscriber of a handler's errors.
+// reasoned reports the errors of a handler to the subscriber.
 func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
 	return func(msg *message.Message) error {
 		if msg == nil {
@@ -40,7 +41,7 @@ func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc 
 	}
 }
 
-// once runs apply unless its effects are there already.
+// once runs apply unless its effects were committed before.
 func (s *Store) once(msg *message.Message, apply func(context.Context, *sql.Tx) error) error {
 	position, ok := subscriber.PositionFromContext(msg.Context())
 	if !ok {
@@ -65,7 +66,8 @@ func (s *Store) transact(ctx context.Context, a subscriber.Advance, apply func(c
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	defer func() { _ = tx.Rollback() }() // also after a panic; after Commit it does nothing
+	// Also after a panic. After Commit it has no effect.
+	defer func() { _ = tx.Rollback() }()
 	if err := s.AdvanceIn(ctx, tx, a); err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func (s *Store) transact(ctx context.Context, a subscriber.Advance, apply func(c
 	}
 	err = tx.Commit()
 	if errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
-		err = ctx.Err() // which is why database/sql has rolled back
+		err = ctx.Err() // the reason for which database/sql has rolled back
 	}
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)

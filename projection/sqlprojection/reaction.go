@@ -13,21 +13,22 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Reaction is what a handler does on one type of event. See [On].
+// Reaction handles one type of event in a handler. [On] makes one.
 type Reaction struct {
 	eventType string
 	decode    func(aggregate.Codec, *journal.Record) (func(context.Context, *sql.Tx) error, error)
 }
 
-// On reacts to events of the type E, which is known by its EventType. E is the event
-// as the aggregate defines it, or a type of the reader's own with the fields it needs.
-// The zero value of E must tell the type, so E is not a pointer.
+// On returns a [Reaction] to events of the type E, which is identified by its EventType. E is the
+// event as the aggregate defines it, or a type of your own with the fields that the reaction needs.
+// The zero value of E must return its EventType, so E is not a pointer.
 //
-// The record has the aggregate, the sequence number, the time and the metadata. An error: nothing
-// has happened, the message is nacked and comes again; only its aggregate waits.
+// The record holds the aggregate, the sequence number, the time and the metadata. If react returns
+// an error, the transaction is rolled back, and the message is nacked and delivered again; only its
+// aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, tx *sql.Tx, event E, record *journal.Record) error) Reaction {
 	if react == nil {
-		return Reaction{} // which React refuses
+		return Reaction{} // React refuses it
 	}
 	return Reaction{
 		eventType: reaction.EventType[E](),
@@ -41,19 +42,19 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 	}
 }
 
-// React makes a handler of typed reactions: [Store.Handle] with the event upcast
-// ([Config].Definitions) and decoded. Events to which there is none are passed over without a
-// transaction, known or not.
+// React returns a handler of typed reactions. It works as [Store.Handle], with upcast
+// ([Config].Definitions) and decoded events. Events without a reaction are acked without a
+// transaction, whether or not a definition knows them.
 //
-// Errors: [*ConfigError]. Those of the handler are Handle's and the codec's.
+// Errors: [*ConfigError]. The errors of the handler are those of Handle and of the codec.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
 	byType := map[string]Reaction{}
 	for i, r := range reactions {
 		if r.eventType == "" {
-			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type: pass On a function of an event struct whose zero value returns its EventType", i+1)}
 		}
 		if _, taken := byType[r.eventType]; taken {
-			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
+			return nil, &ConfigError{fmt.Sprintf("two reactions to %q: make one of them", r.eventType)}
 		}
 		byType[r.eventType] = r
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Store keeps the positions of consumer groups in a table: the Positions of a subscriber.Config. It
-// is safe for concurrent use, and one will do for any number of groups and topics of a journal.
+// Store keeps the positions of consumer groups in a table. Set it as Positions of a
+// subscriber.Config. It is safe for concurrent use. One store is enough for any number of groups
+// and topics of a journal.
 type Store struct {
 	db      *sql.DB
 	config  Config
@@ -25,20 +26,20 @@ type Store struct {
 
 type counters struct{ applied, ignored atomic.Uint64 }
 
-// Stats counts what the store's handlers have done since it was made, all of them together: Applied
-// are events whose transactions were committed, Ignored those to which none of the reactions of a
-// [Store.React] was. Nothing is Dropped. An event is counted as applied when its commit is known,
-// so one whose reply was lost is not.
+// Stats returns the counts of all handlers of the store since it was made. Applied counts events
+// whose transactions were committed, and Ignored events without a reaction in [Store.React].
+// Dropped is always 0. An event whose commit is not known to have succeeded, because the reply was
+// lost, is not counted.
 func (s *Store) Stats() projection.Stats {
 	return projection.Stats{Applied: s.stats.applied.Load(), Ignored: s.stats.ignored.Load()}
 }
 
 var _ subscriber.PositionStore = (*Store)(nil)
 
-// New makes a store. Errors: [*ConfigError].
+// New returns a store. Errors: [*ConfigError].
 func New(db *sql.DB, config Config) (*Store, error) {
 	if db == nil {
-		return nil, &ConfigError{"the database is nil; open one with sql.Open"}
+		return nil, &ConfigError{"the database is nil: open one with sql.Open"}
 	}
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func New(db *sql.DB, config Config) (*Store, error) {
 	return &Store{db: db, config: config, history: today, sql: config.statements()}, nil
 }
 
-// Schema is the statement that makes the table of positions where there is none, for those who make
-// their tables by migrations.
+// Schema returns the statement that creates the table of positions if it does not exist, for
+// programs that create their tables by migrations.
 func (s *Store) Schema() string { return s.sql.create }
 
 // CreateTable creates the table of positions if it does not exist.
@@ -61,24 +62,24 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	// PostgreSQL fails all but one of those who make it at the same time, and whoever may not make
-	// tables.
+	// If several programs create the table at the same time, PostgreSQL fails all except one. It
+	// also fails a program that may not create tables.
 	if _, missing := s.db.ExecContext(ctx, s.sql.exists); missing == nil {
 		return nil
 	}
-	return fmt.Errorf("make table %s: %w", s.config.Table, err)
+	return fmt.Errorf("create table %s: %w", s.config.Table, err)
 }
 
-// Claim makes epoch the only one that may advance the position, and returns it, if there is one
-// yet. Two statements. It waits for a transaction that has moved the position and is still open.
+// Claim makes epoch the only one that may advance the position, and returns the position, if there
+// is one. It executes two statements. It waits for an open transaction that has moved the position.
 //
-// Errors: subscriber.ErrFenced if a newer epoch was there first, and those of the database.
+// Errors: subscriber.ErrFenced if a newer epoch has claimed the position before, and those of the
+// database.
 func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	if _, err := s.db.ExecContext(ctx, s.sql.claim, append(key(group, id), int64(epoch))...); err != nil {
 		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
 	}
-	// What the row has now cannot be moved by an older epoch any more, so this needs no
-	// transaction.
+	// An older epoch cannot move the position any more, so reading it needs no transaction.
 	has, err := s.read(ctx, group, id)
 	if err == nil && has.epoch > epoch {
 		err = subscriber.ErrFenced
@@ -89,7 +90,7 @@ func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.
 	return has.position, has.found, nil
 }
 
-// Advance moves a claimed position. One statement.
+// Advance moves a claimed position. It executes one statement.
 //
 // Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at from, and
 // those of the database.
@@ -99,7 +100,7 @@ func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregat
 		var has row
 		has, err = s.read(ctx, group, id)
 		if err == nil && has.found && has.epoch == epoch && has.position == to {
-			return nil // an earlier attempt, whose reply was lost
+			return nil // the reply to an earlier attempt was lost
 		}
 		if err == nil || errors.Is(err, sql.ErrNoRows) {
 			err = subscriber.ErrFenced
@@ -111,7 +112,7 @@ func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregat
 	return nil
 }
 
-// Position returns the position as it is committed, if there is one yet, and changes nothing. One
+// Position returns the committed position, if there is one, and changes nothing. It executes one
 // statement. It is for groups.WithPositions.
 //
 // Errors: those of the database.
@@ -123,17 +124,17 @@ func (s *Store) Position(ctx context.Context, group subscriber.Group, id aggrega
 	return has.position, has.found, nil
 }
 
-// Tx is what [Store.AdvanceIn] needs of a transaction, such as a *sql.Tx.
+// Tx is the part of a transaction that [Store.AdvanceIn] uses, such as a *sql.Tx.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// AdvanceIn moves the position in a transaction of the caller's, who runs it by
-// subscriber.Position.CommitIn with this store. Make it the first statement, for the reasons that
-// the package overview shows. [Store.Handle] does all of this.
+// AdvanceIn moves the position in a transaction of the caller, inside the function that is passed
+// to subscriber.Position.CommitIn with this store. Make it the first statement, for the reasons in
+// the package overview. [Store.Handle] does all of this.
 //
 // Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at From, and
-// those of the database. After any, roll back.
+// those of the database. After any error, roll back.
 func (s *Store) AdvanceIn(ctx context.Context, tx Tx, a subscriber.Advance) error {
 	moved, err := s.advance(ctx, tx, a.Group, a.Aggregate, a.Epoch, a.From, a.To)
 	if err == nil && !moved {

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// The subscriber stores positions a little after the ack, so a crash has acked events come again.
+// The subscriber stores positions a little after the ack, so after a crash it delivers acked events
+// again.
 func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string]bool{"with positions": true, "without": false} {
@@ -31,7 +32,8 @@ func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *test
 			if with {
 				handle = newPositions(t, client, dedup.PositionsConfig{Group: "mails"}).Middleware(handle)
 			}
-			// The first one crashes after the last ack: what it stores later does not arrive.
+			// The first process crashes after the last ack: the positions that it stores later do
+			// not arrive.
 			proxy := dynamotest.NewProxy(t, client)
 			first := consume(t, proxy, handle, time.Hour)
 			j, err := journal.Open(t.Context(), client, journal.Config{})
@@ -59,7 +61,7 @@ func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *test
 	}
 }
 
-// mails counts what a handler has sent, for each event.
+// mails counts the mails that a handler has sent for each event.
 type mails struct {
 	mu   sync.Mutex
 	sent map[string]int
@@ -92,7 +94,7 @@ func (m *mails) waitFor(t *testing.T, n int) {
 	require.Eventually(t, func() bool { return m.total() >= n }, 2*time.Minute, time.Millisecond)
 }
 
-// consume handles events in the group as a process does.
+// consume handles the events of the group in a process.
 func consume(t *testing.T, through *dynamotest.Proxy, handle message.HandlerFunc, commitInterval time.Duration) *subscriber.Subscriber {
 	t.Helper()
 	j, err := journal.Open(t.Context(), through.Client(), journal.Config{})

@@ -1,96 +1,102 @@
-// Package dedup recognises messages that came before, for handlers behind a transport that delivers
-// some messages twice.
+// Package dedup recognises duplicate messages: messages that a handler has already handled. It is
+// for handlers whose transport delivers some messages more than once.
 //
-// Most handlers of a [github.com/millrace-dev/millrace/subscriber] do not need it. The subscriber
-// knows the position of its group in each aggregate. It never delivers an event at or below that
-// position, always delivers one that was nacked again, and forgets neither after some time. But it
-// stores positions a little after the ack (subscriber.Config.CommitInterval). After a crash all
-// events come again that were acked since: many mails of a handler that sends mails go out twice.
-// Such a handler uses [Positions], which stores each position before the ack: only an event whose
-// handler was running comes again. A handler whose effects are in a database commits the position
-// with them, as package projection does; then nothing happens twice.
+//	err := dedup.CreateTable(ctx, client, dedup.TableConfig{})
+//	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "mails"})
+//	router.AddConsumerHandler("mails", "orders", transport, sendMail).
+//		AddMiddleware(positions.Middleware)
 //
-// This package is for such handlers, and for those behind another transport:
+// There are two stores. Both use the table that [CreateTable] creates:
 //
-//   - [Positions] is for messages of the subscriber, also where a handler has forwarded them, to
-//     Kafka for example, and they are consumed there. It keeps the number of the last event that
-//     was handled, for each aggregate and group, and moves it after the handler has succeeded.
-//   - [Keys] is for messages that are not events of a journal. It is an ExpiringKeyRepository for
-//     Watermill's Deduplicator, with the limits that a store of keys has.
+//   - [Positions] is for messages of the subscriber of this module. For each aggregate and group it
+//     stores the number of the last event that was handled. It also works behind another transport,
+//     such as Kafka, to which a handler has forwarded the messages.
+//   - [Keys] is for other messages. It stores a key for each message, for a limited time. It is an
+//     ExpiringKeyRepository for Watermill's Deduplicator.
 //
-// Both keep their items in one table, which [CreateTable] creates.
+// # When a handler of the subscriber needs it
+//
+// Most handlers of a [github.com/millrace-dev/millrace/subscriber] do not need this package. The
+// subscriber knows the position of its group in each aggregate, and never delivers an event at or
+// below that position. But it stores positions a little after the ack, at
+// subscriber.Config.CommitInterval. After a crash it delivers again all events that were acked
+// since. A handler that sends mails then sends these mails twice.
+//
+// Such a handler uses [Positions], which stores each position before the ack. After a crash only
+// the events that were being handled are delivered again.
+//
+// A handler whose effects are in a database can commit the position together with the effects, as
+// package projection does. Then each effect happens exactly once.
+//
+// # Positions
+//
+// The metadata aggregate_type, aggregate_id and sequence_number identify the event of a message.
+// The subscriber sets them, and a forwarder must keep them. A handler of the Router that returns
+// the message or a copy of it keeps them:
+//
+//	router.AddHandler("forward", "order", sub, "orders", kafka,
+//		func(msg *message.Message) ([]*message.Message, error) {
+//			return message.Messages{msg.Copy()}, nil
+//		})
+//
+// The publisher of this module does not keep them: it stores messages as new events with new
+// numbers. So [Positions] cannot recognise duplicates that were published to another journal.
+//
+// An event at or below the position is acked without a call of the handler. The next event is
+// handled, and then the position moves. If the handler fails, the position stays, and the message
+// is delivered again. A crash after the handler and before the move also leads to a second
+// delivery. So each event is handled at least once. The position never moves back.
+//
+// An event beyond the next one means that events in between are missing. They may come later, or a
+// forwarder may have left them out on purpose. [PositionsConfig].Gaps says which:
+//
+//   - [RefuseGaps], the default, expects that the missing events come later. The message fails with
+//     a [*GapError], and is delivered again until the events before it have been handled. This
+//     restores the order on an unordered transport, such as a queue, and loses nothing. Every event
+//     must be forwarded, from the first one on. A partition of Kafka repeats a failed message in
+//     place, so there a missing event stops all messages behind it; [Positions.Set] skips the
+//     missing event.
+//   - [PassGaps] expects that the missing events were left out. The event is handled. An earlier
+//     event that comes later is dropped. Use it for forwarders that leave out events by type
+//     (subscriber.Config.EventTypes) or by time. It is safe only if the transport keeps the order
+//     of the events of an aggregate. Kafka does so if the partition key is the aggregate's id.
+//
+// Messages of one aggregate are handled one after the other within a process. Two processes may
+// handle the same message at the same time, if the transport delivers it to both, as after a
+// rebalance.
 //
 // # Keys
 //
 //	keys, err := dedup.NewKeys(client, dedup.KeysConfig{Group: "mails", Window: 24 * time.Hour})
-//	deduplicator := &middleware.Deduplicator{Repository: keys, KeyFactory: dedup.UUID, Timeout: 10 * time.Second}
-//	router.AddMiddleware(deduplicator.Middleware, poison, middleware.Retry{MaxRetries: 5, ...}.Middleware)
+//	deduplicator := &middleware.Deduplicator{
+//		Repository: keys, KeyFactory: dedup.UUID, Timeout: 10 * time.Second,
+//	}
+//	router.AddMiddleware(deduplicator.Middleware, poison, retry.Middleware)
 //
-// Limits of the Deduplicator (Watermill 1.5):
+// The Deduplicator of Watermill 1.5 has limits:
 //
-//   - It marks the key before the handler runs, and leaves the mark when the handler fails. The
-//     message is nacked, comes again, and is acked as a duplicate: it is lost. So put the
-//     Deduplicator outside of a middleware that retries and of a poison queue, as above. Then only
-//     a crash, or an end of the context, between the mark and the end of the handler loses a
-//     message.
-//   - Messages that a handler returns are published after all middlewares. If that fails, the
-//     message comes again and is acked as a duplicate, and the returned messages are lost. Such a
-//     handler should publish by itself.
-//   - Without a KeyFactory the key is an Adler-32 sum of the payload. Different messages with equal
-//     payloads, and some with different payloads, are dropped as duplicates. [UUID] and [Event] are
-//     better keys.
-//   - Without a Timeout the repository has five milliseconds (the documentation says a minute),
-//     which is too short for some writes to DynamoDB. A write that is cut off may have happened.
-//     Keys remembers that in its process, see [Keys.IsDuplicate]; a message that comes again in
-//     another process is lost. So set a Timeout.
-//   - A duplicate that comes after [KeysConfig.Window] is handled again.
+//   - It marks the key before the handler runs, and keeps the mark when the handler fails. The
+//     message is nacked, delivered again, and acked as a duplicate: it is lost. So put the
+//     Deduplicator outside of a poison queue and of a middleware that retries, as above. Then a
+//     message is lost only if the process crashes, or the context ends, after the mark and before
+//     the end of the handler.
+//   - The Router publishes the messages that a handler returns after all middlewares. If that
+//     fails, the message is delivered again and acked as a duplicate, and the returned messages are
+//     lost. Such a handler should publish by itself.
+//   - Without a KeyFactory the key is an Adler-32 checksum of the payload. It drops different
+//     messages with equal payloads, and some with different payloads. [UUID] and [Event] are better
+//     keys.
+//   - Without a Timeout the repository has five milliseconds, although the documentation says a
+//     minute. This is too short for some writes to DynamoDB, so set a Timeout. A write that is
+//     interrupted may have happened. Keys remembers such a write in its process, see
+//     [Keys.IsDuplicate]. A message that is then delivered to another process is lost.
+//   - A duplicate that comes after [KeysConfig].Window is handled again.
 //
-// The table grows with the messages of a window.
+// # Size and cost
 //
-// # Positions
-//
-//	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "mails"})
-//	router.AddMiddleware(positions.Middleware, poison, middleware.Retry{...}.Middleware)
-//
-// The metadata aggregate_type, aggregate_id and sequence_number, which the subscriber sets,
-// identify the event. So a forwarder must keep them. A handler of the Router that returns the
-// message, or a copy, does so:
-//
-//	router.AddHandler("forward", "order", sub, "orders", kafka, func(msg *message.Message) ([]*message.Message, error) {
-//		return message.Messages{msg.Copy()}, nil
-//	})
-//
-// (The publisher of this module makes new events, with numbers of their own, of the messages that
-// it publishes. So a duplicate cannot be recognised by its number in another journal.)
-//
-// An event at or below the position is acked without its handler. The next event is handled, and
-// then the position moves. If the handler fails, the position stays and the message comes again.
-// After a crash in between, the handler sees the event once more, so it is handled at least once.
-// Effects that must happen exactly once belong into a transaction with the position, see package
-// projection. The table grows with the aggregates, by one item of some 100 bytes for each aggregate
-// and group. Nothing expires.
-//
-// An event with a later number than the next one means that events in between are missing. They are
-// on their way, were overtaken, or were left out on purpose. A number does not say which:
-//
-//   - [RefuseGaps], the default, assumes that they are on their way. The message fails with a
-//     [*GapError] and comes again until the events before it have been handled. This restores the
-//     order on an unordered transport (a queue) and loses nothing, but every event must be
-//     forwarded, from the first one on. On an ordered transport that repeats a failed message in
-//     place (a partition of Kafka), a missing event stops all messages behind it; [Positions.Set]
-//     continues without the missing one.
-//   - [PassGaps] assumes that they were left out. The event is handled, and an earlier event that
-//     comes later is dropped. It is for forwarders that leave out events by type
-//     (subscriber.Config.EventTypes) or by time. It is safe only if the transport keeps the order
-//     of an aggregate, as Kafka does if the aggregate's id is the partition key.
-//
-// Messages of one aggregate are handled one after the other within a process. Two processes may
-// handle the same message at once, if a transport delivers it to both, as after a rebalance. The
-// position never moves back.
-//
-// # Cost
-//
-// Each call of [Keys.IsDuplicate] costs one write unit, whatever its result. [Positions.Middleware]
-// costs one read unit for each message, and one write unit for each message that was handled. Each
-// is one round trip.
+// [Positions] keeps one item of about 100 bytes for each aggregate and group, and they do not
+// expire. [Positions.Middleware] costs one read unit for each message, and one write unit for each
+// message that was handled. [Keys] keeps one item of about 150 bytes for each key of a window.
+// [Keys.IsDuplicate] costs one write unit, whatever its result. Each read or write is one round
+// trip.
 package dedup

@@ -11,43 +11,44 @@ import (
 
 // Errors of this package, for errors.Is. [*ConfigError] and [*GapError] are for errors.As.
 var (
-	// ErrNoEvent: the metadata of a message does not identify an event.
+	// ErrNoEvent reports that the metadata of a message does not identify an event.
 	ErrNoEvent = errors.New("message is not a forwarded event")
-	// ErrProduced: a handler under [Positions.Middleware] returned messages. The Router would
-	// publish them after the position has moved, and if that failed they would be lost. Publish
-	// them in the handler, before it returns.
+	// ErrProduced reports that a handler under [Positions.Middleware] returned messages. The Router
+	// publishes such messages after the position has moved. If that failed, they would be lost.
+	// Publish them in the handler, before it returns.
 	ErrProduced = errors.New("handler returned messages")
-	// ErrPart: the message is one of several that an event has become (subscriber.Config.Definitions).
-	// All have the number of the event, so [Positions] cannot tell which of them were handled. Use
+	// ErrPart reports that an upcaster made several messages of one event
+	// (subscriber.Config.Definitions). All have the number of the event, so [Positions] cannot
+	// distinguish them. Use [Keys].
+	ErrPart = errors.New("message is one of several of an event: use dedup.Keys, which distinguishes them")
+	// ErrDeferred reports that the event of the message was deferred (subscriber.Defer). It comes
+	// after later events of its aggregate, so [Positions] would take it for a duplicate. Use
 	// [Keys].
-	ErrPart = errors.New("message is one of several of an event: use dedup.Keys, which tells them apart")
-	// ErrDeferred: the message is of an event that was deferred (subscriber.Defer), and comes after
-	// later ones of its aggregate. [Positions] would take it for one that was handled. Use [Keys].
 	ErrDeferred = errors.New("message is of a deferred event: use dedup.Keys, which does not depend on the order")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid setting: its field, and why it is invalid.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return "dedup: " + e.Field + " " + e.Reason }
 
 var errNoClient = &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 
-// noEvent says why a message is not a forwarded event, and what to do.
+// noEvent returns an ErrNoEvent with the reason, and with the advice what to do.
 func noEvent(msg *message.Message, reason string) error {
 	return fmt.Errorf("%w: message %s %s: forward messages of the subscriber with their metadata, or use Keys for others",
 		ErrNoEvent, msg.UUID, reason)
 }
 
-// GapError reports that events before this one have not been handled. The message fails and comes
-// again.
+// GapError reports that events before the event of a message have not been handled. The message
+// fails and is delivered again.
 type GapError struct {
 	Aggregate aggregate.ID
-	Number    uint64 // of the event that came
-	Expected  uint64 // the number after the last one that was handled
+	Number    uint64 // number of the event of the message
+	Expected  uint64 // number of the next event to handle
 }
 
 func (e *GapError) Error() string {
-	return fmt.Sprintf("event %d of %s came before event %d was handled: it has to come again; if that one was left out on purpose, "+
-		"use PassGaps, and if it is lost, Positions.Set goes on without it", e.Number, e.Aggregate, e.Expected)
+	return fmt.Sprintf("event %d of %s came before event %d was handled: it must be delivered again; if event %d was left out on purpose, "+
+		"use PassGaps, and if it is lost, skip it with Positions.Set", e.Number, e.Aggregate, e.Expected, e.Expected)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 )
 
-// UUID is a KeyFactory for Watermill's Deduplicator: the message's UUID. It recognises what the
-// transport repeats, and what a publisher repeats with the same UUID.
+// UUID returns the UUID of a message. It is a KeyFactory for Watermill's Deduplicator. It
+// recognises messages that the transport repeats, or that a publisher repeats with the same UUID.
 func UUID(msg *message.Message) (string, error) { return msg.UUID, nil }
 
-// Event is a KeyFactory for Watermill's Deduplicator: the aggregate and the number of the event
-// that a forwarded message is. Where all of a topic's messages are such, [Positions] is the better
-// choice.
+// Event returns a key of the aggregate and the number of the event of a message. It is a KeyFactory
+// for Watermill's Deduplicator. If all messages of a topic are events of a journal, use [Positions]
+// instead.
 //
 // Errors: [ErrNoEvent].
 func Event(msg *message.Message) (string, error) {
@@ -31,8 +31,8 @@ func Event(msg *message.Message) (string, error) {
 	return key, nil
 }
 
-// eventOf reads what the subscriber has written into the metadata, not into the context, which no
-// transport carries.
+// eventOf returns the aggregate and the number of the event of a message. It reads the metadata
+// that the subscriber sets, and not the context, since no transport carries a context.
 func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	id, err := aggregate.NewID(msg.Metadata[envelope.AggregateTypeKey], msg.Metadata[envelope.AggregateIDKey])
 	if err != nil {
@@ -46,7 +46,8 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	return id, number, nil
 }
 
-// inOrder reports a message whose number does not say which events were handled before.
+// inOrder returns an error if the number of a message does not show which events were handled
+// before.
 func inOrder(msg *message.Message) error {
 	switch {
 	case msg.Metadata[envelope.PartKey] != "":
@@ -57,5 +58,6 @@ func inOrder(msg *message.Message) error {
 	return nil
 }
 
-// text differs for ids that read the same, by the length of the type.
+// text returns a text for an id. It begins with the length of the type, so that it is unique even
+// if types or values contain dashes.
 func text(id aggregate.ID) string { return strconv.Itoa(len(id.Type)) + ":" + id.String() }

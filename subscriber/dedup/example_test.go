@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/millrace-dev/millrace/dynamotest"
@@ -18,8 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// Of two processes that get the same message, one is told that it is new. Watermill's Deduplicator
-// asks like this.
+// Two processes receive the same message. Only for the first of them it is new.
 func ExampleKeys() {
 	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
 	check(dedup.CreateTable(ctx, client, dedup.TableConfig{}))
@@ -36,8 +36,30 @@ func ExampleKeys() {
 	// true
 }
 
-// Events are forwarded to another transport, twice, as a forwarder does that crashes at the wrong
-// moment. Behind it each is handled once, and one that fails comes again.
+// A handler deduplicates messages by their UUIDs.
+func ExampleUUID() {
+	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
+	check(dedup.CreateTable(ctx, client, dedup.TableConfig{}))
+	keys, err := dedup.NewKeys(client, dedup.KeysConfig{Group: "mails", Window: 24 * time.Hour})
+	check(err)
+	deduplicator := &middleware.Deduplicator{
+		Repository: keys, KeyFactory: dedup.UUID, Timeout: 10 * time.Second,
+	}
+	handle := deduplicator.Middleware(func(msg *message.Message) ([]*message.Message, error) {
+		fmt.Println("send a mail for", string(msg.Payload))
+		return nil, nil
+	})
+	for range 2 {
+		_, err := handle(message.NewMessage("42", []byte("order-1")))
+		check(err)
+	}
+
+	// Output:
+	// send a mail for order-1
+}
+
+// A forwarder sends each event twice to another transport, as after a crash. The handler behind the
+// transport handles each event once, except for an event that failed.
 func ExamplePositions() {
 	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
 	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
@@ -46,7 +68,8 @@ func ExamplePositions() {
 	check(err)
 	events, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "forwarder"}, nil)
 	check(err)
-	transport := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true}, nil) // Kafka, say
+	// For example Kafka.
+	transport := gochannel.NewGoChannel(gochannel.Config{BlockPublishUntilSubscriberAck: true}, nil)
 	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "mails"})
 	check(err)
 

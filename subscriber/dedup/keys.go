@@ -21,33 +21,36 @@ import (
 type KeysConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
-	// Group is whose keys they are. Each handler that is to get a message needs a group of its own,
-	// and all processes of a handler the same one. At most 255 bytes, no slash.
+	// Group names the handler to which the keys belong. Each handler of the same messages needs its
+	// own group. All processes of a handler use the same group. Limit: 255 bytes, no slash.
 	Group string
-	// Window is how long a key is remembered from its first use on, at least a millisecond. A
-	// duplicate does not lengthen it. It should be longer than a transport may take to repeat a
-	// message. Default: 24 hours.
+	// Window is the time for which a key is remembered, from its first use on. A duplicate does not
+	// extend it. Choose it longer than the transport may take to repeat a message. Minimum: a
+	// millisecond. Default: 24 hours.
 	Window time.Duration
-	// Now is the clock that windows go by; those of different processes should agree within a
+	// Now is the clock for Window. The clocks of different processes should differ by less than a
 	// fraction of Window. Default: time.Now.
 	Now func() time.Time
-	// NewMark makes unique texts. Default: random UUIDs.
+	// NewMark returns unique texts, which identify calls of [Keys.IsDuplicate]. Default: random
+	// UUIDs.
 	NewMark func() string
 }
 
-// Keys is an ExpiringKeyRepository of Watermill in a DynamoDB table, one item of some 150 bytes for
-// each key. It is safe for concurrent use. Read the package documentation before you use it: it can
-// lose messages.
+// Keys stores the keys of messages in a DynamoDB table, each for a limited time. It implements
+// Watermill's ExpiringKeyRepository. It is safe for concurrent use. Watermill's Deduplicator can
+// lose messages: read the package documentation before you use it.
 type Keys struct {
 	client     Client
 	config     KeysConfig
 	unresolved *lru.Cache[string, string] // marks of calls that failed, by key
 }
 
-// maxUnresolved bounds the memory of an outage, at some 200 bytes each.
+// maxUnresolved limits the number of marks of failed calls, of about 200 bytes each, that an outage
+// leaves in memory.
 const maxUnresolved = 10_000
 
-// NewKeys makes no requests. [CreateTable] makes the table.
+// NewKeys returns Keys for the handler config.Group. It makes no requests. [CreateTable] creates
+// the table.
 //
 // Errors: [*ConfigError].
 func NewKeys(client Client, config KeysConfig) (*Keys, error) {
@@ -79,21 +82,21 @@ func NewKeys(client Client, config KeysConfig) (*Keys, error) {
 	return &Keys{client: client, config: config, unresolved: unresolved}, nil
 }
 
-// IsDuplicate reports whether a key was used within the window, and marks it as used if it was not:
-// one conditional write. Of many calls at once, in any processes, one gets false. A key is any
-// text, of any length.
+// IsDuplicate reports whether a key was used within the window. If it was not, IsDuplicate marks it
+// as used. It makes one conditional write. If several calls are made at once, in any processes,
+// only one of them returns false. A key may be any text of any length.
 //
-// After an error the key may be marked or not. The next call for it in this process takes the
-// failed one's place: it gets false, unless another call was first. In another process it gets
-// true, if the mark was written.
+// After an error the mark may have been written or not. The next call for the key in this process
+// replaces the failed call: it returns false, unless another call has marked the key. In another
+// process the next call returns true if the mark was written.
 //
-// Errors: [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the
-// context and the SDK.
+// Errors: [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], and the errors of
+// the context and the SDK.
 func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 	stored, now := k.stored(key), k.config.Now()
 	expires := now.Add(k.config.Window)
 	mark, again := k.unresolved.Peek(stored)
-	if !again || !k.unresolved.Remove(stored) { // of two calls only one takes the place
+	if !again || !k.unresolved.Remove(stored) { // only one call may replace the failed call
 		mark = k.config.NewMark()
 	}
 	item := itemKey(stored)
@@ -101,8 +104,8 @@ func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 	item[attrExpires] = number(expires.UnixMilli())
 	item[attrTTL] = number(expires.Unix() + 1) // never before the window has ended
 
-	// DynamoDB deletes what has expired within days, so the condition looks at the time as well.
-	// And the SDK repeats a call whose reply was lost: what that finds is its own mark.
+	// DynamoDB may delete expired items days later, so the condition also compares the time. The
+	// SDK repeats a request whose reply was lost, and then finds the mark of this call.
 	_, err := k.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &k.config.Table,
 		Item:                     item,
@@ -120,15 +123,16 @@ func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 		return true, nil
 	default:
 		k.unresolved.Add(stored, mark)
-		return false, fmt.Errorf("look up key of group %s: %w", k.config.Group, explain(err, k.config.Table))
+		return false, fmt.Errorf("mark key of group %s: %w", k.config.Group, explain(err, k.config.Table))
 	}
 }
 
-// maxPlainKey leaves room for a group in DynamoDB's 2,048 bytes.
+// maxPlainKey is the longest key that is stored as text. It leaves room for the group: DynamoDB
+// allows 2,048 bytes.
 const maxPlainKey = 1024
 
-// stored is the key as the table has it: readable where it is text. Watermill's own hashers give
-// sums as they are, which no attribute of text can hold.
+// stored returns the key of the item: readable if the key is short text, else a hash. Watermill's
+// hashers return checksums as raw bytes, which an attribute of type S cannot hold.
 func (k *Keys) stored(key string) string {
 	prefix := "key/" + k.config.Group + "/"
 	if utf8.ValidString(key) && len(key) <= maxPlainKey {
@@ -145,7 +149,7 @@ func number[N int64 | uint64](n N) types.AttributeValue {
 func parse(v types.AttributeValue) (uint64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("%T is no number", v)
+		return 0, fmt.Errorf("%T is not a number", v)
 	}
 	return strconv.ParseUint(n.Value, 10, 64)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// seen is how a test asks.
+// seen returns the result of IsDuplicate for a key.
 func seen(t *testing.T, keys *dedup.Keys, key string) bool {
 	t.Helper()
 	duplicate, err := keys.IsDuplicate(t.Context(), key)
@@ -97,8 +97,8 @@ func TestGroupsAndPositionsDoNotShareKeys(t *testing.T) {
 	assert.True(t, seen(t, newKeys(t, client, dedup.KeysConfig{Group: "mails"}), "a"))
 }
 
-// Watermill's hashers give sums as they are: any bytes. As text, all that are not UTF-8 would
-// become one.
+// Watermill's hashers return checksums as raw bytes. Stored as text, all sums that are not UTF-8
+// would become the same key.
 func TestKeysOfAnyBytesAndLengthAreKeptApart(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t, database(t), dedup.KeysConfig{})
@@ -126,7 +126,8 @@ func TestTheCallAfterAFailedOneTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	db := faulty(t)
 	here, there := newKeys(t, db.Client(), dedup.KeysConfig{}), newKeys(t, db.Client(), dedup.KeysConfig{})
-	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(6)) // three attempts for each call
+	// The SDK makes three attempts for each call.
+	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(6))
 	for _, key := range []string{"a", "b"} {
 		_, err := here.IsDuplicate(t.Context(), key)
 		require.Error(t, err, "the key is marked, and nobody knows")

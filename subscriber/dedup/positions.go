@@ -14,13 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Gaps says what becomes of an event that is not the next one.
+// Gaps says how [Positions] handles an event that is beyond the next one.
 type Gaps int
 
 const (
-	// RefuseGaps lets the message come again until the events before it have been handled.
+	// RefuseGaps refuses the message with a [*GapError], so that it is delivered again until the
+	// events before it have been handled.
 	RefuseGaps Gaps = iota
-	// PassGaps handles it, and drops events before it that come later.
+	// PassGaps handles the event, and drops earlier events that come later.
 	PassGaps
 )
 
@@ -28,25 +29,28 @@ const (
 type PositionsConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
-	// Group is whose positions they are. Each handler that is to get an event needs a group of its
-	// own, and all processes of a handler the same one. At most 255 bytes, no slash.
+	// Group names the handler to which the positions belong. Each handler of the same messages
+	// needs its own group. All processes of a handler use the same group. Limit: 255 bytes, no
+	// slash.
 	Group string
-	// Gaps says what becomes of an event that is not the next one. Default: [RefuseGaps].
+	// Gaps says how an event beyond the next one is handled. Default: [RefuseGaps].
 	Gaps Gaps
-	// RequestTimeout is how long a request may take, with the SDK's retries, also where the context
-	// has more time or no end: other events of the aggregate wait meanwhile. Default: 5 seconds.
+	// RequestTimeout limits each request, including the retries of the SDK. Other events of the
+	// aggregate wait meanwhile, so it applies also if the context of a message ends later. Default:
+	// 5 seconds.
 	RequestTimeout time.Duration
 }
 
-// Positions knows, for each aggregate, the last event that a group has handled. It is safe for
-// concurrent use.
+// Positions stores, for each aggregate, the number of the last event that a group has handled. It
+// is safe for concurrent use.
 type Positions struct {
 	client Client
 	config PositionsConfig
 	turns  turns
 }
 
-// NewPositions makes no requests. [CreateTable] makes the table.
+// NewPositions returns Positions for the handler config.Group. It makes no requests. [CreateTable]
+// creates the table.
 //
 // Errors: [*ConfigError].
 func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
@@ -71,20 +75,20 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 	return &Positions{client: client, config: config, turns: turns{byID: map[aggregate.ID]*turn{}}}, nil
 }
 
-// Middleware is a message.HandlerMiddleware for handlers of forwarded events. Put it outside of
-// middlewares that retry and of a poison queue, so that what the poison queue took counts as
-// handled.
+// Middleware returns a handler that calls h for events that were not handled before, and acks
+// duplicates. It is a message.HandlerMiddleware. Put it outside of a poison queue and of
+// middlewares that retry, so that events in the poison queue count as handled.
 //
-// The handlers must not return messages. Messages of one aggregate wait for each other, as long as
-// their contexts last.
+// h must not return messages. Messages of one aggregate are handled one after the other; a message
+// that waits fails when its context ends.
 //
-// Errors: [ErrNoEvent], [ErrPart], [ErrDeferred], [*GapError] and [ErrProduced]; those of the
-// handler; [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the
-// context and the SDK. After any of them the message is to come again: the position has not moved,
-// unless the reply to that was lost, and then the message is dropped when it comes.
+// Errors: [ErrNoEvent], [ErrPart], [ErrDeferred], [*GapError] and [ErrProduced]; the errors of h;
+// [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], and the errors of the
+// context and the SDK. After an error the message must be delivered again. The position has not
+// moved, unless the reply to its move was lost; then the message is acked as a duplicate.
 func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
-		ctx := msg.Context() // as it is before the handler, whose middlewares may end theirs
+		ctx := msg.Context() // inner middlewares may replace it by one that ends earlier
 		id, number, err := eventOf(msg)
 		if err != nil {
 			return nil, err
@@ -118,10 +122,11 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// Last is the number of the last event of an aggregate that was handled, 0 if none was. It is
-// strongly consistent.
+// Last returns the number of the last event of an aggregate that was handled, 0 if none was. It
+// makes one strongly consistent read.
 //
-// Errors: as [Positions.Middleware], of DynamoDB.
+// Errors: [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], and the errors of
+// the context and the SDK.
 func (p *Positions) Last(ctx context.Context, id aggregate.ID) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
 	defer cancel()
@@ -142,11 +147,11 @@ func (p *Positions) Last(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return last, nil
 }
 
-// Set says that the events of an aggregate up to a number count as handled, and those after it do
-// not: to begin behind events that were never forwarded, to go on without one that is lost, or to
-// handle some again. The message of an event that is being handled may move it on at the same time.
+// Set stores last as the position of an aggregate: events up to last count as handled, and later
+// events do not. Use it to begin after events that were never forwarded, to skip a lost event, or
+// to handle events again. An event that is being handled at the same time may move the position on.
 //
-// Errors: as [Positions.Middleware], of DynamoDB, and [aggregate.InvalidIDError].
+// Errors: those of [Positions.Last], and [*aggregate.InvalidIDError].
 func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error {
 	if err := id.Validate(); err != nil {
 		return err
@@ -161,8 +166,8 @@ func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error
 	return nil
 }
 
-// advance never moves a position back. Where it is further on, or where a repeated call finds what
-// an earlier one did whose reply was lost, there is nothing to do.
+// advance moves a position forward, never back. The condition fails if the position is already
+// there: another process has moved it, or the SDK repeats a request whose reply was lost.
 func (p *Positions) advance(ctx context.Context, id aggregate.ID, to uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// handled keeps what a handler was given and answers as it is told to.
+// handled records the messages of a handler, and returns the errors that a test has set.
 type handled struct {
 	mu       sync.Mutex
 	payloads []string
@@ -33,7 +33,7 @@ func (h *handled) handle(msg *message.Message) ([]*message.Message, error) {
 	return nil, h.err
 }
 
-// deliver returns a message for an event to a handler under the middleware.
+// deliver passes the message of an event to a handler under the middleware.
 func deliver(t *testing.T, p *dedup.Positions, h message.HandlerFunc, id aggregate.ID, number uint64) error {
 	t.Helper()
 	_, err := p.Middleware(h)(forwarded(t, id, number))
@@ -155,8 +155,8 @@ func TestAMessageThatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-// The Router publishes what a handler returns after the middlewares. Were the position moved by
-// then, a failure to publish would lose it.
+// The Router publishes returned messages after the middlewares. If the position had moved before, a
+// failure to publish would lose them.
 func TestAHandlerThatReturnsMessagesIsRefusedAndThePositionStays(t *testing.T) {
 	t.Parallel()
 	p := newPositions(t, database(t), dedup.PositionsConfig{})
@@ -183,15 +183,16 @@ func TestAPositionThatCannotBeMovedLetsTheEventComeAgain(t *testing.T) {
 	t.Parallel()
 	db := faulty(t)
 	p := newPositions(t, db.Client(), dedup.PositionsConfig{})
-	db.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Times(3)) // the SDK's attempts
+	// The SDK makes three attempts.
+	db.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Times(3))
 	var got handled
 	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), journal.ErrThrottled)
 	require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
 	require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
-	assert.Equal(t, []string{"1#1", "1#1"}, got.payloads, "at least once: what the position does not tell is handled again")
+	assert.Equal(t, []string{"1#1", "1#1"}, got.payloads, "at least once: the position has not moved, so the event is handled again")
 }
 
-// A slow consumer, whose message was given to another one in the meantime.
+// A transport delivers the message of a slow consumer to another consumer.
 func TestAPositionIsNeverMovedBack(t *testing.T) {
 	t.Parallel()
 	client := database(t)
@@ -249,7 +250,7 @@ func TestAnEventCostsOneReadAndOneWriteUnitAndADuplicateOneRead(t *testing.T) {
 	}
 }
 
-// hanging is a connection on which one request gets no answer.
+// hanging is a client that does not answer its first read and its first update.
 type hanging struct {
 	dedup.Client
 	reads, moves sync.Once
@@ -276,9 +277,9 @@ func TestARequestThatIsNotAnsweredLetsTheEventComeAgain(t *testing.T) {
 	p := newPositions(t, &hanging{Client: database(t)}, dedup.PositionsConfig{RequestTimeout: 500 * time.Millisecond})
 	var got handled
 	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
-	assert.Empty(t, got.payloads, "where it is could not be read")
+	assert.Empty(t, got.payloads, "the position could not be read")
 	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
-	assert.Equal(t, []string{"1#1"}, got.payloads, "it could not be moved")
+	assert.Equal(t, []string{"1#1"}, got.payloads, "the position could not be moved")
 	require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
 	assert.EqualValues(t, 1, last(t, p, order("1")))
 

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// database is an empty one with the table in it.
+// database returns a database with the empty table.
 func database(t *testing.T) *dynamodb.Client {
 	t.Helper()
 	client := testdb.Client(t)
@@ -23,7 +23,7 @@ func database(t *testing.T) *dynamodb.Client {
 	return client
 }
 
-// faulty is a database that a test lets fail.
+// faulty is a database in which a test injects faults.
 func faulty(t *testing.T, options ...dynamotest.Option) *dynamotest.DB {
 	t.Helper()
 	db := dynamotest.New(t, options...)
@@ -58,7 +58,7 @@ func newPositions(t *testing.T, client dedup.Client, config dedup.PositionsConfi
 
 func order(id string) aggregate.ID { return aggregate.ID{Type: "order", Value: id} }
 
-// forwarded is an event as it comes out of another transport: without the context of the
+// forwarded returns the message of an event from another transport, without the context of the
 // subscriber.
 func forwarded(t *testing.T, id aggregate.ID, number uint64) *message.Message {
 	t.Helper()

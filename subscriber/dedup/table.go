@@ -15,19 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// DefaultTable is the name of the table where a config names none.
+// DefaultTable is the name of the table if the config leaves it out.
 const DefaultTable = "dedup"
 
 // The attributes of the table.
 const (
 	attrKey     = "pkey"
-	attrMark    = "mark"            // of a key: the call that set it
-	attrExpires = "expires_at"      // of a key: epoch milliseconds, as is
-	attrTTL     = "ttl"             // of a key: epoch seconds, for DynamoDB
-	attrNumber  = "sequence_number" // of a position
+	attrMark    = "mark"            // key: the call that marked it
+	attrExpires = "expires_at"      // key: end of the window, epoch milliseconds
+	attrTTL     = "ttl"             // key: time to live of DynamoDB, epoch seconds
+	attrNumber  = "sequence_number" // position: the last event that was handled
 )
 
-// Client is what [Keys] and [Positions] need of a *dynamodb.Client.
+// Client has the methods of *dynamodb.Client that [Keys] and [Positions] use.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -36,15 +36,16 @@ type Client interface {
 
 // TableConfig configures [CreateTable].
 type TableConfig struct {
-	// Name is that of the table. Default: [DefaultTable].
+	// Name is the name of the table. Default: [DefaultTable].
 	Name string
-	// Throughput provisions the table. Default: nil, which is on demand.
+	// Throughput is the provisioned capacity of the table. Default: nil, which is on-demand
+	// capacity.
 	Throughput *types.ProvisionedThroughput
 }
 
-// CreateTable makes the table where it is missing, waits until it is active, and turns time to live
-// on. It may be called again, and by several processes at once. By other means it is a table with
-// the partition key "pkey" (S), no sort key, and time to live on "ttl"; its name does not matter.
+// CreateTable creates the table if it is missing, waits until it is active, and enables time to
+// live. It can be called again, and by several processes at once. To create the table by other
+// means, use the partition key "pkey" of type S, no sort key, and time to live on "ttl".
 //
 // Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys,
 // [journal.ErrAccess].
@@ -52,8 +53,17 @@ func CreateTable(ctx context.Context, client journal.Client, config TableConfig)
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return errNoClient
 	}
-	if err := setTable(&config.Name, "Name"); err != nil {
+	table, err := TableSchema(config)
+	if err != nil {
 		return err
+	}
+	return tables.Create(ctx, client, table)
+}
+
+// TableSchema describes the table that [CreateTable] makes. Errors: [*ConfigError].
+func TableSchema(config TableConfig) (journal.TableSchema, error) {
+	if err := setTable(&config.Name, "Name"); err != nil {
+		return journal.TableSchema{}, err
 	}
 	table := &dynamodb.CreateTableInput{
 		TableName:             &config.Name,
@@ -65,10 +75,7 @@ func CreateTable(ctx context.Context, client journal.Client, config TableConfig)
 	if config.Throughput != nil {
 		table.BillingMode = types.BillingModeProvisioned
 	}
-	if err := tables.Ensure(ctx, client, table); err != nil {
-		return err
-	}
-	return tables.EnsureExpiry(ctx, client, config.Name, attrTTL)
+	return journal.TableSchema{Input: table, TimeToLive: attrTTL}, nil
 }
 
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
@@ -83,16 +90,17 @@ func setTable(name *string, field string) error {
 	return nil
 }
 
-// maxGroupBytes is the most bytes of a group's name: DynamoDB's limit for a key is 2,048, and the
-// rest takes up to some 1,100.
+// maxGroupBytes is the maximum length of a group name. DynamoDB allows 2,048 bytes for a key, and
+// the rest of the key needs up to about 1,100.
 const maxGroupBytes = 255
 
-// checkGroup refuses a slash, which ends the name within a key: groups "a" and "a/b" must not meet.
+// checkGroup refuses a slash, since a slash ends the group name in a key. Otherwise keys of groups
+// "a" and "a/b" could be equal.
 func checkGroup(group string) error {
 	var reason string
 	switch {
 	case group == "":
-		reason = "is empty: name the handler, or the group of handlers, that is to get each message once"
+		reason = "is empty: name the handler, or the group of handlers, that handles each message once"
 	case len(group) > maxGroupBytes:
 		reason = fmt.Sprintf("has %d bytes: use at most %d", len(group), maxGroupBytes)
 	case !utf8.ValidString(group) || strings.Contains(group, "/"):

@@ -15,15 +15,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// transport delivers at least once: what failed comes again, and what did not fail sometimes too. A
-// log repeats it in place, a queue delivers in any order.
+// transport delivers at least once. It repeats failed messages, and sometimes others. A log repeats
+// them in place, and a queue delivers in any order.
 type transport struct {
 	random *rand.Rand
 	queue  []*message.Message
 	log    bool
 }
 
-// next takes a message out. From a log it is always the first.
+// next removes a message. In a log it is always the first one.
 func (tr *transport) next() *message.Message {
 	at := 0
 	if !tr.log {
@@ -42,8 +42,8 @@ func (tr *transport) back(msg *message.Message) {
 	}
 }
 
-// Whatever the transport repeats and DynamoDB refuses, each event has its effect, in order, and
-// none that the middleware has reported as handled is handled again.
+// The transport repeats messages and DynamoDB refuses requests. Still each event has its effect, in
+// order. No event is handled again after the middleware has reported it as handled.
 func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.T) {
 	t.Parallel()
 	const aggregates, events = 4, 12
@@ -73,7 +73,7 @@ func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.
 					handlings++
 					id := msg.Metadata.Get("aggregate_id")
 					if done := effects[id]; len(done) == 0 || done[len(done)-1] != string(msg.Payload) {
-						effects[id] = append(done, string(msg.Payload)) // as a handler whose effect may come twice
+						effects[id] = append(done, string(msg.Payload))
 					}
 					return nil, nil
 				}
@@ -106,7 +106,7 @@ func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.
 	}
 }
 
-// A queue hands messages out side by side, those of one aggregate and duplicates included.
+// A queue delivers messages in parallel, also duplicates and messages of one aggregate.
 func TestSideBySideInOneProcessEachEventIsHandledOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	const aggregates, events, workers = 3, 10, 8

@@ -7,19 +7,19 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// turns lets the messages of an aggregate be handled one after the other: the Router handles side
-// by side whatever a transport delivers before an ack, duplicates included.
+// turns makes the messages of an aggregate wait for each other. The Router runs handlers in
+// parallel if a transport delivers the next message, or a duplicate, before an ack.
 type turns struct {
 	mu   sync.Mutex
-	byID map[aggregate.ID]*turn // only those that somebody has or waits for
+	byID map[aggregate.ID]*turn // aggregates with a message that is handled or waits
 }
 
 type turn struct {
-	taken chan struct{} // holds one while it is somebody's
-	users int
+	taken chan struct{} // a lock: holds an element while a message is handled
+	users int           // messages that are handled or wait
 }
 
-// take waits for the turn. Done gives it to the next.
+// take waits for the turn of a message. done ends it.
 func (t *turns) take(ctx context.Context, id aggregate.ID) (done func(), err error) {
 	t.mu.Lock()
 	own := t.byID[id]

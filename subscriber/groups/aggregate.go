@@ -32,7 +32,7 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 // it acks then does not count, and a projection of it is refused. A record of it stays, with the
 // reason for which it was parked, see [Groups.Skipped].
 //
-// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked;
+// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrExternalPositions], and those of Unpark but ErrNotParked;
 // journal.ErrNotFound.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	done, reason := false, byOperator
@@ -82,7 +82,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // of the aggregate and reset it to 0; or make good for the one event by hand and call
 // [Groups.ForgetSkipped].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrElsewhere], those of Unpark
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrExternalPositions], those of Unpark
 // except ErrNotParked, and journal.ErrNotFound. After an error that does not say that nothing was
 // changed, the reset may have been done. Check [Groups.Behind] and [Groups.Applied] before you
 // repeat the call: a second reset delivers the events once more.

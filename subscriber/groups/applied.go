@@ -22,7 +22,7 @@ import (
 // baseline. If the group has positions in a store of its own, it costs one unit and a read there
 // ([WithPositions]).
 //
-// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	number, err := g.applied(ctx, k, id)

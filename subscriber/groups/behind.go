@@ -159,7 +159,7 @@ func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 // behind returns the aggregates of some entries of a shard with their positions.
 func (g *Groups) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
-	unknown := errors.Is(err, ErrElsewhere)
+	unknown := errors.Is(err, ErrExternalPositions)
 	if err != nil && !unknown {
 		return nil, err
 	}

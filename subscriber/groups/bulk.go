@@ -68,7 +68,7 @@ func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection
 // It costs six write units for each aggregate, or more if the reason and the event's type make a
 // record of over 1 KB, and two read units beside the event's; otherwise what UnparkAll does.
 //
-// Errors: [ErrElsewhere] and those of UnparkAll.
+// Errors: [ErrExternalPositions] and those of UnparkAll.
 func (g *Groups) SkipAll(ctx context.Context, group, topic string, s Selection) (int, error) {
 	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).skip, skips: true, types: true}
 	if err := b.run(ctx); err != nil {
@@ -127,7 +127,7 @@ func (b *bulk) run(ctx context.Context) error {
 func (b *bulk) roster(ctx context.Context) (checkpoint.Membership, error) {
 	roster, err := b.groups.roster(ctx, b.key)
 	if err == nil && b.skips {
-		err = edit{elsewhere: roster.ExternalPositions}.own()
+		err = edit{external: roster.ExternalPositions}.own()
 	}
 	return roster, err
 }
@@ -173,7 +173,7 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 		}
 	}
 	return b.groups.store.Operate(ctx, b.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
-		if err := (edit{elsewhere: b.skips && r.ExternalPositions}).own(); err != nil {
+		if err := (edit{external: b.skips && r.ExternalPositions}).own(); err != nil {
 			return err
 		}
 		h := hold{shard: shard, start: r.Start, epoch: r.Epochs[number]}

@@ -365,13 +365,13 @@ func TestAnOperatorThatIsSlowKeepsItsShard(t *testing.T) {
 	})
 }
 
-func TestNothingIsSkippedOfAGroupWhosePositionsAreElsewhere(t *testing.T) {
+func TestNothingIsSkippedOfAGroupWithExternalPositions(t *testing.T) {
 	t.Parallel()
-	s, l, got := parkedElsewhere(t)
+	s, l, got := parkedWithExternalPositions(t)
 	before := s.epochs(t)
 
 	_, err := s.SkipAll(t.Context(), group, topic, groups.Selection{})
-	require.ErrorIs(t, err, groups.ErrElsewhere)
+	require.ErrorIs(t, err, groups.ErrExternalPositions)
 	assert.Equal(t, before, s.epochs(t))
 
 	l.put("x", 2)

@@ -10,7 +10,7 @@
 //
 // A group may keep its positions in a store of its own (subscriber.Config.Positions), as SQL read
 // models do. [WithPositions] lets this package read them. [Groups.Skip] and [Groups.ResetAggregate]
-// refuse such a group with [ErrElsewhere]; everything else works for it too.
+// refuse such a group with [ErrExternalPositions]; everything else works for it too.
 //
 // # Lag
 //

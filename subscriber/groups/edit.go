@@ -20,7 +20,7 @@ type edit struct {
 	start  time.Time // the group's
 	epoch  uint64    // of the operator; 0 while it does not hold the shard
 
-	elsewhere bool // the group's positions are in a store of its own
+	external bool // the group's positions are in a store of its own
 }
 
 // editAttempts is how often an edit is done again whose shard was taken away before it had ended.
@@ -55,7 +55,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, elsewhere: roster.ExternalPositions}
+	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, external: roster.ExternalPositions}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 		return err
 	}
 	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
-		e.shard, e.start, e.epoch, e.elsewhere = shard, r.Start, r.Epochs[number], r.ExternalPositions
+		e.shard, e.start, e.epoch, e.external = shard, r.Start, r.Epochs[number], r.ExternalPositions
 		if err := verify(ctx, e); err != nil {
 			return err
 		}

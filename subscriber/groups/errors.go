@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ElsewhereError] and
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ExternalPositionsError] and
 // [*TrimKeepError] are for errors.As.
 // Errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing, come too.
 //
@@ -31,11 +31,11 @@ var (
 	// ErrNotApplied: the group had not applied the event when the time was over. The text says how
 	// far it was.
 	ErrNotApplied = errors.New("event is not applied yet")
-	// ErrElsewhere: members keep the group's positions in a store of their own
+	// ErrExternalPositions: members keep the group's positions in a store of their own
 	// (subscriber.Config.Positions), as those of SQL read models do. Nothing was changed. Reading
 	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/guides/sql.md for how
 	// they are done there.
-	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
+	ErrExternalPositions = errors.New("the group's positions are not in the checkpoint table")
 	// ErrNoGroups: the topic has no consumer group, so nothing says that its events were handled.
 	// Nothing was removed. TrimOptions.WithoutGroups trims it all the same.
 	ErrNoGroups = errors.New("the topic has no consumer group, so nothing says that its events were handled")
@@ -70,15 +70,15 @@ func (e *NotNextError) Error() string {
 	return fmt.Sprintf("event %d of %s is not the next one, which is %d: look again what blocks the aggregate", e.Number, e.Aggregate, e.Next)
 }
 
-// ElsewhereError is an [ErrElsewhere] of [Groups.Trim], with the group whose positions it needs.
-type ElsewhereError struct{ Group, Topic string }
+// ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim], with the group whose positions it needs.
+type ExternalPositionsError struct{ Group, Topic string }
 
-func (e *ElsewhereError) Error() string {
-	return fmt.Sprintf("consumer group %q on topic %q: %v: make Groups with WithPositions and that store", e.Group, e.Topic, ErrElsewhere)
+func (e *ExternalPositionsError) Error() string {
+	return fmt.Sprintf("consumer group %q on topic %q: %v: make Groups with WithPositions and that store", e.Group, e.Topic, ErrExternalPositions)
 }
 
-// Unwrap returns ErrElsewhere.
-func (e *ElsewhereError) Unwrap() error { return ErrElsewhere }
+// Unwrap returns ErrExternalPositions.
+func (e *ExternalPositionsError) Unwrap() error { return ErrExternalPositions }
 
 // TrimKeepError reports a [TrimOptions].Keep that is too short. Nothing was removed.
 type TrimKeepError struct{ Keep time.Duration }

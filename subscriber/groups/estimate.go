@@ -41,7 +41,7 @@ const (
 // has little to do, and under 250 for one far behind, if events are about 1 KB, however many are
 // blocked. A tail read right after its writers may lag by a moment.
 //
-// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)

@@ -16,9 +16,9 @@ import (
 
 // Groups are the consumer groups of a journal. It is safe for concurrent use.
 type Groups struct {
-	journal   eventlog.Log
-	store     *checkpoint.Store
-	elsewhere Positions // nil without WithPositions
+	journal  eventlog.Log
+	store    *checkpoint.Store
+	external Positions // nil without WithPositions
 }
 
 // New returns the groups of a journal. It makes no round trip.
@@ -40,11 +40,11 @@ type Group struct {
 	Start   time.Time
 	Paused  bool
 	Stopped *Stopped // why it is paused, where an event that kept failing has stopped it (subscriber.Stop); else nil
-	// Elsewhere: members keep the positions in a store of their own (subscriber.Config.Positions),
+	// ExternalPositions: members keep the positions in a store of their own (subscriber.Config.Positions),
 	// as the last one to join has said.
-	Elsewhere bool
-	Members   []Member // by number
-	Shards    []Shard  // by number
+	ExternalPositions bool
+	Members           []Member // by number
+	Shards            []Shard  // by number
 }
 
 // Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or
@@ -147,7 +147,7 @@ func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Membe
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, Elsewhere: r.ExternalPositions}
+	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, ExternalPositions: r.ExternalPositions}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		group.Stopped = &stopped

@@ -118,7 +118,7 @@ func (o *LagOptions) setDefaults() {
 // with the table. Of a group with positions in a store of its own it looks there for each aggregate
 // by itself ([WithPositions]).
 //
-// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
 	k := checkpoint.Key{Group: group, Topic: topic}
@@ -183,7 +183,7 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateP
 	err := inParallel(readers, len(standings), func(i int) (err error) {
 		s := &standings[i]
 		if c.roster.ExternalPositions {
-			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
+			s.Position, s.Found, err = c.groups.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
 			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)

@@ -25,7 +25,7 @@ type Option func(*Groups)
 // WithPositions has the positions of groups that keep them in a store of their own read from there.
 // Those of other groups are read from the checkpoint table as always. Where several stores are in
 // use each needs Groups of its own.
-func WithPositions(store Positions) Option { return func(g *Groups) { g.elsewhere = store } }
+func WithPositions(store Positions) Option { return func(g *Groups) { g.external = store } }
 
 // positions reads those on aggregates of a shard, those that there are.
 func (g *Groups) positions(
@@ -40,7 +40,7 @@ func (g *Groups) positions(
 	positions := map[aggregate.ID]uint64{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(ids), func(i int) error {
-		position, found, err := g.elsewhere.Position(ctx, subscriber.Group(k.Group), ids[i])
+		position, found, err := g.external.Position(ctx, subscriber.Group(k.Group), ids[i])
 		if err != nil {
 			return fmt.Errorf("read position on %s: %w", ids[i], err)
 		}
@@ -56,16 +56,16 @@ func (g *Groups) positions(
 
 // readable refuses a group whose positions nobody has told how to read.
 func (g *Groups) readable(r checkpoint.Membership) error {
-	if r.ExternalPositions && g.elsewhere == nil {
-		return fmt.Errorf("%w: make Groups with WithPositions and that store, to have it read", ErrElsewhere)
+	if r.ExternalPositions && g.external == nil {
+		return fmt.Errorf("%w: make Groups with WithPositions and that store, to have it read", ErrExternalPositions)
 	}
 	return nil
 }
 
 // own refuses a group whose positions cannot be edited here.
 func (e edit) own() error {
-	if e.elsewhere {
-		return fmt.Errorf("%w: change the position there, while the aggregate is parked or the group paused and idle", ErrElsewhere)
+	if e.external {
+		return fmt.Errorf("%w: change the position there, while the aggregate is parked or the group paused and idle", ErrExternalPositions)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 // It takes the aggregate's logical shard from its owner for a moment, as an edit does. It costs up
 // to six read units and five write units.
 //
-// Errors: [ErrNotSkipped], [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those
+// Errors: [ErrNotSkipped], [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those
 // of the journal, the context's. After an error that does not say that nothing was changed, repeat
 // it.
 func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
@@ -51,7 +51,7 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 	}
 	return again(ctx, func() error {
 		return g.store.Operate(ctx, k, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
-			if err := (edit{elsewhere: r.ExternalPositions}).own(); err != nil {
+			if err := (edit{external: r.ExternalPositions}).own(); err != nil {
 				return err
 			}
 			record, found, err := g.store.ReadSkipped(ctx, shard.Group, id, number)
@@ -76,13 +76,13 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 // It costs one write unit for each event, or more if the record is over 1 KB, and two for each
 // shard that has one; one read unit for some 20 records.
 //
-// Errors: [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal,
+// Errors: [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal,
 // the context's.
 func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
 	if err == nil {
-		err = edit{elsewhere: roster.ExternalPositions}.own()
+		err = edit{external: roster.ExternalPositions}.own()
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {

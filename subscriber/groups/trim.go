@@ -27,10 +27,10 @@ type TrimOptions struct {
 	WithoutGroups bool
 	// DryRun counts what would be removed, and removes nothing.
 	DryRun bool
-	// Again also removes what an earlier pass left because it was interrupted. It costs one read unit
+	// ResumeInterrupted also removes what an earlier pass left because it was interrupted. It costs one read unit
 	// or more for each stream of the topic, in the packed layout one for each 4 KB of the items that
 	// the stream ever had.
-	Again bool
+	ResumeInterrupted bool
 	// Corrupt, if any, receives the heads and events that cannot be read. Their streams are left
 	// alone from there on.
 	Corrupt func(*journal.CorruptItemError)
@@ -92,9 +92,9 @@ type Trimmed struct {
 // heads.
 //
 // Throttled requests are repeated about ten times with backoff. After an error the events removed
-// so far are counted in Trimmed. Call Trim again with TrimOptions.Again.
+// so far are counted in Trimmed. Call Trim again with TrimOptions.ResumeInterrupted.
 //
-// Errors: [*TrimKeepError], [ErrNoGroups] and [*ElsewhereError] with nothing removed if they are
+// Errors: [*TrimKeepError], [ErrNoGroups] and [*ExternalPositionsError] with nothing removed if they are
 // found at the start; [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Trim(ctx context.Context, topic string, options TrimOptions) (Trimmed, error) {
 	t := trim{groups: g, topic: topic, options: options, sum: Trimmed{Topic: topic, HeldBy: map[string]int{}}}
@@ -114,7 +114,7 @@ func (g *Groups) Trim(ctx context.Context, topic string, options TrimOptions) (T
 
 // TrimEvery calls [Groups.Trim] after each interval, plus or minus up to a tenth, until ctx ends.
 // It calls report, if not nil, with the result of each pass. After an error the next pass has
-// TrimOptions.Again. It returns an error only for options that cannot work, at once; otherwise it
+// TrimOptions.ResumeInterrupted. It returns an error only for options that cannot work, at once; otherwise it
 // returns nil when ctx ends. Run it in one process for each topic; more are safe.
 func (g *Groups) TrimEvery(ctx context.Context, topic string, interval time.Duration, options TrimOptions, report func(Trimmed, error)) error {
 	if interval <= 0 {
@@ -123,13 +123,13 @@ func (g *Groups) TrimEvery(ctx context.Context, topic string, interval time.Dura
 	if err := options.validate(); err != nil {
 		return fmt.Errorf("trim topic %q: %w", topic, err)
 	}
-	again := options.Again
+	resume := options.ResumeInterrupted
 	for sleep(ctx, interval-interval/10+rand.N(interval/5+1)) {
 		trimmed, err := g.Trim(ctx, topic, options)
 		if report != nil && ctx.Err() == nil {
 			report(trimmed, err)
 		}
-		options.Again = again || err != nil
+		options.ResumeInterrupted = resume || err != nil
 	}
 	return nil
 }

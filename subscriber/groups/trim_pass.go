@@ -55,8 +55,8 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 		err = ErrNoGroups
 	}
 	for _, c := range found {
-		if c.roster.ExternalPositions && t.groups.elsewhere == nil {
-			err = &ElsewhereError{Group: c.key.Group, Topic: t.topic}
+		if c.roster.ExternalPositions && t.groups.external == nil {
+			err = &ExternalPositionsError{Group: c.key.Group, Topic: t.topic}
 		}
 	}
 	return found, err
@@ -106,8 +106,8 @@ func (t *trim) shardFrom(ctx context.Context, q *eventlog.HeadsOfShard) (readErr
 }
 
 func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error {
-	if t.options.Again && !t.options.DryRun {
-		if err := t.trimAgain(ctx, heads); err != nil {
+	if t.options.ResumeInterrupted && !t.options.DryRun {
+		if err := t.resumeRemovals(ctx, heads); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error 
 	return inParallel(writers, len(queues), func(i int) error { return t.trim(ctx, queues[i]) })
 }
 
-// trimAgain removes what earlier passes have left of what they recorded as removed.
-func (t *trim) trimAgain(ctx context.Context, heads []journal.Head) error {
+// resumeRemovals removes what earlier passes have left of what they recorded as removed.
+func (t *trim) resumeRemovals(ctx context.Context, heads []journal.Head) error {
 	return inParallel(writers, len(heads), func(i int) error {
 		head := heads[i]
 		if head.TruncatedBefore <= 1 || !head.DeletedAt.IsZero() {

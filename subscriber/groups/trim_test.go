@@ -213,7 +213,7 @@ func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64
 	return uint64(f), true, nil
 }
 
-func TestATrimNeedsPositionsThatAreElsewhere(t *testing.T) {
+func TestATrimNeedsExternalPositions(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
 		roster := checkpoint.NewMembership(q.Shards(), time.Time{})
@@ -223,10 +223,10 @@ func TestATrimNeedsPositionsThatAreElsewhere(t *testing.T) {
 		q.publish(t, "worker", 3)
 
 		_, err = q.later.Trim(t.Context(), topic, keepHour)
-		var elsewhere *groups.ElsewhereError
-		require.ErrorAs(t, err, &elsewhere)
-		assert.Equal(t, groups.ElsewhereError{Group: group, Topic: topic}, *elsewhere)
-		require.ErrorIs(t, err, groups.ErrElsewhere)
+		var external *groups.ExternalPositionsError
+		require.ErrorAs(t, err, &external)
+		assert.Equal(t, groups.ExternalPositionsError{Group: group, Topic: topic}, *external)
+		require.ErrorIs(t, err, groups.ErrExternalPositions)
 
 		later := open(t, q.Client().(*dynamodb.Client), journal.Config{Now: func() time.Time { return time.Now().Add(day) }})
 		_, err = groups.New(later.Journal, groups.WithPositions(fixed(2))).Trim(t.Context(), topic, keepHour)
@@ -425,7 +425,7 @@ func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			throttling := db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
 
-			trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, Again: true})
+			trimmed, err := later.Trim(t.Context(), topic, groups.TrimOptions{Keep: time.Hour, ResumeInterrupted: true})
 
 			require.NoError(t, err)
 			throttling.Remove()

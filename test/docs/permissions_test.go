@@ -1,8 +1,8 @@
 package docs
 
 import (
+	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -10,12 +10,12 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/permissions"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -30,20 +30,20 @@ func (counted) Apply(t *tally)    { t.Count++ }
 
 var tallies = aggregate.Define[tally]("tally", counted{})
 
-func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
+func TestWritersNeedNoOtherPermissions(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
 		count := func(tally) (aggregate.Events[tally], error) { return aggregate.Events[tally]{counted{}}, nil }
 		nothing := func(tally) (aggregate.Events[tally], error) { return nil, nil }
 		for _, program := range []struct {
-			rows []string
-			run  func(j *journal.Journal, r *repository.Repository[tally]) error
+			needs []string
+			run   func(j *journal.Journal, r *repository.Repository[tally]) error
 		}{
 			{[]string{"Load"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				_, err := r.Load(t.Context(), "before")
 				return err
 			}},
-			{[]string{"Execute"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
+			{[]string{"Execute, Save"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 5 { // with snapshots
 					if _, err := r.Execute(t.Context(), "a", count); err != nil {
 						return err
@@ -51,7 +51,7 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 				}
 				return nil
 			}},
-			{[]string{"Execute", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
+			{[]string{"Execute, Save", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
 					for id, decide := range map[string]aggregate.Decision[tally]{"c": count, "d": nothing} {
 						if _, err := r.Execute(t.Context(), "before", decide, repository.CommandID(id)); err != nil {
@@ -61,7 +61,7 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 				}
 				return nil
 			}},
-			{[]string{"Parts"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
+			{[]string{"Parts", "with command ids"}, func(_ *journal.Journal, r *repository.Repository[tally]) error {
 				for range 2 {
 					var parts repository.Parts
 					a := r.Part(&parts, "a")
@@ -73,7 +73,7 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 				}
 				return nil
 			}},
-			{[]string{"`publisher`"}, func(j *journal.Journal, _ *repository.Repository[tally]) error {
+			{[]string{"publisher"}, func(j *journal.Journal, _ *repository.Repository[tally]) error {
 				p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 				if err != nil {
 					return err
@@ -86,7 +86,7 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 				return p.Close()
 			}},
 		} {
-			t.Run(string(layout)+" "+program.rows[0], func(t *testing.T) {
+			t.Run(string(layout)+" "+program.needs[0], func(t *testing.T) {
 				db := dynamotest.New(t)
 				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2, Layout: layout}))
 				j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
@@ -99,26 +99,17 @@ func TestThePageOfOperationsHasThePermissionsOfWriters(t *testing.T) {
 
 				require.NoError(t, program.run(j, r))
 
-				tables := permissions(t)
+				allowed := permissions.Of(layout, append(program.needs, "journal.Open")...)
 				for _, use := range used() {
-					i := slices.Index([]string{"journal", "snapshot"}, use.table)
-					require.GreaterOrEqual(t, i, 0, use.table)
-					var allowed []string
-					for _, row := range program.rows {
-						allowed = append(allowed, actionsIn(tables[0], row, i)...)
-						if layout == journal.Packed {
-							allowed = append(allowed, actionsIn(tables[1], row, i)...)
-						}
-					}
-					assert.Contains(t, allowed, use.action, use.table)
+					assert.Contains(t, allowed[resourceOf(use)], use.Action, "on %s", resourceOf(use))
 				}
 			})
 		}
 	}
 }
 
-// permissions returns the two tables of the page, by rows and cells.
-func permissions(t *testing.T) (tables [2][][]string) {
+// permissionTables returns the two tables of the page, by rows and cells.
+func permissionTables(t *testing.T) (tables [2][][]string) {
 	t.Helper()
 	page, err := os.ReadFile("operations/README.md")
 	require.NoError(t, err)
@@ -139,90 +130,33 @@ func permissions(t *testing.T) (tables [2][][]string) {
 	return tables
 }
 
-var (
-	inBackticks = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
-	asAnother   = regexp.MustCompile(`as (Load|Execute)`)
-)
-
-// actionsIn returns what a column of some rows has, with what their cells refer to.
-func actionsIn(rows [][]string, name string, column int) (actions []string) {
-	for _, row := range rows {
-		if !strings.Contains(row[0], name) || name == "Load" && !strings.Contains(row[0], "`repository`") && !strings.HasPrefix(row[0], " Load,") {
-			continue
-		}
-		cell := row[1+column]
-		for _, match := range inBackticks.FindAllStringSubmatch(cell, -1) {
-			actions = append(actions, match[1])
-		}
-		if other := asAnother.FindStringSubmatch(cell); other != nil {
-			actions = append(actions, actionsIn(rows, other[1], column)...)
-		}
+// resourceOf returns the resource of tables that have their default names.
+func resourceOf(use permissions.Use) permissions.Resource {
+	if use.Index != "" {
+		return permissions.Resource(use.Table + "/index")
 	}
-	if name == "Parts" { // which are as Execute in the second table as well
-		actions = append(actions, actionsIn(rows, "Execute", column)...)
-	}
-	return actions
+	return permissions.Resource(use.Table)
 }
 
-type use struct{ table, action string }
-
-// spy collects the actions that IAM would ask for.
-func spy(db *dynamotest.DB) func() []use {
+// spy collects the permissions that IAM would ask for.
+func spy(db *dynamotest.DB) func() []permissions.Use {
 	var mu sync.Mutex
-	var uses []use
-	add := func(table *string, action string) {
-		if u := (use{*table, action}); !slices.Contains(uses, u) {
-			uses = append(uses, u)
-		}
-	}
+	var uses []permissions.Use
 	db.Inject(dynamotest.Throttle(), dynamotest.Matching(func(_ string, input any) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		switch in := input.(type) {
-		case *dynamodb.GetItemInput:
-			add(in.TableName, "GetItem")
-		case *dynamodb.QueryInput:
-			add(in.TableName, "Query")
-		case *dynamodb.ScanInput:
-			add(in.TableName, "Scan")
-		case *dynamodb.BatchWriteItemInput:
-			for table := range in.RequestItems {
-				add(&table, "BatchWriteItem")
+		asked, known := permissions.Uses(input)
+		if !known {
+			asked = []permissions.Use{{Action: fmt.Sprintf("%T", input)}}
+		}
+		for _, use := range asked {
+			if !slices.Contains(uses, use) {
+				uses = append(uses, use)
 			}
-		case *dynamodb.BatchGetItemInput:
-			for table := range in.RequestItems {
-				add(&table, "BatchGetItem")
-			}
-		case *dynamodb.TransactGetItemsInput:
-			for _, get := range in.TransactItems {
-				add(get.Get.TableName, "GetItem")
-			}
-		case *dynamodb.PutItemInput:
-			add(in.TableName, "PutItem")
-		case *dynamodb.UpdateItemInput:
-			add(in.TableName, "UpdateItem")
-		case *dynamodb.DeleteItemInput:
-			add(in.TableName, "DeleteItem")
-		case *dynamodb.TransactWriteItemsInput:
-			for _, action := range in.TransactItems {
-				switch {
-				case action.Put != nil:
-					add(action.Put.TableName, "PutItem")
-				case action.Update != nil:
-					add(action.Update.TableName, "UpdateItem")
-				case action.Delete != nil:
-					add(action.Delete.TableName, "DeleteItem")
-				case action.ConditionCheck != nil:
-					add(action.ConditionCheck.TableName, "ConditionCheckItem")
-				}
-			}
-		default:
-			other := "the page's test knows no such request"
-			add(&other, other)
 		}
 		return false
 	}))
-	return func() []use {
+	return func() []permissions.Use {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(uses)

@@ -120,7 +120,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 		w.consume(w.config(w.j, w.store), w.react(w.noting()))
 		eventually(t, "the group exists", func() bool {
 			g, err := operator.Get(t.Context(), "totals", topic)
-			return err == nil && g.Elsewhere
+			return err == nil && g.ExternalPositions
 		})
 		for n := range 5 {
 			w.write("x", n, Deposited{1})
@@ -134,7 +134,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 		applied, err := operator.Applied(t.Context(), "totals", account("nobody"))
 		require.NoError(t, err)
 		assert.Zero(t, applied)
-		require.ErrorIs(t, groups.New(w.j).WaitApplied(t.Context(), "totals", x, 1), groups.ErrElsewhere)
+		require.ErrorIs(t, groups.New(w.j).WaitApplied(t.Context(), "totals", x, 1), groups.ErrExternalPositions)
 	})
 }
 
@@ -152,7 +152,7 @@ func TestAParkedEventIsSkippedByItsPositionInTheDatabase(t *testing.T) {
 		return w.note(ctx, tx, r.Aggregate.Value, r.Number, e.Amount)
 	})))
 	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
-	require.ErrorIs(t, operator.Skip(t.Context(), "totals", x, 2), groups.ErrElsewhere)
+	require.ErrorIs(t, operator.Skip(t.Context(), "totals", x, 2), groups.ErrExternalPositions)
 
 	_, err := w.db.ExecContext(t.Context(), "UPDATE "+sqlprojection.DefaultTable+" SET position = 2"+
 		" WHERE consumer_group = 'totals' AND generation = 0 AND aggregate_type = 'account' AND aggregate_id = 'x'")

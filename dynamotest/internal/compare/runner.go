@@ -64,7 +64,7 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 		result.Operations++
 		result.Coverage.count(operation, left)
 		if operation.changesTables() {
-			err := r.both(func(client *dynamodb.Client) error { return settle(ctx, client) })
+			err := r.both(func(client *dynamodb.Client) error { return waitUntilActive(ctx, client) })
 			if errors.Is(err, errStuck) {
 				result.Coverage["world ended by an index that did not become active"]++
 				return nil
@@ -152,7 +152,7 @@ func (r *Runner) undo(ctx context.Context, o Operation) {
 	_ = r.both(func(client *dynamodb.Client) error {
 		if table != nil {
 			_, _ = client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: table})
-			return settle(ctx, client)
+			return waitUntilActive(ctx, client)
 		}
 		schemas := map[string][]types.KeySchemaElement{}
 		for _, written := range o.writes() {
@@ -187,18 +187,18 @@ func removeTables(ctx context.Context, client *dynamodb.Client) error {
 			return err
 		}
 	}
-	return settle(ctx, client)
+	return waitUntilActive(ctx, client)
 }
 
 // errStuck is what becomes of DynamoDB Local when it meets an item that has no place in a new
 // index. From then on it also refuses to delete other indexes.
 var errStuck = errors.New("has not become active")
 
-// settle waits until no table and no index is on its way from one state to another.
-func settle(ctx context.Context, client *dynamodb.Client) error {
+// waitUntilActive waits until no table and no index is on its way from one state to another.
+func waitUntilActive(ctx context.Context, client *dynamodb.Client) error {
 	deadline := time.Now().Add(time.Second)
 	for {
-		busy, err := unsettled(ctx, client)
+		busy, err := changing(ctx, client)
 		switch {
 		case err != nil:
 			return err
@@ -215,7 +215,7 @@ func settle(ctx context.Context, client *dynamodb.Client) error {
 	}
 }
 
-func unsettled(ctx context.Context, client *dynamodb.Client) (string, error) {
+func changing(ctx context.Context, client *dynamodb.Client) (string, error) {
 	list, err := client.ListTables(ctx, &dynamodb.ListTablesInput{})
 	if err != nil {
 		return "", err

@@ -13,17 +13,17 @@ func (db *Database) lock(t *table) error {
 		t.mu.Unlock()
 		return notFound("Requested resource not found")
 	}
-	db.settle(t)
+	db.applyDue(t)
 	return nil
 }
 
 // rlock locks a table for reading, after what was due by now has happened.
 func (db *Database) rlock(t *table) error {
 	t.mu.RLock()
-	if !t.dropped && db.unsettled(t) {
+	if !t.dropped && db.hasDue(t) {
 		t.mu.RUnlock()
 		t.mu.Lock()
-		db.settle(t)
+		db.applyDue(t)
 		t.mu.Unlock()
 		t.mu.RLock()
 	}
@@ -34,7 +34,7 @@ func (db *Database) rlock(t *table) error {
 	return nil
 }
 
-func (db *Database) unsettled(t *table) bool {
+func (db *Database) hasDue(t *table) bool {
 	if t.expiry.due(db.expiredBefore(t)) {
 		return true
 	}
@@ -46,7 +46,7 @@ func (db *Database) unsettled(t *table) bool {
 	return false
 }
 
-func (db *Database) settle(t *table) {
+func (db *Database) applyDue(t *table) {
 	if t.expiry != nil {
 		db.expire(t, db.expiredBefore(t))
 	}

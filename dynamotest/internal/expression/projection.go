@@ -28,14 +28,14 @@ func ParseProjection(source string, a *Attributes) (*Projection, error) {
 	if err := p.finishEarly(); err != nil {
 		return nil, err
 	}
-	if err := p.settle(paths); err != nil {
+	if err := p.resolveAll(paths); err != nil {
 		return nil, err
 	}
 	return &Projection{tree: newTree(paths)}, nil
 }
 
-// settle resolves paths and checks that each has its own place. DynamoDB begins with the last one.
-func (p *parser) settle(paths []path) error {
+// resolveAll resolves paths and checks that each has its own place. DynamoDB begins with the last one.
+func (p *parser) resolveAll(paths []path) error {
 	for i := len(paths) - 1; i >= 0; i-- {
 		p.resolve(paths[i])
 		if p.late != nil {

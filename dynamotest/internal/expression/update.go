@@ -67,7 +67,7 @@ func ParseUpdate(source string, a *Attributes) (*Update, error) {
 	// Faults of targets go before those of values, which the parser has found already.
 	late := p.late
 	p.late = nil
-	if err := p.settle(targets); err != nil {
+	if err := p.resolveAll(targets); err != nil {
 		return nil, err
 	}
 	p.late = late

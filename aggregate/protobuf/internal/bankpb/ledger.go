@@ -1,6 +1,6 @@
 package bankpb
 
-// Ledger is a state that is a plain struct; messages of this package are its events themselves.
+// Ledger is a state that is a plain struct. Messages of this package are its events.
 type Ledger struct {
 	Balances map[string]int64
 	Closed   bool
@@ -9,7 +9,7 @@ type Ledger struct {
 // EventType makes the message an event.
 func (*Withdrawn) EventType() string { return "ledger.withdrawn.v1" }
 
-// Apply makes the message an event.
+// Apply changes the ledger as the event says.
 func (e *Withdrawn) Apply(l *Ledger) {
 	if l.Balances == nil {
 		l.Balances = map[string]int64{}
@@ -20,5 +20,5 @@ func (e *Withdrawn) Apply(l *Ledger) {
 // EventType makes the message an event.
 func (*Closed) EventType() string { return "ledger.closed.v1" }
 
-// Apply makes the message an event.
+// Apply changes the ledger as the event says.
 func (*Closed) Apply(l *Ledger) { l.Closed = true }

@@ -33,7 +33,7 @@ func (a *app) adopt() *cobra.Command {
 that each snapshot lies in the shard that the resolver and the shard count imply, and the times of up to 1,000 events. Make
 the checkpoint table, and store the descriptor in the journal table. Events and snapshots are not changed. It may be run again.
 
-The journal table needs the tail index before; docs/guides/interop.md says how to add it. Keys, indexes and the attributes in them may
+The journal table needs the tail index before; docs/howto/share-tables.md says how to add it. Keys, indexes and the attributes in them may
 have any names. Where payload, version or ttl have other names, call journal.Adopt in a program.`,
 		Example: "  millrace adopt --shards 32 --resolver js-hash\n" +
 			"  millrace adopt --shards 64 --resolver fnv1a-64 --journal-table orders-journal --snapshot-table orders-snapshot",

@@ -100,8 +100,8 @@ func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show fu
 	switch {
 	case err != nil:
 		return 0, nil, err
-	case e.skips() && one.Elsewhere:
-		return 0, nil, fmt.Errorf("skip failed events of consumer group %q on topic %q: %w", e.name, e.topic, groups.ErrElsewhere)
+	case e.skips() && one.ExternalPositions:
+		return 0, nil, fmt.Errorf("skip failed events of consumer group %q on topic %q: %w", e.name, e.topic, groups.ErrExternalPositions)
 	}
 	progress := a.showProgress()
 	defer progress.Done()
@@ -226,7 +226,7 @@ func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 	}
 	n, err = e.edit(g, ctx, e.name, e.topic, selection)
 	progress.Done()
-	if errors.Is(err, groups.ErrNoGroup) || errors.Is(err, groups.ErrElsewhere) {
+	if errors.Is(err, groups.ErrNoGroup) || errors.Is(err, groups.ErrExternalPositions) {
 		return err
 	}
 	if err != nil {

@@ -83,7 +83,7 @@ func (a *app) advice(err error) string {
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
 		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
-	case errors.Is(err, groups.ErrElsewhere):
+	case errors.Is(err, groups.ErrExternalPositions):
 		return "They are read and changed in the store that its members use. See https://github.com/millrace-dev/millrace/blob/main/docs/guides/sql.md#operating-it"
 	case errors.Is(err, groups.ErrNotSkipped):
 		return "`millrace group skipped` lists those that were."

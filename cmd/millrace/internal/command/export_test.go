@@ -4,6 +4,7 @@ package command
 var Lines = []any{
 	journalLine{},
 	tableLine{},
+	schemaLine{},
 	topicLine{},
 	trimmedLine{},
 	aggregateLine{},

@@ -29,8 +29,8 @@ type groupLine struct {
 	Dead   int `json:"dead,omitempty"`
 	Shards int `json:"shards"`
 	Owned  int `json:"owned"` // shards that a member owns
-	// Elsewhere: the positions are in a store of the members' own, so there is no lag.
-	Elsewhere bool `json:"positions_elsewhere,omitempty"`
+	// ExternalPositions: the positions are in a store of the members' own, so there is no lag.
+	ExternalPositions bool `json:"external_positions,omitempty"`
 	*lagLine
 }
 
@@ -60,7 +60,7 @@ type groupShardLine struct {
 func newGroupLine(g groups.Group) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused,
-		Elsewhere: g.Elsewhere, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+		ExternalPositions: g.ExternalPositions, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	for _, m := range g.Members {
 		if m.Dead {
@@ -293,7 +293,7 @@ func (a *app) printGroup(l groupLine) error {
 		fields = append(fields, output.Field{Name: "stopped by", Value: event}, output.Field{Name: "stopped at", Value: why.StoppedAt},
 			output.Field{Name: "reason", Value: why.Reason})
 	}
-	if l.Elsewhere {
+	if l.ExternalPositions {
 		fields = append(fields, output.Field{Name: "positions", Value: "in a store of the members' own"})
 	}
 	if l.lagLine != nil {

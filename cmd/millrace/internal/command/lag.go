@@ -61,7 +61,7 @@ func (l *lagLine) aggregates() string {
 
 // lag is exact, or an estimate; nil of a group whose positions only its members know.
 func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (*groups.GroupLag, error) {
-	if one.Elsewhere {
+	if one.ExternalPositions {
 		return nil, nil
 	}
 	if !exact {

@@ -84,7 +84,7 @@ func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileO
 // noteWhoCompares says why the comparison may not begin soon.
 func (a *app) noteWhoCompares(one groups.Group) {
 	switch {
-	case one.Elsewhere:
+	case one.ExternalPositions:
 		a.note("The group's positions are in a store of its members' own. These compare only if their ReconcileInterval is set.")
 	case one.Paused:
 		a.note("The group is paused. Its members compare once it is resumed.")

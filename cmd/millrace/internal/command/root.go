@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is no terminal")
 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(a.create(), a.adopt(), a.describe(), a.shards(), a.restored(), a.topics(), a.topic(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process(), a.console())
+	root.AddCommand(a.create(), a.adopt(), a.describe(), a.shards(), a.restored(), a.topics(), a.topic(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process(), a.console(), a.schema())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true
 	}

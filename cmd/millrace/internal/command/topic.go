@@ -49,7 +49,7 @@ func (a *app) trim() *cobra.Command {
 consumer groups of the topic. Events that a group has not handled stay, and those that it has skipped or deferred, with what follows
 them in their stream. A group that begins later, or that is reset, does not read what was removed.
 
---dry-run counts the events and removes nothing. If the command ends early, run it again with --again. It costs what removing the
+--dry-run counts the events and removes nothing. If the command ends early, run it again with --resume-interrupted. It costs what removing the
 events does, one write unit or more for each, and reads all aggregates of the topic.`,
 		Example: "  millrace topic trim mails --keep 72h --dry-run",
 		Args:    wants("TOPIC"),
@@ -69,7 +69,7 @@ events does, one write unit or more for each, and reads all aggregates of the to
 	flags.DurationVar(&options.Keep, "keep", 0, "how old an event has to be, a `duration` such as 24h")
 	flags.BoolVar(&options.DryRun, "dry-run", false, "count the events, and remove nothing")
 	flags.BoolVar(&options.WithoutGroups, "without-groups", false, "also trim a topic that has no consumer group")
-	flags.BoolVar(&options.Again, "again", false, "also remove what a trim that ended early has left")
+	flags.BoolVar(&options.ResumeInterrupted, "resume-interrupted", false, "also remove the events that an interrupted trim has left")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
@@ -95,7 +95,7 @@ func (a *app) runTrim(ctx context.Context, topic string, options groups.TrimOpti
 		return err
 	}
 	if err != nil {
-		a.note("It ended early. What is removed stays so; run it again with --again for the rest.")
+		a.note("It ended early. What is removed stays so; run it again with --resume-interrupted for the rest.")
 	}
 	if printErr := a.printTrimmed(trimmed, options.DryRun); err == nil {
 		err = printErr

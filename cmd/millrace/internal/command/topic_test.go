@@ -43,7 +43,7 @@ func TestATopicThatIsAQueueIsTrimmed(t *testing.T) {
 	assert.Equal(t, map[string]any{
 		"kind": "trimmed", "topic": "account", "dry_run": false, "aggregates": 1.0, "streams": 1.0, "events": 0.0, "shortened": 0.0,
 		"held_by": map[string]any{"audit": 1.0}, "foreign": 0.0,
-	}, lines(t, s.ok(t, "topic", "trim", "account", "--keep", "1h", "--yes", "--again", "--json"))[0])
+	}, lines(t, s.ok(t, "topic", "trim", "account", "--keep", "1h", "--yes", "--resume-interrupted", "--json"))[0])
 	assert.Contains(t, s.ok(t, "verify"), ": sound")
 
 	assert.Equal(t, command.ExitUsage, s.run(t, "topic", "trim", "account").code)

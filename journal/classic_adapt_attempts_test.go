@@ -26,8 +26,8 @@ func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.Tran
 	return s.through(t, client), &tokens
 }
 
-// requireAfterRefit wants the aggregate of putBack as a commit of one event leaves it.
-func (s store) requireAfterRefit(t *testing.T, receipt eventlog.Receipt, snapshot *journal.Snapshot) {
+// requireAfterAdapting wants the aggregate of putBack as a commit of one event leaves it.
+func (s store) requireAfterAdapting(t *testing.T, receipt eventlog.Receipt, snapshot *journal.Snapshot) {
 	t.Helper()
 	s.requireVersion(t, user("1"), 4)
 	assert.EqualValues(t, 4, receipt.Version)
@@ -90,7 +90,7 @@ func TestACommitThatRemovesASnapshotIsWrittenOnceThoughRepliesAreLost(t *testing
 					receipt, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: snapshot})
 
 					require.NoError(t, err)
-					s.requireAfterRefit(t, receipt, snapshot)
+					s.requireAfterAdapting(t, receipt, snapshot)
 					require.Len(t, *tokens, 3)
 					first, last := (*tokens)[0], (*tokens)[2]
 					assert.NotEqual(t, first, last, "another transaction has another token")

@@ -31,7 +31,7 @@ func (l *ledger) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID,
 	return nil
 }
 
-func TestAGroupWhosePositionsAreElsewhereIsShownWithoutLag(t *testing.T) {
+func TestAGroupWithExternalPositionsIsShownWithoutLag(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
 	j := s.open(t, journal.Config{})
@@ -52,7 +52,7 @@ func TestAGroupWhosePositionsAreElsewhereIsShownWithoutLag(t *testing.T) {
 	assert.Equal(t, "-", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
 	assert.Contains(t, s.ok(t, "groups", "totals", "account"), "in a store of the members' own")
 	object := lines(t, s.ok(t, "groups", "--json"))[0]
-	assert.Equal(t, true, object["positions_elsewhere"])
+	assert.Equal(t, true, object["external_positions"])
 	assert.NotContains(t, object, "events")
 	parked := cells(t, s.ok(t, "group", "parked", "totals", "account"))
 	require.Len(t, parked, 1)

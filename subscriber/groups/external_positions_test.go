@@ -70,9 +70,9 @@ func (l *ledger) put(id string, position uint64) {
 	l.rows[at] = line{l.rows[at].epoch, position, true}
 }
 
-// parkedElsewhere has y be up to date and x parked with its second of three events, with positions
-// that are elsewhere.
-func parkedElsewhere(t *testing.T) (store, *ledger, *handled) {
+// parkedWithExternalPositions has y be up to date and x parked with its second of three events, with positions
+// in a store of their own.
+func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 	t.Helper()
 	s, l, got := setup(t, 2), newLedger(), &handled{}
 	config := s.quick()
@@ -89,12 +89,12 @@ func parkedElsewhere(t *testing.T) (store, *ledger, *handled) {
 	return s, l, got
 }
 
-func TestWhatNeedsPositionsThatAreElsewhereIsRefused(t *testing.T) {
+func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 	t.Parallel()
-	s, _, _ := parkedElsewhere(t)
+	s, _, _ := parkedWithExternalPositions(t)
 	before, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.True(t, before.Elsewhere)
+	assert.True(t, before.ExternalPositions)
 
 	for name, do := range map[string]func() error{
 		"Skip":           func() error { return s.Skip(t.Context(), group, account("x"), 2) },
@@ -104,7 +104,7 @@ func TestWhatNeedsPositionsThatAreElsewhereIsRefused(t *testing.T) {
 		"Lag":            func() error { _, err := s.Lag(t.Context(), group, topic, groups.LagOptions{}); return err },
 		"Estimate":       func() error { _, err := s.Estimate(t.Context(), group, topic); return err },
 	} {
-		require.ErrorIs(t, do(), groups.ErrElsewhere, name)
+		require.ErrorIs(t, do(), groups.ErrExternalPositions, name)
 	}
 
 	after, err := s.Get(t.Context(), group, topic)
@@ -115,9 +115,9 @@ func TestWhatNeedsPositionsThatAreElsewhereIsRefused(t *testing.T) {
 	assert.EqualValues(t, 2, list[0].Next, "that of the event for which it is parked is known")
 }
 
-func TestPositionsThatAreElsewhereAreReadThere(t *testing.T) {
+func TestExternalPositionsAreReadFromTheirStore(t *testing.T) {
 	t.Parallel()
-	s, l, got := parkedElsewhere(t)
+	s, l, got := parkedWithExternalPositions(t)
 	reading := groups.New(s.Journal, groups.WithPositions(l))
 
 	applied, err := reading.Applied(t.Context(), group, account("x"))
@@ -131,7 +131,7 @@ func TestPositionsThatAreElsewhereAreReadThere(t *testing.T) {
 	estimate, err := reading.Estimate(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, estimate.Events)
-	require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrElsewhere)
+	require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrExternalPositions)
 
 	l.put("x", 2) // in place of a skip
 	require.NoError(t, reading.Unpark(t.Context(), group, account("x")))
@@ -145,7 +145,7 @@ func TestPositionsThatAreElsewhereAreReadThere(t *testing.T) {
 
 func TestAStoreThatCannotBeReadSaysSo(t *testing.T) {
 	t.Parallel()
-	s, l, _ := parkedElsewhere(t)
+	s, l, _ := parkedWithExternalPositions(t)
 	l.mu.Lock()
 	l.err = errors.New("the connection is gone")
 	l.mu.Unlock()
@@ -172,7 +172,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	require.NoError(t, sub.Close())
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.True(t, g.Elsewhere, "also where nobody is at work")
+	assert.True(t, g.ExternalPositions, "also where nobody is at work")
 	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	applied, err := reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
@@ -182,7 +182,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	s.caughtUp(t)
 	g, err = s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.False(t, g.Elsewhere)
+	assert.False(t, g.ExternalPositions)
 	applied, err = reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, applied, "of the table, though the store says otherwise")

@@ -8,21 +8,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// refit changes a transaction that was refused for its head although the version is the expected
-// one, and reports whether it is to be sent again. Two things come to that, and neither costs
-// anything where they do not happen:
+// adaptToHead changes a transaction that was refused because of its head although the version is
+// the expected one. It reports whether the transaction can be sent again. There are two such cases.
+// Neither costs anything while it does not occur.
 //
-// The head has a snapshot that is ahead of it, because a head or its version was put back, or a
-// journal restored and the version corrected. It is of a history that is no more, and once the new
-// one has as many events it would be believed. So the commit removes it, and what is ahead among
-// the listed redundant ones.
+// In the first case, the head has a snapshot that is ahead of it: the head or its version was put
+// back, or a journal was restored and the version corrected. The snapshot belongs to a history that
+// does not exist any more. It would be believed as soon as the new history has as many events. So
+// the commit removes it, and also the listed redundant snapshots that are ahead.
 //
-// Events were truncated under a snapshot of a later schema, which alone stands for them. This
-// program, which is older, would replace it by one that the newer ones refuse. So the commit leaves
-// its own out.
-func (l *classic) refit(t *transaction, stored item) bool {
+// In the second case, events were truncated, and a snapshot of a later schema stands for them. This
+// program is older, and would replace that snapshot by one that newer programs refuse. So the
+// commit leaves its own snapshot out.
+func (l *classic) adaptToHead(t *transaction, stored item) bool {
 	c := t.commit
-	if t.refitted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
+	if t.adapted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
 	}
 	head, err := l.headOf(c.Aggregate, stored)
@@ -32,7 +32,7 @@ func (l *classic) refit(t *transaction, stored item) bool {
 	number, _ := uintOf(stored[attrSnapshotNumber])
 	schema, _ := uintOf(stored[attrSnapshotSchema])
 	ahead := number > c.Expected
-	t.refitted = true
+	t.adapted = true
 	switch {
 	case ahead:
 		t.input.TransactItems[0] = l.replaceHead(t, stored, head)
@@ -42,14 +42,14 @@ func (l *classic) refit(t *transaction, stored item) bool {
 	default:
 		return false
 	}
-	// DynamoDB may remember the token with what was sent under it.
+	// DynamoDB may remember the earlier request under the old token.
 	token := l.config.NewID()
 	t.input.ClientRequestToken = &token
 	return true
 }
 
-// replaceHead moves a head whose snapshot is ahead of it. A payload that a foreign writer has put
-// in the snapshot's place stays.
+// replaceHead returns the update of a head whose snapshot is ahead of it. It keeps a payload that
+// another program has put in place of the snapshot.
 func (l *classic) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
 	c := t.commit
 	condition, names, values := l.versionCondition(c)
@@ -67,7 +67,8 @@ func (l *classic) replaceHead(t *transaction, stored item, head Head) types.Tran
 	listed := head.Redundant
 	switch _, added := t.head[attrRedundant]; {
 	case added && c.Redundancy.Listed != nil:
-		return l.updateOfHead(c, t.head, condition, names, values, remove...) // the list was read without what is ahead
+		// The list was read without the numbers that are ahead.
+		return l.updateOfHead(c, t.head, condition, names, values, remove...)
 	case added:
 		listed = append(listed, c.Snapshot.Number)
 	case len(listed) == 0:
@@ -79,7 +80,7 @@ func (l *classic) replaceHead(t *transaction, stored item, head Head) types.Tran
 	return l.updateOfHead(c, t.head, condition, names, values, remove...)
 }
 
-// dropSnapshot takes all that is there for the snapshot out of the transaction.
+// dropSnapshot removes all actions and attributes for the snapshot from the transaction.
 func (l *classic) dropSnapshot(t *transaction) {
 	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.commit.Writes...)
 	t.writes = t.states

@@ -217,7 +217,7 @@ func TestAForeignStateBesideMarksAheadIsReplacedByOurOwn(t *testing.T) {
 
 	receipt := keep(t, s.Log, "1", 4)
 
-	s.requireAfterRefit(t, receipt, stateAt(4))
+	s.requireAfterAdapting(t, receipt, stateAt(4))
 }
 
 func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {

@@ -1,0 +1,4 @@
+// Package infra writes the tables of an application, and the policies of its programs, as
+// documents: Terraform, CloudFormation and IAM. The tables are those that Create of each package
+// makes; the policies are those of package permissions.
+package infra

@@ -1,0 +1,34 @@
+package journal
+
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+// TableSchema describes a table for programs that create tables by other means, such as Terraform
+// or the AWS CDK. Packages process, readmodel, dedup and encrypt describe their tables with it too.
+type TableSchema struct {
+	// Input is the request that creates the table.
+	Input *dynamodb.CreateTableInput
+	// TimeToLive is the attribute for which time to live is on. Empty: it is off.
+	TimeToLive string
+}
+
+// Schema returns the journal, the snapshot and the checkpoint table, in this order, as [Create]
+// makes them. It sends no requests. Where other means create the tables, call Create afterwards: it
+// verifies them and stores the descriptor, which [Open] needs. Schema does not use Config.Shards.
+//
+// Errors: [*ConfigError].
+func Schema(config Config) ([]TableSchema, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	j := &engine{store: &store{config: config}}
+	j.use(config.Layout)
+	return j.schema(), nil
+}
+
+func (j *engine) schema() (tables []TableSchema) {
+	for _, table := range j.layout.tables() {
+		tables = append(tables, TableSchema{Input: table, TimeToLive: j.config.Attributes.TTL})
+	}
+	return append(tables, TableSchema{Input: j.checkpointTable()})
+}

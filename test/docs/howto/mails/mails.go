@@ -1,0 +1,56 @@
+// Package mails sends a mail for each order that was placed.
+package mails
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/docs/howto/shop"
+)
+
+// Add adds the group that sends mails. The provider is at url.
+func Add(app *millrace.App, client *http.Client, url string) error {
+	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute, Attempts: 30})
+		c.CommitInterval = -1 // after a crash at most one event of each aggregate comes again
+	}}
+	return app.HandleEvents(group, cqrs.NewGroupEventHandler(func(ctx context.Context, e *shop.Placed) error {
+		key := cqrs.OriginalMessageFromCtx(ctx).UUID // the same each time that the event comes
+		return send(ctx, client, url, key, mail{To: e.Customer, Text: "We have your order."})
+	}))
+}
+
+type mail struct{ To, Text string }
+
+// send returns nil if the mail was sent, now or at an earlier attempt.
+func send(ctx context.Context, client *http.Client, url, key string, m mail) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Idempotency-Key", key)
+	request.Header.Set("Content-Type", "application/json")
+	reply, err := client.Do(request)
+	if err != nil {
+		return err // the outcome is unknown: the event comes again, with the same key
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode >= 300 {
+		return fmt.Errorf("the mail provider answers %s", reply.Status)
+	}
+	return nil
+}

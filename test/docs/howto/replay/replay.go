@@ -1,0 +1,37 @@
+// Package replay has groups that handle a part of the history.
+package replay
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Live handles the events that occur at a time or later. It stays where it is when it is restarted.
+func Live(since time.Time) millrace.Group {
+	return millrace.Group{Name: "labels", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+		c.Start = subscriber.At(since) // or subscriber.Now(), which is when the group first subscribes
+	}}
+}
+
+// Backfill handles the events before that time, in a group of its own.
+func Backfill(app *millrace.App, before time.Time, handle message.NoPublishHandlerFunc) error {
+	group := millrace.Group{Name: "labels-backfill", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+		c.Start = subscriber.Beginning()
+		c.Failures = subscriber.Park(20)
+	}}
+	return app.Handle(group, func(msg *message.Message) error {
+		record, ok := subscriber.RecordFromContext(msg.Context())
+		switch {
+		case !ok:
+			return errors.New("the message is not of a journal")
+		case !record.OccurredAt.Before(before):
+			return nil // the live group handles it
+		}
+		return handle(msg)
+	})
+}
