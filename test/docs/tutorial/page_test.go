@@ -135,8 +135,8 @@ func matches(want, got string) bool {
 	return regexp.MustCompile(pattern + "$").MatchString(strings.Join(normal(got), "\n") + "\n")
 }
 
-// normal returns lines without what varies, without spaces at their ends, and without empty lines at
-// the end.
+// normal returns lines without what varies, without spaces at their ends, and without empty lines
+// at the end.
 func normal(output string) []string {
 	lines := strings.Split(output, "\n")
 	for i, line := range lines {

@@ -76,7 +76,8 @@ func (s *shell) start(ctx context.Context, block string) (*process, error) {
 	p := &process{ended: make(chan error, 1)}
 	p.command = s.command(context.WithoutCancel(ctx), words(s.replace.Replace(last)))
 	p.command.Stdout, p.command.Stderr = p, os.Stderr
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl+C reaches `go run` and its program
+	// Ctrl+C reaches `go run` and its program.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
@@ -85,8 +86,8 @@ func (s *shell) start(ctx context.Context, block string) (*process, error) {
 	return p, nil
 }
 
-// interrupt is Ctrl+C. It returns what the command has printed. The exit code of `go run` is not that
-// of its program.
+// interrupt is Ctrl+C. It returns what the command has printed. The exit code of `go run` is not
+// that of its program.
 func (s *shell) interrupt(command string) (output string, err error) {
 	p := s.running[command]
 	if p == nil {

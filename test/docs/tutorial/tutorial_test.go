@@ -64,9 +64,9 @@ func newShell(t *testing.T) *shell {
 	clone, err := filepath.Abs(root)
 	require.NoError(t, err)
 	s := &shell{dir: t.TempDir(), running: map[string]*process{}}
-	// The flags save a third of the time. The last page vets all files.
+	// The flags and GOGC save a third of the time. The last page vets all files.
 	flags := os.Getenv("GOFLAGS") + " -vet=off -ldflags=-w"
-	s.env = []string{"GOBIN=" + t.TempDir(), "GOWORK=", "GOTOOLCHAIN=local", "GOFLAGS=" + flags}
+	s.env = []string{"GOBIN=" + t.TempDir(), "GOWORK=", "GOTOOLCHAIN=local", "GOFLAGS=" + flags, "GOGC=400"}
 	replace := []string{"../millrace", clone}
 	for _, port := range []string{"8000", "8080", "8081", "9090", "9091"} {
 		replace = append(replace, "127.0.0.1:"+port, freeAddress(t))
@@ -151,8 +151,8 @@ func (s *shell) write(t *testing.T, file step) {
 	require.NoError(t, os.WriteFile(path, []byte(s.replace.Replace(text)), 0o600))
 }
 
-// knowSums copies the checksums of this repository into a new module. So Go does not ask its database of
-// checksums, and the test runs offline.
+// knowSums copies the checksums of this repository into a new module. So Go does not ask its
+// database of checksums, and the test runs offline.
 func (s *shell) knowSums(t *testing.T) {
 	t.Helper()
 	path := filepath.Join(s.dir, "go.sum")
