@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -106,4 +107,54 @@ func readPage(t *testing.T, name string) string {
 	page, err := os.ReadFile("../../../../docs/" + name)
 	require.NoError(t, err)
 	return string(page)
+}
+
+func TestCommandLinesOfTheHowToPagesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../../../docs/howto/*.md")
+	require.NoError(t, err)
+	found := 0
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for n, block := range strings.Split(string(page), "```") {
+			if n%2 == 0 || !strings.HasPrefix(block, "\n") {
+				continue // text, or code that is not of the shell
+			}
+			for _, line := range strings.Split(block, "\n") {
+				if args, ok := commandLine(line); ok {
+					found++
+					assert.NoError(t, command.Understands(args...), "%s: %s", filepath.Base(name), line)
+				}
+			}
+		}
+	}
+	assert.Greater(t, found, 40)
+}
+
+func TestAWrongCommandLineIsNoticed(t *testing.T) {
+	t.Parallel()
+	args, ok := commandLine(`     millrace group parked "a b" order --reason "no carrier" | head  # some of them`)
+	require.True(t, ok)
+	require.Equal(t, []string{"group", "parked", "a b", "order", "--reason", "no carrier"}, args)
+	require.NoError(t, command.Understands(args...))
+	for _, wrong := range []string{"group paused a order", "group parked a", "group parked a order --reasons b", "nothing"} {
+		require.Error(t, command.Understands(strings.Fields(wrong)...), wrong)
+	}
+}
+
+var shellWord = regexp.MustCompile(`"[^"]*"|[^\s"]+`)
+
+// commandLine returns the arguments of the command in a line of the shell. $NEW stands for flags.
+func commandLine(line string) (args []string, ok bool) {
+	line, ok = strings.CutPrefix(strings.TrimSpace(line), "millrace ")
+	for _, word := range shellWord.FindAllString(line, -1) {
+		if strings.ContainsAny(word[:1], "#|<>") {
+			break
+		}
+		if word != "$NEW" {
+			args = append(args, strings.Trim(word, `"`))
+		}
+	}
+	return args, ok
 }
