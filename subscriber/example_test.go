@@ -143,7 +143,8 @@ func ExamplePark() {
 func ExamplePoisonQueue() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
-	queue := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 1}, watermill.NopLogger{}) // any message.Publisher
+	// The queue can be any message.Publisher.
+	queue := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 1}, watermill.NopLogger{})
 	poisoned, err := queue.Subscribe(context.Background(), "poison")
 	if err != nil {
 		log.Fatal(err)
