@@ -300,7 +300,6 @@ func ExamplePosition_Commit() {
 	happened(j, "alice", "account.deposited.v1")
 
 	sub, messages := subscribed(subscriber.Config{Journal: j, ConsumerGroup: "deposits"})
-	defer sub.Close()
 	msg := <-messages
 	position, ok := subscriber.PositionFromContext(msg.Context())
 	if !ok {
@@ -320,6 +319,9 @@ func ExamplePosition_Commit() {
 		log.Fatal(err)
 	}
 	msg.Ack()
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println("positions stored:", sub.Stats().Positions)
 
 	// Output:
