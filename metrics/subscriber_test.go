@@ -148,7 +148,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 
 func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
-	overview, operations := read(t, "doc.go"), read(t, "../docs/operations/README.md")
+	overview, operations := read(t, "doc.go"), read(t, "../docs/operations/metrics.md")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),

@@ -24,7 +24,7 @@ func (w *world) group(t *testing.T, name string) groups.Group {
 	return g
 }
 
-// holdsUp reports that an order holds a group up.
+// holdsUp reports whether an order blocks a group.
 func (w *world) holdsUp(t *testing.T, group, id string) bool {
 	t.Helper()
 	for b, err := range w.Groups().Behind(t.Context(), group, "order", aggregate.ID{}) {
@@ -36,7 +36,7 @@ func (w *world) holdsUp(t *testing.T, group, id string) bool {
 	return false
 }
 
-// skipped returns the record of an event that a group has skipped, nil if there is none.
+// skipped returns the record of an event that a group has skipped, or nil if there is none.
 func (w *world) skipped(t *testing.T, group, id string) *groups.SkippedEvent {
 	t.Helper()
 	for s, err := range w.Groups().Skipped(t.Context(), group, "order", aggregate.ID{}, 0) {
@@ -55,7 +55,7 @@ func (w *world) applied(t *testing.T, group, id string) uint64 {
 	return n
 }
 
-// pending returns what a checkout has left to do.
+// pending returns the pending timeouts and commands of a checkout.
 func (w *world) pending(t *testing.T, id string) (all []process.Pending) {
 	t.Helper()
 	for p, err := range w.Backlog().Pending(t.Context(), process.Query{Type: checkoutType, ID: id}) {
