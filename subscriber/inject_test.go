@@ -40,10 +40,10 @@ func onRow(prefix, text string) dynamotest.When {
 }
 
 // onBeat is the signs of life of members.
-func onHeartbeat() dynamotest.When { return onRow("roster", "SET #members.#m.#heartbeat = ") }
+func onHeartbeat() dynamotest.When { return onRow("membership", "SET #members.#m.#heartbeat = ") }
 
 // onStop is the write that stops a group.
-func onStop() dynamotest.When { return onRow("roster", "#stopped = ") }
+func onStop() dynamotest.When { return onRow("membership", "#stopped = ") }
 
 // at opens the tables in a process whose clock is off.
 func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {
