@@ -1,4 +1,4 @@
-// Package evolve has orders whose events have changed.
+// Package evolve has orders whose event types have changed.
 package evolve
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Order has the events of today.
+// Order has the current events.
 type (
 	Order struct {
 		Customer, Currency string
@@ -41,7 +41,7 @@ type (
 	completedV1 struct{ Prepaid bool }
 )
 
-// Orders reads events of old types as those of today.
+// Orders reads events of old types as current events.
 var Orders = aggregate.Define[Order]("order", Placed{}, Paid{}, Shipped{}).WithUpcasters(
 	// A new version: there was one currency.
 	aggregate.Upcast("order.placed.v1", func(old placedV1) Placed {
@@ -49,14 +49,14 @@ var Orders = aggregate.Define[Order]("order", Placed{}, Paid{}, Shipped{}).WithU
 	}),
 	// A new name for the same fields.
 	aggregate.Rename("order.sent.v1", "order.shipped.v1"),
-	// One event that is two today.
+	// One event that is now two events.
 	aggregate.Split("order.completed.v1", func(old completedV1) (aggregate.Events[Order], error) {
 		if old.Prepaid {
 			return aggregate.Events[Order]{Shipped{}}, nil
 		}
 		return aggregate.Events[Order]{Paid{}, Shipped{}}, nil
 	}),
-	// An event without a meaning today. It keeps its number.
+	// An event that has no meaning any more. It keeps its number.
 	aggregate.Drop("order.viewed.v1"),
 )
 
