@@ -87,7 +87,7 @@ func TestTheOverviewListsEachTroubleAndLeadsToIt(t *testing.T) {
 			"blocked billing on order: ":                         {"behind?name=billing&topic=order", "blocked-1 blocked"},
 			"parked shipping on order: ":                         {"behind?name=shipping&topic=order", "parked-6 parked"},
 			"member lost exports on order: 1 member has sent no": {"group?name=exports&topic=order", "lost"},
-			"no members reports on order: no member handles its": {"group?name=reports&topic=order", "Nobody handles this group's events"},
+			"no members reports on order: no member handles its": {"group?name=reports&topic=order", "No member handles this group's events"},
 			"overdue checkout: ":                                 {"processes?type=checkout", "Timeout payment overdue"},
 			"skipped mails on order: ":                           {"skipped?name=mails&topic=order", "event 3 of order skipped-4"},
 			"paused search on order: paused by an operator":      {"group?name=search&topic=order", "Resume…"},
@@ -201,6 +201,6 @@ func TestPagesAndActionsWorkWithoutScripts(t *testing.T) {
 		assert.True(t, g.Paused)
 		ada.Press("Resume…")
 		ada.Press("Resume the group")
-		ada.Sees("The group goes on within seconds.")
+		ada.Sees("The group continues within seconds.")
 	})
 }

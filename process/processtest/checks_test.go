@@ -106,7 +106,7 @@ func TestReactionsAndWhatTheyReturnAreChecked(t *testing.T) {
 		},
 		"a state that loses a field": {
 			func(Log) (logStep, error) { return process.Record(Noted{"hide"}), nil },
-			when + `the state does not survive its codec, so a snapshot would lose something: Hidden was 1 and came back as 0`,
+			when + `the state does not survive its codec, so a snapshot would lose a part of it: Hidden was 1 and came back as 0`,
 		},
 		"a command that loses fields": {
 			noted(Wake{"anna"}, Call{"anna", 1, 2}),

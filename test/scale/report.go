@@ -45,7 +45,7 @@ func (r *Report) Print(w io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	events := float64(r.Commits.Count())
 	second := events / r.Took.Seconds()
-	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s planned for %v, %d processes replaced; partitions take %g write and %g read units/s",
+	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s attempted for %v, %d processes replaced; partitions take %g write and %g read units/s",
 		r.World.Shards, r.World.Groups, r.World.Members, r.World.Aggregates, r.World.Rate, r.World.Duration, r.World.Restarts, r.World.WriteUnits, r.World.ReadUnits)
 	say("# all shards shared evenly after %v", r.Balanced)
 	say("# events/s are commits over the %v from the first to the last; units and calls were counted for %v, until positions and cursors were stored",
@@ -75,7 +75,7 @@ func (r *Report) Print(w io.Writer) {
 		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Measured.Seconds())
 	}
 	r.printExhausted(say)
-	say("scale shards=%d members=%d groups=%d planned=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",
+	say("scale shards=%d members=%d groups=%d attempted=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",
 		r.World.Shards, r.World.Members, r.World.Groups, r.World.Rate, second, all.Percentile(50).Milliseconds(), all.Percentile(99).Milliseconds(),
 		sum.Write/events, sum.Read/events, r.Throttled(), r.Missing, r.Wrong)
 }

@@ -17,7 +17,7 @@ type World struct {
 	Members    int // members of each group, which are processes
 	Groups     int
 	Aggregates int
-	// Planned events per second.
+	// Attempted events per second.
 	Rate     int
 	Payload  int           // bytes of an event
 	Duration time.Duration // of the load

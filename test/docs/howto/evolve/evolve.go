@@ -1,4 +1,4 @@
-// Package evolve has orders whose event types have changed.
+// Package evolve has orders whose events have changed.
 package evolve
 
 import (
@@ -10,18 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Order has the current events.
 type (
+	// Order has the current events.
 	Order struct {
 		Customer, Currency string
 		Total              int
 		Paid, Shipped      bool
 	}
+	// Placed is order.placed.v2.
 	Placed struct {
 		Customer, Currency string // Currency is new in order.placed.v2
 		Total              int
 	}
-	Paid    struct{}
+	// Paid says that the customer has paid.
+	Paid struct{}
+	// Shipped says that the order is on its way.
 	Shipped struct{}
 )
 
@@ -41,7 +44,7 @@ type (
 	completedV1 struct{ Prepaid bool }
 )
 
-// Orders reads events of old types as current events.
+// Orders reads events of old types as those of today.
 var Orders = aggregate.Define[Order]("order", Placed{}, Paid{}, Shipped{}).WithUpcasters(
 	// A new version: there was one currency.
 	aggregate.Upcast("order.placed.v1", func(old placedV1) Placed {
@@ -49,14 +52,14 @@ var Orders = aggregate.Define[Order]("order", Placed{}, Paid{}, Shipped{}).WithU
 	}),
 	// A new name for the same fields.
 	aggregate.Rename("order.sent.v1", "order.shipped.v1"),
-	// One event that is now two events.
+	// One event that is two today.
 	aggregate.Split("order.completed.v1", func(old completedV1) (aggregate.Events[Order], error) {
 		if old.Prepaid {
 			return aggregate.Events[Order]{Shipped{}}, nil
 		}
 		return aggregate.Events[Order]{Paid{}, Shipped{}}, nil
 	}),
-	// An event that has no meaning any more. It keeps its number.
+	// An event without a meaning today. It keeps its number.
 	aggregate.Drop("order.viewed.v1"),
 )
 

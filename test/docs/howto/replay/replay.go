@@ -15,7 +15,7 @@ import (
 // positions.
 func Live(since time.Time) millrace.Group {
 	return millrace.Group{Name: "labels", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
-		c.Start = subscriber.At(since) // or subscriber.Now(), which is when the group first subscribes
+		c.Start = subscriber.At(since) // or subscriber.Now(): when it first subscribes
 	}}
 }
 
