@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/internal/permissions"
 )
 
 func TestThePageOfTheCommandHasEveryField(t *testing.T) {
@@ -69,6 +70,43 @@ func commandsOf(t *testing.T, help, parent string) (names []string) {
 		names = append(names, parent+strings.Fields(line)[0])
 	}
 	return names
+}
+
+// generated are the documents of the page, each after a comment with the command that prints it.
+var generated = regexp.MustCompile("(?s)<!-- millrace ([^>]+) -->\n```[a-z]+\n(.*?)```\n")
+
+func TestThePageOfInfrastructureHasWhatTheCommandPrints(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "operations/infrastructure.md")
+	documents := generated.FindAllStringSubmatch(page, -1)
+	require.Len(t, documents, 3)
+	for _, document := range documents {
+		assert.Equal(t, setup(t).ok(t, strings.Fields(document[1])...), document[2], "millrace %s", document[1])
+	}
+}
+
+func TestThePageOfInfrastructureHasEveryRoleAndFlag(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "operations/infrastructure.md")
+	for _, role := range permissions.Roles {
+		assert.Contains(t, page, "\n| `"+role.Name+"` | "+role.Does+" |\n")
+	}
+	help := setup(t).ok(t, "schema", "--help")
+	_, flags, found := strings.Cut(help, "\nFlags:\n")
+	require.True(t, found)
+	flags, _, _ = strings.Cut(flags, "\n\n")
+	for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(flags, -1) {
+		if flag != "--help" {
+			assert.Contains(t, page, "`"+flag+"`")
+		}
+	}
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/" + name)
+	require.NoError(t, err)
+	return string(page)
 }
 
 func TestCommandLinesOfTheHowToPagesAreUnderstood(t *testing.T) {
