@@ -12,8 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-//prose:allow roster: the stored sort key of a membership
-const membershipRow = "roster"
+const membershipRow = "membership"
 
 // owners holds the owners of the shards of a group and topic, as far as the oracle has seen.
 type owners struct {

@@ -80,7 +80,7 @@ func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 	for _, what := range []string{
 		"conflict", "attempts used up", "throttled", "outcome unknown", "unknown and written",
 		"crashed, nothing written", "read failed", "refused", "not found", "conflict of a publish",
-		"truncated", "not covered", "truncated events asked for", "deleted", "refused after deletion",
+		"truncated", "not covered", "truncated events requested", "deleted", "refused after deletion",
 		"written together",
 	} {
 		missing[what] = true
