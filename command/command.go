@@ -13,30 +13,31 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Executor is a *repository.Repository or a *tracing.Repository.
+// Executor executes decisions on aggregates. *repository.Repository and *tracing.Repository
+// implement it.
 type Executor[S any] interface {
 	Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...repository.Option) (repository.Aggregate[S], error)
 }
 
-// Route returns the id of the aggregate that a command is for, and the decision on it.
+// Route returns the id of the aggregate for a command, and the decision to execute on it.
 type Route[C, S any] func(command *C) (id string, decide aggregate.Decision[S])
 
-// ErrNoID reports that a message has no UUID, so a second delivery could not be recognised. Nothing
-// was written.
-var ErrNoID = errors.New("the message of the command has no UUID: give it one, such as watermill.NewUUID()")
+// ErrNoID reports that a message has no UUID, so that a second delivery could not be recognised.
+// Nothing was written.
+var ErrNoID = errors.New("the message of the command has no UUID: set one, such as watermill.NewUUID()")
 
-// Handler returns a handler for a cqrs.CommandProcessor. It executes each command of the type C on
-// the aggregate that route returns, once, however often its message is delivered: the UUID of the
-// message is the [repository.CommandID].
+// Handler returns a handler for a cqrs.CommandProcessor. It executes each command of type C on the
+// aggregate that route returns. It executes a command once, however often its message is delivered,
+// since the UUID of the message is the [repository.CommandID].
 //
 // The events carry the correlation id and the trace of the message, and its UUID as their causation
-// id, whichever Pub/Sub has delivered it.
+// id, with any Pub/Sub.
 //
-// A command that the decision refuses is passed to [OnRefused] and acked, as the decision would
-// refuse it again. All other errors of Execute are returned, so the message is nacked. See
+// A command that the decision refuses is passed to [OnRefused] and acked, since the decision would
+// refuse it again. The handler returns all other errors of Execute, so the message is nacked. See
 // [repository.RefusedError] for errors that another delivery does not resolve.
 //
-// Errors of the handler: [ErrNoID], those of repository.Repository.Execute and of [OnRefused].
+// Errors of the handler: [ErrNoID], and those of repository.Repository.Execute and of [OnRefused].
 func Handler[C, S any](name string, executor Executor[S], route Route[C, S], options ...Option[C]) cqrs.CommandHandler {
 	var o handlerOptions[C]
 	for _, option := range options {
@@ -56,7 +57,8 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 			given = append(given, o.execute(command)...)
 		}
 		_, err := executor.Execute(ctx, id, decide, given...)
-		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // a wrapped one is of another call, made by the decision
+		// A wrapped RefusedError is the error of another call, made by the decision.
+		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // see above
 		switch {
 		case !ok:
 			return err
@@ -68,8 +70,8 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 	})
 }
 
-// causedBy returns a context with the metadata that the events get from the message. The metadata
-// of ctx may be that of the event whose handler sent the command.
+// causedBy returns a context with the metadata that the events take from the message. The metadata
+// of ctx may belong to the event whose handler has sent the command.
 func causedBy(ctx context.Context, msg *message.Message) context.Context {
 	metadata := aggregate.MetadataFromContext(ctx)
 	envelope.CopyTraceKeys(aggregate.Metadata(msg.Metadata), metadata)
@@ -80,7 +82,7 @@ func causedBy(ctx context.Context, msg *message.Message) context.Context {
 	return aggregate.ContextWithMetadata(ctx, metadata)
 }
 
-// Option adjusts a [Handler]. A nil option has no effect.
+// Option configures a [Handler]. A nil option has no effect.
 type Option[C any] func(*handlerOptions[C])
 
 type handlerOptions[C any] struct {
@@ -88,14 +90,14 @@ type handlerOptions[C any] struct {
 	execute func(command *C) []repository.Option
 }
 
-// OnRefused calls a function with each command that its decision refused, for example to answer the
-// sender. If it returns an error, the message is nacked, and the command comes again. So it may
-// be called more than once for one message.
+// OnRefused returns an option to call f for each command that its decision has refused, for example
+// to reply to the sender. If f returns an error, the message is nacked and delivered again. So f
+// may be called more than once for one message.
 func OnRefused[C any](f func(ctx context.Context, command *C, refused *repository.RefusedError) error) Option[C] {
 	return func(o *handlerOptions[C]) { o.refused = f }
 }
 
-// Execute adds options of the repository, such as [repository.Writes].
+// Execute returns an option to pass options to the repository, such as [repository.Writes].
 func Execute[C any](options func(command *C) []repository.Option) Option[C] {
 	return func(o *handlerOptions[C]) { o.execute = options }
 }

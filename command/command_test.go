@@ -77,7 +77,7 @@ func (w world) stored(t *testing.T, id string) (records []*journal.Record) {
 	return records
 }
 
-// handle gives a message to a handler as a processor does.
+// handle passes a message to a handler, like a processor.
 func handle(h cqrs.CommandHandler, msg *message.Message, d *deposit) error {
 	return h.Handle(cqrs.CtxWithOriginalMessage(msg.Context(), msg), d)
 }
@@ -100,7 +100,7 @@ func TestACommandTakesEffectOnceAndItsEventsSayWhatTheyFollowFrom(t *testing.T) 
 	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "m1", "traceparent": "t"}, records[0].Metadata)
 	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "m2", aggregate.CausationIDKey: "m2"}, records[1].Metadata)
 
-	msg = message.NewMessage("m3", nil) // sent by the handler of an event, whose context it has
+	msg = message.NewMessage("m3", nil) // it has the context of an event, whose handler has sent it
 	msg.SetContext(aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "event"}))
 	require.NoError(t, handle(h, msg, &deposit{"b", 10}))
 	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "m3"}, w.stored(t, "b")[0].Metadata)
@@ -138,14 +138,14 @@ func TestAnyOtherErrorIsReturned(t *testing.T) {
 	assert.ErrorIs(t, h.Handle(t.Context(), &deposit{"a", 1}), command.ErrNoID, "there is no message")
 	nested := command.Handler("deposit", w.accounts, route, command.Execute(func(*deposit) []repository.Option {
 		return []repository.Option{repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
-			return nil, &repository.RefusedError{Err: errTooMuch} // of another call
+			return nil, &repository.RefusedError{Err: errTooMuch} // the error of another call
 		})}
 	}))
 	assert.ErrorIs(t, handle(nested, message.NewMessage("m", nil), &deposit{"a", 1}), errTooMuch)
 	assert.Empty(t, w.stored(t, "a"))
 }
 
-// One bus on the journal, and one on another Pub/Sub.
+// One bus uses the journal, and the other uses another Pub/Sub.
 func TestCommandsComeByAnyPubSub(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

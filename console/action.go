@@ -19,41 +19,44 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Action is a change that a visitor asks for. The fields come from the visitor's form. An action
-// uses the fields that the list at Name names; the others are usually empty and have no effect.
+// Action is a change that a visitor requests. The fields come from the visitor's form. An action
+// uses the fields in the list at Name. The others are usually empty, and have no effect.
 type Action struct {
 	// Name is one of these:
 	//
 	//   - "pause", "resume", "reset": a consumer group. Uses Group, Topic; a reset also To.
 	//   - "retry", "skip", "reset-aggregate": an aggregate in a group. Uses Group, Aggregate, whose
-	//     type is the topic, and Number: the event to skip, or the last event that counts as handled.
+	//     type is the topic, and Number: the event to skip, or the last event that counts as
+	//     handled.
 	//   - "retry-all", "skip-all": the parked aggregates of a group. Uses Group, Topic, Reason,
 	//     EventType.
-	//   - "retry-skipped", "forget-skipped": an event that a group has skipped. Uses Group, Aggregate,
-	//     Number.
+	//   - "retry-skipped", "forget-skipped": an event that a group has skipped. Uses Group,
+	//     Aggregate, Number.
 	//   - "retry-all-skipped": the events that a group has skipped. Uses Group, Topic, Reason,
 	//     EventType.
 	//   - "switch", "rollback": a generation of a read model. Uses Model, and Number for the
 	//     generation.
-	//   - "retry-pending", "drop-pending": a timeout or stored commands of a process. Uses Aggregate
-	//     for the process, and Row.
+	//   - "retry-pending", "drop-pending": a timeout or stored commands of a process. Uses
+	//     Aggregate for the process, and Row.
 	Name string
 
 	Group, Topic      string
 	Aggregate         aggregate.ID
 	Number            uint64
-	Reason, EventType string // select as groups.Selection does; empty for all
+	Reason, EventType string // fields of a groups.Selection; empty for all
 	Model             string
-	Row               string // names the timeout or the commands, as process.Pending.Row
+	Row               string // the timeout or the commands: a process.Pending.Row
 	To                string // "beginning", "now" or a time in RFC 3339
 
-	at     string    // time of a row as the page has shown it
-	before time.Time // when the page was read, for actions on all that it shows; zero: not known
+	at string // time of the row on the page
+	// before is the time at which the page was read, for actions on all entries of a list. Zero
+	// means that it is not known.
+	before time.Time
 }
 
-// doer does the actions of one name.
+// doer executes the actions of one name.
 type doer struct {
-	// do does an action and returns a text for the visitor.
+	// do executes an action, and returns a text for the visitor.
 	do func(c *Console, ctx context.Context, a Action) (done string, err error)
 	// confirm returns the text that the visitor must type to confirm an action; nil for none.
 	confirm func(a Action) string
@@ -68,7 +71,7 @@ var actions = map[string]doer{
 		return "The group is paused. Its members stop within seconds.", c.config.Groups.Pause(ctx, a.Group, a.Topic)
 	}},
 	"resume": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		return "The group goes on within seconds.", c.config.Groups.Resume(ctx, a.Group, a.Topic)
+		return "The group continues within seconds.", c.config.Groups.Resume(ctx, a.Group, a.Topic)
 	}},
 	"reset": {confirm: groupName, do: (*Console).reset},
 	"retry": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
@@ -78,7 +81,7 @@ var actions = map[string]doer{
 		return fmt.Sprintf("Event %d was skipped, and recorded.", a.Number), c.config.Groups.Skip(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"reset-aggregate": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		return fmt.Sprintf("The group goes on after event %d of the aggregate.", a.Number), c.config.Groups.ResetAggregate(ctx, a.Group, a.Aggregate, a.Number)
+		return fmt.Sprintf("The group continues after event %d of the aggregate.", a.Number), c.config.Groups.ResetAggregate(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"retry-all": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		n, err := c.config.Groups.UnparkAll(ctx, a.Group, a.Topic, selection(a))
@@ -108,11 +111,11 @@ func selection(a Action) groups.Selection {
 	return groups.Selection{Reason: a.Reason, EventType: a.EventType, Before: a.before}
 }
 
-// counted returns a text that says how many were changed, also if an error ended the action.
+// counted returns a text with the number of changes, also if an error ended the action.
 func counted(n int, one, many, what string, err error) (string, error) {
 	done := plural(n, one, many) + " " + what + "."
 	if err != nil && n > 0 {
-		err = fmt.Errorf("%s Then it failed; do it again for the rest: %w", done, err)
+		err = fmt.Errorf("%s Then the action failed; repeat it for the rest: %w", done, err)
 	}
 	return done, err
 }
@@ -160,8 +163,8 @@ func (c *Console) rollBackModel(ctx context.Context, a Action) (string, error) {
 	return fmt.Sprintf("Queries read generation %d again.", serving.Number), err
 }
 
-// pendingRow reads the row again that the action names, as it may have changed since. A timeout
-// that was set again for another time is not the one that the visitor has seen.
+// pendingRow reads the row of an action again, since it may have changed. If a timeout was set
+// again for another time, it is not the timeout that the visitor has seen.
 func (c *Console) pendingRow(ctx context.Context, a Action) (process.Pending, error) {
 	for p, err := range c.config.Backlog.Pending(ctx, process.Query{Type: a.Aggregate.Type, ID: a.Aggregate.Value}) {
 		if err != nil || p.Row == a.Row && isoTime(shownTime(p.At)) == a.at {
@@ -190,7 +193,7 @@ func (c *Console) dropPending(ctx context.Context, a Action) (string, error) {
 	return "It was dropped.", err
 }
 
-// serveAction does what a form asks for, and redirects to the page of the form.
+// serveAction executes the action of a form, and redirects to the page of the form.
 func (c *Console) serveAction(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")
@@ -223,7 +226,7 @@ func seeOther(w http.ResponseWriter, link string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// mostForm bounds a form, in bytes.
+// mostForm is the maximum size of a form in bytes.
 const mostForm = 64 << 10
 
 // parseBack returns the page of this console that a link leads to, and its parameters.
@@ -236,7 +239,7 @@ func parseBack(link string) (page string, query url.Values, err error) {
 	return name, query, nil
 }
 
-// act does an action if it is allowed, and logs the outcome.
+// act executes an action if it is allowed, and logs the outcome.
 func (c *Console) act(r *http.Request) (done string, err error) {
 	a, d, err := parseAction(r.PostForm)
 	var actor string
@@ -247,7 +250,8 @@ func (c *Console) act(r *http.Request) (done string, err error) {
 		err = &requestError{fmt.Sprintf("Nothing was changed: type %q to confirm.", d.confirm(a))}
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longest) // also if the visitor leaves
+		// The action continues if the visitor leaves.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), longest)
 		defer cancel()
 		done, err = d.do(c, ctx, a)
 		c.shared.forget()
@@ -291,7 +295,7 @@ func parseAction(form url.Values) (Action, doer, error) {
 	if text := form.Get("number"); text != "" || d.numbered {
 		var err error
 		if a.Number, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return a, d, &requestError{"The number is " + strconv.Quote(text) + ": want a number."}
+			return a, d, &requestError{"The number is " + strconv.Quote(text) + ": enter a number."}
 		}
 	}
 	return a, d, nil

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// eventsPage is how many events of an aggregate a page shows.
+	// eventsPage is the number of events of an aggregate on a page.
 	eventsPage = 25
-	// mostReplayed is how many events are replayed to the state before the first event of a page.
+	// mostReplayed is the maximum number of events that are replayed to compute the state before
+	// the first event of a page.
 	mostReplayed = 2000
 )
 
@@ -35,12 +36,12 @@ type timelineView struct {
 	Events []eventView `json:"events"`
 	// AsOf is the time of the parameter at. To is then the last event that had occurred.
 	AsOf *time.Time `json:"as_of,omitempty"`
-	// NoStates says why events have no state.
+	// NoStates is the reason why events have no state.
 	NoStates string `json:"no_states,omitempty"`
-	// Failed says why the page ends before the event that it should end with.
+	// Failed is the error that has ended the page early.
 	Failed string `json:"failed,omitempty"`
-	// Newer and Older are the last events of the pages beside this one; 0 if there is none. The
-	// newer one begins after To.
+	// Newer and Older are the last events of the next and the previous page; 0 if there is none.
+	// The page of newer events begins after To.
 	Newer uint64 `json:"newer,omitempty"`
 	Older uint64 `json:"older,omitempty"`
 	// Process reports that the aggregate is a process, which may have timeouts and commands.
@@ -52,7 +53,7 @@ type snapshotView struct {
 	Number uint64 `json:"number"`
 	Schema uint64 `json:"schema"`
 	Bytes  int    `json:"bytes"`
-	// State is the payload, where the console has no repository for the type.
+	// State is the payload, if the console has no repository for the type.
 	State *payloadView `json:"state,omitempty"`
 }
 
@@ -63,7 +64,7 @@ func (v timelineView) HasStates() bool {
 	return slices.ContainsFunc(v.Events, func(e eventView) bool { return e.State != nil })
 }
 
-// At returns AsOf in the form of the value of an input of type datetime-local.
+// At returns AsOf as the value of an input of type datetime-local.
 func (v timelineView) At() string {
 	if v.AsOf == nil {
 		return ""
@@ -118,8 +119,8 @@ func (r *reading) snapshot(head journal.Head) *snapshotView {
 	return v
 }
 
-// choose sets which events the page shows: those up to the parameter to, or at a time, or the
-// newest.
+// choose sets the range of events on the page: up to the parameter to, or up to the time of the
+// parameter at, or up to the newest event.
 func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head) error {
 	first, last := max(head.TruncatedBefore, 1), head.Version
 	to, err := r.number("to")
@@ -162,7 +163,7 @@ func (r *reading) choose(ctx context.Context, v *timelineView, head journal.Head
 	return nil
 }
 
-// parseTime parses a time in RFC 3339, or in the form of an input of type datetime-local, in UTC.
+// parseTime parses a time in RFC 3339, or the value of an input of type datetime-local, in UTC.
 func parseTime(text string) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999", "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -189,7 +190,7 @@ func (r *reading) addEvents(ctx context.Context, v *timelineView, id aggregate.I
 	}
 }
 
-// addStates adds the state after each event, and what has changed in it.
+// addStates adds the state after each event, and the changes of the state.
 func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.ID) {
 	repo := r.repositories()[id.Type]
 	switch {
@@ -204,7 +205,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 		return
 	}
 	defer func() {
-		if p := recover(); p != nil { // in an event's Apply or a state's MarshalJSON
+		if p := recover(); p != nil { // an event's Apply or a state's MarshalJSON has panicked
 			v.NoStates = fmt.Sprintf("The application panicked: %v", p)
 		}
 	}()
@@ -234,7 +235,7 @@ func (r *reading) addStates(ctx context.Context, v *timelineView, id aggregate.I
 	}
 }
 
-// whyNoStates returns the reason for a visitor.
+// whyNoStates returns a text for the visitor.
 func whyNoStates(err error) string {
 	var far *repository.ReplayLimitError
 	if errors.As(err, &far) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// timeline is the document of an aggregate, as far as tests look at it.
+// timeline has the fields of the document of an aggregate that tests check.
 type timeline struct {
 	Version, From, To, Newer, Older uint64
 	NoStates                        string `json:"no_states"`
@@ -102,7 +102,7 @@ func TestAnAggregateIsShownAsOfATime(t *testing.T) {
 	}
 }
 
-func TestAPanicOfTheApplicationIsShownAndHarmsNobody(t *testing.T) {
+func TestAPanicOfTheApplicationIsShownAndAffectsNoOtherPage(t *testing.T) {
 	t.Parallel()
 	onLayouts(t, func(t *testing.T, j *journal.Journal) {
 		r := repositoryOf(t, j, repository.Config{Snapshots: repository.Never})

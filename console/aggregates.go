@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// aggregatesPage is how many aggregates a page lists.
+// aggregatesPage is the number of aggregates on a page.
 const aggregatesPage = 50
 
 // aggregatesView is a page of the list of the aggregates of a type.
 type aggregatesView struct {
 	Type       string         `json:"type"`
 	Aggregates []aggregateRow `json:"aggregates"`
-	// Unreadable are the errors of items that cannot be read as heads.
+	// Unreadable holds the errors of items that cannot be read as heads.
 	Unreadable []string `json:"unreadable"`
 	Next       string   `json:"next,omitempty"` // token of the next page
 	First      bool     `json:"-"`

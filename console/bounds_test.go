@@ -94,7 +94,7 @@ func TestListsOfAGroupGoOnWithAPageThatMayTakeLittle(t *testing.T) {
 	})
 }
 
-// setTimeout writes a timeout as a process manager does.
+// setTimeout writes a timeout, like a process manager.
 func setTimeout(t *testing.T, j *journal.Journal, processType, id, name, token string, at, next time.Time) {
 	t.Helper()
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -113,7 +113,7 @@ func TestListsOfProcessesEndWhenTheyHaveTakenTheirUnits(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	require.NoError(t, process.CreateTable(t.Context(), j.Client(), ""))
-	for i := range 1200 { // 4.8 MB, of which a scan reads 1 MB at a time
+	for i := range 1200 { // 4.8 MB; a scan reads 1 MB at a time
 		setTimeout(t, j, "checkout", fmt.Sprint(i%3), fmt.Sprint(i), "1", time.Now(), time.Now())
 	}
 	c := newConsole(t, console.Config{Journal: j, PageUnits: 100})
@@ -140,7 +140,7 @@ func TestAListOfWhatIsOverdueSaysThatItIsNotComplete(t *testing.T) {
 	assert.True(t, read[struct{ More bool }](t, c, "processes?type=checkout").More)
 	assert.NotContains(t, htmlOf(t, c, "processes?type=checkout"), "Nothing is overdue")
 
-	subscribed(t, j, "checkout") // by the name of its group the overview knows the type
+	subscribed(t, j, "checkout") // the overview finds the type by the name of its group
 	assert.Contains(t, read[struct {
 		LeftOut []string `json:"left_out"`
 	}](t, c, "").LeftOut, "some timeouts of checkout (many are due)")

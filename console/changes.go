@@ -16,11 +16,11 @@ type change struct {
 	After  json.RawMessage `json:"after,omitempty"`  // missing: it was removed
 }
 
-// mostChanges is how many changes of one event are listed.
+// mostChanges is the maximum number of listed changes of one event.
 const mostChanges = 50
 
-// changes returns the differences of two JSON documents, and the number of those beyond
-// mostChanges. Of two lists it leaves out the equal elements at the beginning and at the end, and
+// changes returns the differences of two JSON documents, up to mostChanges, and the number of
+// further differences. In lists it leaves out equal elements at the beginning and at the end, and
 // compares the others by their index.
 func changes(before, after []byte) (list []change, more int) {
 	d := differ{}
@@ -33,7 +33,7 @@ func decoded(data []byte) any {
 		return absent{}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber() // a large number stays as it is
+	decoder.UseNumber() // keeps large numbers exact
 	var value any
 	if decoder.Decode(&value) != nil {
 		return absent{}
@@ -41,7 +41,7 @@ func decoded(data []byte) any {
 	return value
 }
 
-// absent stands for a value that is not there.
+// absent stands for a missing value.
 type absent struct{}
 
 type differ struct {
@@ -123,7 +123,7 @@ func encoded(value any) json.RawMessage {
 	}
 	data, err := json.Marshal(value)
 	if err != nil {
-		return nil // it was decoded from JSON
+		return nil // not possible: the value was decoded from JSON
 	}
 	return data
 }

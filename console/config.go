@@ -33,56 +33,59 @@ type Config struct {
 	// App supplies the defaults of Journal, Groups, Backlog, ReadModelTable and Repositories.
 	App App
 
-	// Journal is what the console shows. Default: that of App.
+	// Journal is the journal that the console shows. Default: the journal of App.
 	Journal *journal.Journal
-	// Groups reads and changes consumer groups. Set it if groups keep their positions in another
-	// store (groups.WithPositions). Default: that of App, or groups.New(Journal).
+	// Groups reads and changes consumer groups. Set it if groups have external positions
+	// (groups.WithPositions). Default: the groups of App, or groups.New(Journal).
 	Groups *groups.Groups
-	// Backlog reads and changes what process managers have left to do. Default: that of App, or
-	// that of the table process.DefaultTable.
+	// Backlog reads and changes timeouts and unsent commands of process managers. Default: the
+	// backlog of App, or of the table process.DefaultTable.
 	Backlog *process.Backlog
-	// ReadModelTable is the name of the table of read models. Default: that of App, or
+	// ReadModelTable is the name of the table of read models. Default: the table of App, or
 	// readmodel.DefaultTable.
 	ReadModelTable string
-	// Repositories load the states of aggregates. A process manager is one, for its processes. They
-	// are added to those of App, and replace those of the same type. For aggregates of other types
-	// the console shows events and the latest snapshot.
+	// Repositories load the states of aggregates. A process manager also implements AnyRepository,
+	// for its processes. These repositories are added to the repositories of App, and replace those
+	// of the same type. For aggregates of other types the console shows events and the latest
+	// snapshot.
 	Repositories []repository.AnyRepository
 
-	// Topics are listed in addition to those that have a repository or a consumer group.
+	// Topics are topics to list in addition to those with a repository or a consumer group.
 	Topics []string
 
-	// AllowActions allows actions on groups, read models and process managers: see Action. It
+	// AllowActions allows actions on groups, read models and process managers, see [Action]. It
 	// requires Authorize and Logger. Default: the console only reads.
 	AllowActions bool
-	// Authorize decides whether the sender of a request may do an action, and returns the name of
-	// the sender for the audit log. An error refuses the action and is shown to the visitor. It is
-	// called once for each action.
+	// Authorize decides whether the sender of a request may execute an action. It returns the name
+	// of the sender for the audit log. An error refuses the action, and is shown to the visitor. It
+	// is called once for each action.
 	Authorize func(r *http.Request, a Action) (actor string, err error)
 
 	// HidePayloads leaves out payloads, states, commands and metadata.
 	HidePayloads bool
-	// Redact returns the data to show in place of a payload, a state, a command or metadata; nil
-	// hides it. Default: everything is shown.
+	// Redact returns the data to show in place of a payload, a state, a command or metadata. It
+	// hides the data if it returns nil. Default: everything is shown.
 	Redact func(p Payload) []byte
 
 	// Hosts are the host names of the console, such as "ops.example.com". Requests for other names
-	// are refused. Default: any name is served. On the loopback interface only localhost, loopback
-	// addresses and Hosts are served, also by default: otherwise another site could let its own
-	// name resolve to the loopback address and read the console (DNS rebinding).
+	// are refused. Default: all names are accepted. On the loopback interface only localhost,
+	// loopback addresses and Hosts are accepted, also by default. Otherwise another site could make
+	// its own name resolve to the loopback address, and read the console (DNS rebinding).
 	Hosts []string
-	// Secret signs the tokens of forms and of links to next pages. It has 32 bytes or more.
-	// Processes that serve the same console need the same Secret. Default: a random one for each
-	// process, so tokens become invalid when it restarts.
+	// Secret signs the tokens of forms and of links to next pages. Minimum: 32 bytes. Processes
+	// that serve the same console need the same Secret. Default: a random secret for each process,
+	// so tokens become invalid when the process restarts.
 	Secret []byte
 
 	// PageUnits is the limit of read units of a page. A page that has reached it leaves out the
-	// rest and says so. Requests that are under way are completed, so a page can take a few pages
-	// of 1 MB more, 256 units each. The page of one group reads all of its shards. Default: 500.
+	// rest, and lists what it has left out. A request that has begun is completed, so a page can
+	// take up to a few times 256 units more, which is 1 MB each. The page of one group reads all of
+	// its shards. Default: 500.
 	PageUnits float64
 	// Refresh is the interval at which pages refresh themselves. Pages that would take more than 50
-	// read units in each second are refreshed less often. What was read for one visitor is shown to
-	// others for half of the interval. Default: 10 seconds. A negative value switches both off.
+	// read units per second are refreshed less often. Pages that were read for one visitor are
+	// shown to others for half of the interval. Default: 10 seconds. A negative value disables
+	// both.
 	Refresh time.Duration
 
 	// Logger receives the audit log of actions, and the errors of pages. It is required with
@@ -90,21 +93,22 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 }
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid setting: its field, and why it is invalid.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("console: Config.%s %s", e.Field, e.Reason)
 }
 
-// Payload is data of the application that the console is about to show. See [Config.Redact].
+// Payload is data of the application that the console will show. It is the argument of
+// Config.Redact.
 type Payload struct {
 	Kind      PayloadKind
 	Aggregate aggregate.ID
-	Number    uint64 // of the event, or of the last event in the state; 0 for a command
-	Type      string // of the event; empty for states and commands
+	Number    uint64 // number of the event, or of the last event in the state; 0 for a command
+	Type      string // type of the event; empty for states and commands
 	// Data is the decoded payload of the event or command, the state encoded as JSON, or the
-	// metadata as a JSON object of strings. Redact returns the same form.
+	// metadata as a JSON object of strings. Redact must return the same format.
 	Data []byte
 }
 
@@ -144,13 +148,13 @@ func (c *Config) setDefaults() error {
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil, and there is no App: set one of them"}
 	case c.AllowActions && c.Authorize == nil:
-		return &ConfigError{"Authorize", "is nil, and AllowActions is set: say who may do what"}
+		return &ConfigError{"Authorize", "is nil, and AllowActions is set: set a function that decides who may do what"}
 	case c.AllowActions && c.Logger == nil:
-		return &ConfigError{"Logger", "is nil, and AllowActions is set: name the audit log of the actions"}
+		return &ConfigError{"Logger", "is nil, and AllowActions is set: set the audit log of the actions"}
 	case len(c.Secret) > 0 && len(c.Secret) < leastSecret:
-		return &ConfigError{"Secret", fmt.Sprintf("has %d bytes: want %d or more, or none", len(c.Secret), leastSecret)}
+		return &ConfigError{"Secret", fmt.Sprintf("has %d bytes: use %d or more, or none", len(c.Secret), leastSecret)}
 	case c.PageUnits < 0:
-		return &ConfigError{"PageUnits", fmt.Sprintf("is %v: want more than 0, or 0 for the default", c.PageUnits)}
+		return &ConfigError{"PageUnits", fmt.Sprintf("is %v: use a positive number, or 0 for the default", c.PageUnits)}
 	}
 	c.Hosts = slices.DeleteFunc(slices.Clone(c.Hosts), func(name string) bool { return name == "" })
 	if c.Groups == nil {

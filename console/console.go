@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Console serves the pages. It is an http.Handler. It is safe for concurrent use, and makes
-// requests to the database only to answer requests and while live tails are open.
+// Console serves the pages. It is an http.Handler, and safe for concurrent use. It makes requests
+// to the database only while it handles requests, and while live tails are open.
 type Console struct {
 	config Config
 	guard  guard
@@ -43,10 +43,10 @@ func Handler(config Config) (*Console, error) {
 // http.Server.RegisterOnShutdown: otherwise the shutdown waits for the live tails.
 func (c *Console) Close() { c.tails.close() }
 
-// longest is how long a request may take, except for live tails.
+// longest limits the duration of a request, except for live tails.
 const longest = time.Minute
 
-// ServeHTTP answers a request. It uses only the last parts of the path, so it works behind any
+// ServeHTTP replies to a request. It uses only the last parts of the path, so it works behind any
 // prefix.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
@@ -55,7 +55,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, folder, err)
 		return
 	}
-	if path := requestPath(r); r.URL.Path == "" && !strings.HasSuffix(path, "/") { // as http.StripPrefix leaves it
+	// http.StripPrefix may leave an empty path.
+	if path := requestPath(r); r.URL.Path == "" && !strings.HasSuffix(path, "/") {
 		_, last := cutLast(path)
 		seeOther(w, "./"+last+"/")
 		return
@@ -83,7 +84,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// requestPath returns the path as the client has sent it.
+// requestPath returns the path that the client has sent.
 func requestPath(r *http.Request) string {
 	path, _, _ := strings.Cut(r.RequestURI, "?")
 	return path
@@ -103,8 +104,8 @@ func cutLast(path string) (before, last string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// repositories returns the repositories by aggregate type. They are looked up each time, as they
-// can be added to an App after Handler.
+// repositories returns the repositories by aggregate type. It reads them each time, since they can
+// be added to an App after the call of Handler.
 func (c *Console) repositories() map[string]repository.AnyRepository {
 	byType := map[string]repository.AnyRepository{}
 	if c.config.App != nil {
@@ -123,7 +124,7 @@ func (c *Console) repositories() map[string]repository.AnyRepository {
 // now returns the time of the clock that dates events.
 func (c *Console) now() time.Time { return c.config.Journal.Config().Now() }
 
-// read loads a page, or returns what was just read for another visitor.
+// read loads a page, or returns a page that was just read for another visitor.
 func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()

@@ -18,15 +18,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// many is how many aggregates there are, and how many events one of them has. `make test-all` has
-// 100,000.
+// many is the number of aggregates, and the number of events of one of them. It is 100,000 in `make
+// test-all`.
 var many = flag.Int("console.many", 5000, "aggregates of TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits, and events of one")
 
-// atOnce is how many aggregates, or events, a commit has: in the classic layout an aggregate takes
-// two actions of a transaction.
+// atOnce is the number of aggregates or events of a commit. In the classic layout an aggregate
+// takes two actions of a transaction.
 const atOnce = 45
 
-// fill writes many aggregates of one event, and one aggregate of many.
+// fill writes many aggregates with one event, and one aggregate with many events.
 func fill(t *testing.T, j *journal.Journal) {
 	t.Helper()
 	log := eventlog.Of(j)

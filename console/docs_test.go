@@ -53,7 +53,8 @@ func TestThePageOfTheConsoleHasEachKindOfConcern(t *testing.T) {
 	assert.ElementsMatch(t, console.Kinds(), listed)
 }
 
-// documented returns the fields column of the tables of documents and parts, by the first column.
+// documented returns the column of fields of the tables of documents and parts, by the first
+// column.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/operations/console.md")

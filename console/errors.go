@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// requestError reports invalid parameters, refusedError a request that is not allowed, missingError
-// something that does not exist, and unavailableError something that is not possible now.
+// Errors of requests. requestError reports invalid parameters. refusedError reports a request that
+// is not allowed. missingError reports something that does not exist. unavailableError reports
+// something that is not possible now.
 type (
 	requestError     struct{ reason string }
 	refusedError     struct{ reason string }

@@ -25,8 +25,8 @@ type placed struct{ Title string }
 func (placed) EventType() string { return "shelf.placed.v1" }
 func (placed) Apply(s *shelf)    { s.Books++ }
 
-// The console of an application that operators reach under /console/. They may act if the proxy in
-// front says who they are.
+// An application serves its console under /console/. Operators may act if the proxy in front sends
+// their name.
 func ExampleHandler() {
 	ctx := context.Background()
 	app, err := millrace.Open(ctx, dynamotest.Open().Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 4}})

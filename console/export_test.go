@@ -2,17 +2,17 @@ package console
 
 import "time"
 
-// Tails is how many topics the console follows.
+// Tails returns the number of topics that the console follows.
 func (c *Console) Tails() int {
 	c.tails.mu.Lock()
 	defer c.tails.mu.Unlock()
 	return len(c.tails.byTopic)
 }
 
-// Pretty is JSON as pages show it.
+// Pretty returns JSON in the format of pages.
 func Pretty(data []byte) string { return pretty(data) }
 
-// OrMore is a count as pages show it.
+// OrMore returns a count in the format of pages.
 func OrMore(n int, more bool, one, many string) string { return orMore(n, more, one, many) }
 
 // Changes returns the differences of two JSON documents as texts.
@@ -27,8 +27,8 @@ func Changes(before, after string) (list []string, more int) {
 // Rates computes the rate of one group.
 type Rates struct{ rates rates }
 
-// Handled returns the rate after a read of the lag. Events were written at some times, of which all
-// since the first of them are known; nil: none is.
+// Handled returns the rate after a read of the lag. written has the times of all events since the
+// first of these times; nil means that no times are known.
 func (r *Rates) Handled(at time.Time, events uint64, known bool, written []time.Time) *float64 {
 	var w *writing
 	if written != nil {

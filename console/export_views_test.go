@@ -1,6 +1,6 @@
 package console
 
-// Views are the data of the documents under api, and the parts of them, by their names in
+// Views holds the data of the documents under api and of their parts, by their names in
 // docs/operations/console.md.
 var Views = map[string]any{
 	"`api/`":           overviewView{},
@@ -42,7 +42,7 @@ var Views = map[string]any{
 	"status":          tailStatusView{},
 }
 
-// Kinds are those of concerns.
+// Kinds returns the kinds of concerns.
 func Kinds() (kinds []string) {
 	for kind := range severity {
 		kinds = append(kinds, kind)
@@ -50,7 +50,7 @@ func Kinds() (kinds []string) {
 	return kinds
 }
 
-// Pages are the names of the documents under api.
+// Pages returns the names of the documents under api.
 func Pages() (names []string) {
 	for name := range pages {
 		names = append(names, name)

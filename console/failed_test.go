@@ -105,10 +105,10 @@ func TestAGroupThatIsThrottledHidesNoOthers(t *testing.T) {
 func TestAnOverviewThatReadLittleDoesNotSayThatAllIsWell(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
-	for i := range 3 { // with members, so that only what is not read could be a concern
-		roster := checkpoint.NewMembership(j.Shards(), time.Time{})
-		roster.Members = map[uint64]checkpoint.Member{1: {Name: "host", Lease: time.Hour}}
-		_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: fmt.Sprint("g", i), Topic: "cart"}, checkpoint.Membership{}, roster)
+	for i := range 3 { // with members, so that only a failed read could be a concern
+		membership := checkpoint.NewMembership(j.Shards(), time.Time{})
+		membership.Members = map[uint64]checkpoint.Member{1: {Name: "host", Lease: time.Hour}}
+		_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: fmt.Sprint("g", i), Topic: "cart"}, checkpoint.Membership{}, membership)
 		require.NoError(t, err)
 	}
 	c := newConsole(t, console.Config{Journal: j, PageUnits: 1})

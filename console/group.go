@@ -15,7 +15,7 @@ import (
 // groupView is the page of a consumer group on a topic.
 type groupView struct {
 	groupRow
-	Resets  uint64       `json:"resets"` // how often the group was reset
+	Resets  uint64       `json:"resets"` // number of resets
 	Start   *time.Time   `json:"start"`  // nil: the beginning
 	Workers []memberView `json:"members"`
 	Parts   []shardView  `json:"shards"`
@@ -23,26 +23,26 @@ type groupView struct {
 
 func (v groupView) title() string { return "Group " + v.Group + " on " + v.Topic }
 
-// memberView is a member of a group: a subscription in some process.
+// memberView is a member of a group: one subscription of a process.
 type memberView struct {
-	Number   uint64     `json:"number"`
-	Name     string     `json:"name"` // host name and process id, unless the application says otherwise
-	Operator bool       `json:"operator"`
-	Lost     bool       `json:"lost"`
-	LastBeat *time.Time `json:"last_heartbeat"`
-	Lease    float64    `json:"lease_seconds"`
-	Shards   []int      `json:"shards"`
+	Number        uint64     `json:"number"`
+	Name          string     `json:"name"` // by default host name and process id
+	Operator      bool       `json:"operator"`
+	Lost          bool       `json:"lost"`
+	LastHeartbeat *time.Time `json:"last_heartbeat"`
+	Lease         float64    `json:"lease_seconds"`
+	Shards        []int      `json:"shards"`
 }
 
 // shardView is a shard of a group.
 type shardView struct {
 	Shard     int      `json:"shard"`
-	Owner     uint64   `json:"owner"` // number of a member; 0 while it is free
+	Owner     uint64   `json:"owner"` // number of a member; 0 if the shard is free
 	OwnerName string   `json:"owner_name"`
 	OwnerLost bool     `json:"owner_lost"`
 	Epoch     uint64   `json:"epoch"`
 	Lag       *lagView `json:"lag"`
-	// Written and Handled are rates of events in each second; nil if they are not known.
+	// Written and Handled are rates in events per second; nil if they are not known.
 	Written *float64 `json:"written_per_second"`
 	Handled *float64 `json:"handled_per_second"`
 }
@@ -77,7 +77,7 @@ func (r *reading) group(ctx context.Context) (any, error) {
 	for _, m := range g.Members {
 		members[m.Number] = m
 		v.Workers = append(v.Workers, memberView{
-			Number: m.Number, Name: text(m.Name), Operator: m.Operator, Lost: m.Dead, LastBeat: optionalTime(m.LastBeat), Lease: m.Lease.Seconds(), Shards: []int{},
+			Number: m.Number, Name: text(m.Name), Operator: m.Operator, Lost: m.Dead, LastHeartbeat: optionalTime(m.LastHeartbeat), Lease: m.Lease.Seconds(), Shards: []int{},
 		})
 	}
 	for _, s := range g.Shards {
@@ -107,18 +107,19 @@ func (r *reading) addShardLag(part *shardView, row groupRow, written topicRow) {
 	}
 }
 
-// listPage is how many aggregates or events of a group a page lists.
+// listPage is the number of aggregates or events of a group on a page.
 const listPage = 50
 
-// behindView is the page of the aggregates that hold a group up.
+// behindView is the page of blocked and parked aggregates of a group.
 type behindView struct {
 	Group      string      `json:"group"`
 	Topic      string      `json:"topic"`
 	Aggregates []behindRow `json:"aggregates"`
 	Next       string      `json:"next,omitempty"` // token of the next page
 	First      bool        `json:"-"`
-	// All reports that all aggregates of the topic were compared with the positions of the group, also
-	// those that are not listed as blocked yet, and More that not all of them were.
+	// All reports that aggregates of the topic were compared with the positions of the group. This
+	// includes aggregates that are not listed as blocked yet. More reports that not all were
+	// compared.
 	All  bool `json:"all"`
 	More bool `json:"more"`
 }
@@ -128,8 +129,8 @@ func (v behindView) title() string { return "Blocked and parked: " + v.Group + "
 // behindRow is an aggregate with events that a group has not handled.
 type behindRow struct {
 	aggregateRef
-	Next   uint64     `json:"waits_at"` // number of the first event not handled; 0: not known
-	Head   uint64     `json:"head"`     // number of the last event that was known when it was listed
+	Next   uint64     `json:"waits_at"` // number of the next event to handle; 0: not known
+	Head   uint64     `json:"head"`     // number of the last event, known when it was listed
 	Parked bool       `json:"parked"`
 	Since  *time.Time `json:"since"` // time of the failed attempt of Reason
 	Reason string     `json:"reason"`
@@ -237,8 +238,8 @@ func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {
 	return row
 }
 
-// one reads a single event. It returns nil if that cannot be read: the page of the aggregate says
-// why.
+// one reads a single event. It returns nil if the event cannot be read; the page of the aggregate
+// shows the reason.
 func (r *reading) one(ctx context.Context, id aggregate.ID, number uint64) *eventView {
 	if number == 0 {
 		return nil
@@ -265,9 +266,9 @@ type skippedView struct {
 func (v skippedView) title() string { return "Skipped events: " + v.Group + " on " + v.Topic }
 
 type skippedRow struct {
-	eventRef            // At is when it was skipped
+	eventRef            // At is the time at which it was skipped
 	Reason   string     `json:"reason"`
-	Due      *time.Time `json:"due"` // when it is tried again; nil: never
+	Due      *time.Time `json:"due"` // time of the next attempt; nil: none
 	Attempts int        `json:"attempts"`
 	Event    *eventView `json:"event"`
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// groupRow is a consumer group's work on a topic.
+// groupRow is a consumer group on a topic.
 type groupRow struct {
 	Group   string `json:"group"`
 	Topic   string `json:"topic"`
@@ -27,7 +27,7 @@ type groupRow struct {
 
 	Stopped *failureView `json:"stopped"`
 	Lag     *lagView     `json:"lag"` // nil if it was not read, or cannot be read here
-	// Blocked and Parked are numbers of aggregates, Skipped is one of events. BehindMore and
+	// Blocked and Parked are numbers of aggregates. Skipped is a number of events. BehindMore and
 	// SkippedMore report that there are more than were counted.
 	Blocked     int  `json:"blocked"`
 	Parked      int  `json:"parked"`
@@ -44,11 +44,11 @@ type groupRow struct {
 	shardLags []groups.ShardLag
 }
 
-// lagView is how far a group, or a shard of it, is behind.
+// lagView is the lag of a group, or of one of its shards.
 type lagView struct {
 	Events     uint64  `json:"events"`
 	Aggregates int     `json:"aggregates"`
-	AtLeast    bool    `json:"at_least"` // there may be more events, or older ones
+	AtLeast    bool    `json:"at_least"` // there may be more events or older events
 	Seconds    float64 `json:"seconds"`  // age of the oldest event
 }
 
@@ -62,7 +62,7 @@ type failureView struct {
 	Reason string `json:"reason"`
 }
 
-// mostCounted is how many of the skipped events of a group are counted.
+// mostCounted is the maximum number of skipped events of a group that are counted.
 const mostCounted = 20
 
 func stateOf(g groups.Group) (state string, lost int) {
@@ -86,8 +86,8 @@ func stateOf(g groups.Group) (state string, lost int) {
 	return state, lost
 }
 
-// listGroups lists the groups, and says what it could not read of them. It fails if it can read
-// none.
+// listGroups lists the groups, and returns texts about groups that it could not read. It returns an
+// error if it could read none.
 func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []string, err error) {
 	all, err = r.config.Groups.List(ctx)
 	if err == nil || ctx.Err() != nil || len(all) == 0 && !errors.Is(err, groups.ErrCorrupt) {
@@ -96,8 +96,8 @@ func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []
 	return all, []string{err.Error()}, nil
 }
 
-// groupRows reads how far groups are. Of topics it takes the rates at which events are written. A
-// group that cannot be read does not hide the others: failed says why.
+// groupRows reads the lags of groups. topics has the rates at which events are written. If some
+// groups cannot be read, it returns the others, and the errors in failed.
 func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) (rows []groupRow, failed []string, err error) {
 	rows, errs := make([]groupRow, len(all)), make([]error, len(all))
 	var reads errgroup.Group
@@ -173,8 +173,8 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 	return row, err
 }
 
-// listedOfShard is how many blocked and parked aggregates of a shard groups.Groups.Estimate counts
-// at most.
+// listedOfShard is the maximum number of blocked and parked aggregates of a shard that
+// groups.Groups.Estimate counts.
 const listedOfShard = 400
 
 // countBehind counts the blocked and parked aggregates of a group whose lag cannot be read.
@@ -210,11 +210,10 @@ func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
 	return nil
 }
 
-// behindAfter is the age of the oldest event from which on a group is a concern, if it has no
-// other.
+// behindAfter is the minimum age of the oldest event for which the lag of a group is a concern.
 const behindAfter = time.Minute
 
-// concerns returns what an operator should look at.
+// concerns returns the problems of the group that need attention.
 func (row groupRow) concerns() []concern {
 	var all []concern
 	add := func(kind, page, format string, a ...any) {
@@ -231,8 +230,8 @@ func (row groupRow) concerns() []concern {
 	case row.Members == 0:
 		add("no_members", "group", "no member handles its events")
 	}
-	if row.Blocked > 0 && row.Stopped == nil && row.State != "paused" { // otherwise nothing is tried
-		add("blocked", "behind", "%s blocked by an event that is tried again and again", orMore(row.Blocked, row.BehindMore, "aggregate is", "aggregates are"))
+	if row.Blocked > 0 && row.Stopped == nil && row.State != "paused" { // else no event is tried
+		add("blocked", "behind", "%s blocked by an event that is tried again", orMore(row.Blocked, row.BehindMore, "aggregate is", "aggregates are"))
 	}
 	if row.Parked > 0 {
 		add("parked", "behind", "%s parked until an operator decides", orMore(row.Parked, row.BehindMore, "aggregate is", "aggregates are"))
@@ -241,7 +240,7 @@ func (row groupRow) concerns() []concern {
 		add("member_lost", "group", "%s no heartbeat for longer than its lease", plural(row.Lost, "member has sent", "members have sent"))
 	}
 	if l := row.Lag; l != nil && len(all) == 0 && l.Seconds > behindAfter.Seconds() {
-		add("behind", "group", "%s behind, and the oldest event has been waiting for %s", orMore(l.Events, l.AtLeast, "event", "events"), span(l.Seconds))
+		add("behind", "group", "%s not handled, and the oldest event has been waiting for %s", orMore(l.Events, l.AtLeast, "event", "events"), span(l.Seconds))
 	}
 	if row.Skipped > 0 {
 		add("skipped", "skipped", "%s skipped and had no effect", orMore(row.Skipped, row.SkippedMore, "event was", "events were"))
@@ -254,7 +253,7 @@ type groupsView struct {
 	Groups []groupRow `json:"groups"`
 	// LeftOut reports that the lag of some groups was not read.
 	LeftOut bool `json:"left_out"`
-	// Failed says what could not be read.
+	// Failed holds the errors of parts that could not be read.
 	Failed []string `json:"failed"`
 }
 

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// guard refuses requests that another site makes the browser of a visitor send.
+// guard refuses requests that the browser of a visitor sends on behalf of another site.
 type guard struct {
 	hosts []string
 	seal  sealer
 }
 
 const (
-	// policy allows scripts, styles and requests of the console's own origin alone: none that are
-	// inline, none of other hosts, and no frames.
+	// policy allows only scripts, styles and requests of the console's own origin. It does not
+	// allow inline scripts and styles, other hosts, and frames.
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	visitorCookie = "millrace_console"
@@ -36,8 +36,8 @@ func setHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// host refuses a name that is not ours. A site can give its own name the address 127.0.0.1, and
-// then read what it likes of a console that answers to any name.
+// host refuses requests for a name that is not ours. A site can make its own name resolve to
+// 127.0.0.1, and could then read all pages of a console that accepts any name.
 func (g guard) host(r *http.Request) error {
 	name := (&url.URL{Host: r.Host}).Hostname()
 	if g.isOurs(r.Host) {
@@ -48,10 +48,10 @@ func (g guard) host(r *http.Request) error {
 	case loopback && (strings.EqualFold(name, "localhost") || net.ParseIP(name).IsLoopback()):
 		return nil
 	case loopback:
-		return &refusedError{fmt.Sprintf("The console listens on the loopback interface and does not answer to the name %q. "+
+		return &refusedError{fmt.Sprintf("The console listens on the loopback interface and does not accept the name %q. "+
 			"Open it as localhost, or list the name in Config.Hosts if a proxy is in front.", r.Host)}
 	case len(g.hosts) > 0:
-		return &refusedError{fmt.Sprintf("The console does not answer to the name %q. Config.Hosts lists its names.", r.Host)}
+		return &refusedError{fmt.Sprintf("The console does not accept the name %q. Config.Hosts lists its names.", r.Host)}
 	}
 	return nil
 }
@@ -67,8 +67,8 @@ func isLoopback(address string) bool {
 	return err == nil && net.ParseIP(host).IsLoopback()
 }
 
-// visitor returns the token that the forms of a visitor carry. It sets the cookie that it belongs
-// to where the visitor has none.
+// visitor returns the token for the forms of a visitor. It sets the cookie to which the token
+// belongs, if the visitor has none.
 func (g guard) visitor(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(visitorCookie)
 	if err != nil || len(cookie.Value) < leastSecret {
@@ -95,7 +95,7 @@ func (g guard) form(r *http.Request) error {
 	var visitor string
 	cookie, err := r.Cookie(visitorCookie)
 	if err != nil || g.seal.open("form", r.PostForm.Get(formToken), &visitor) != nil || visitor != cookie.Value {
-		return &refusedError{"The form is not one of this visit: cookies are off, or the console was restarted. Reload the page and try again."}
+		return &refusedError{"The form does not belong to this visit: cookies are off, or the console was restarted. Reload the page and try again."}
 	}
 	return nil
 }

@@ -64,8 +64,8 @@ var functions = template.FuncMap{
 	"inc":     func(n uint64) uint64 { return n + 1 },
 }
 
-// link returns the link of a page with parameters, those that are empty left out. A 0 stays, as it
-// may be the id of an aggregate.
+// link returns the link of a page with parameters. It leaves out empty parameters. It keeps a 0,
+// which may be the id of an aggregate.
 func link(page string, pairs ...any) string {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -152,7 +152,7 @@ func span(seconds float64) string {
 	return fmt.Sprintf("%d days", int(d/day))
 }
 
-// rateText returns a rate in events in each second. A nil rate is not known.
+// rateText returns a rate in events per second. A nil rate is not known.
 func rateText(perSecond *float64) string {
 	switch {
 	case perSecond == nil:
@@ -176,7 +176,7 @@ func unitText(n float64) string {
 	return number(whole) + "." + part
 }
 
-// pretty is JSON with indentation, unless it is nested too deeply.
+// pretty returns JSON with indentation, unless it is nested too deeply.
 func pretty(data []byte) string {
 	var out bytes.Buffer
 	if levels(data) > mostLevels || json.Indent(&out, data, "", "  ") != nil {
@@ -212,6 +212,7 @@ func serveAsset(w http.ResponseWriter, r *http.Request, name string) {
 		http.Error(w, "There is no such file.", http.StatusNotFound)
 		return
 	}
-	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable") // its link has the version
+	// The link contains the version.
+	w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(data))
 }

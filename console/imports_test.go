@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever writes another console has what this one has.
+// Another console could be written with the same public packages.
 func TestTheConsoleUsesPublicPackagesAlone(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -24,7 +24,7 @@ type modelRow struct {
 	Serving  uint64   `json:"serving"`
 	Previous uint64   `json:"previous"` // 0: none
 	Live     []uint64 `json:"live"`
-	Form     string   `json:"form"` // of the serving generation, see readmodel.Config.Form
+	Form     string   `json:"form"` // form of the serving generation, see readmodel.Generation
 }
 
 func modelRowOf(g readmodel.Generations) modelRow {
@@ -64,7 +64,7 @@ type generationView struct {
 	Previous bool   `json:"previous"`
 	// Progress is nil if it was not read.
 	Progress *progressView `json:"progress"`
-	// Failed says why there is no progress.
+	// Failed is the reason why there is no progress.
 	Failed string `json:"failed,omitempty"`
 }
 
@@ -73,7 +73,7 @@ type progressView struct {
 	AtLeast bool    `json:"at_least"`
 	Seconds float64 `json:"seconds"` // age of the oldest of them; 0 if it is not known
 	Parked  uint64  `json:"parked"`
-	// Skipped is at most 1,000, which stands for that many or more.
+	// Skipped is at most 1,000. The value 1,000 means 1,000 or more.
 	Skipped uint64   `json:"skipped"`
 	Begun   bool     `json:"begun"` // it has consumers on all topics
 	Paused  []string `json:"paused"`

@@ -22,10 +22,10 @@ type overviewView struct {
 	// LeftOut names the parts that were not read, because the page had reached its limit of read
 	// units.
 	LeftOut []string `json:"left_out"`
-	// Failed says what could not be read.
+	// Failed holds the errors of parts that could not be read.
 	Failed []string `json:"failed"`
-	// Find reports that the visitor asked for the types of all aggregates, and Found that all were
-	// read.
+	// Find reports that the visitor requested the types of all aggregates. Found reports that all
+	// were read.
 	Find  bool `json:"-"`
 	Found bool `json:"-"`
 
@@ -93,7 +93,7 @@ func (r *reading) overview(ctx context.Context) (any, error) {
 	return v, err
 }
 
-// addFound adds the topics that are found only by reading all aggregates.
+// addFound adds the topics that only a read of all aggregates finds.
 func (r *reading) addFound(ctx context.Context, v *overviewView) error {
 	found, complete, err := r.findTopics(ctx)
 	if err != nil {
@@ -108,18 +108,19 @@ func (r *reading) addFound(ctx context.Context, v *overviewView) error {
 	return nil
 }
 
-// mostOverdue is how many overdue timeouts of a type are counted.
+// mostOverdue is the maximum number of overdue timeouts of a type that are counted.
 const mostOverdue = 20
 
-// overdueAfter is how late a timeout is before it counts as overdue. Managers poll once a second.
+// overdueAfter is the delay after which a timeout counts as overdue. Managers poll once a second.
 const overdueAfter = 10 * time.Second
 
 const (
-	// retries is how far ahead of now rows are read. Managers move a timeout that fails ahead by
-	// process.Config.RetryAfter, 30 seconds by default. If RetryAfter is longer than retries, such
-	// timeouts are not found.
+	// retries is the time ahead of now up to which rows are read. Managers move a failed timeout
+	// ahead by process.Config.RetryAfter, 30 seconds by default. If RetryAfter is longer than
+	// retries, such timeouts are not found.
 	retries = time.Minute
-	// mostAhead is how many rows that are ahead of now are read. Most of them are not late.
+	// mostAhead is the maximum number of rows ahead of now that are read. Most of them are not
+	// late.
 	mostAhead = 100
 )
 
@@ -156,8 +157,8 @@ func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.
 	return nil
 }
 
-// late returns up to most timeouts and commands of a type that are overdue, and whether there may
-// be more.
+// late returns overdue timeouts and commands of a type, up to the number most, and whether there
+// may be more.
 func (r *reading) late(ctx context.Context, processType string, most int) (late []process.Pending, more bool, err error) {
 	ahead := 0
 	for p, err := range r.config.Backlog.Due(ctx, processType, r.now.Add(retries)) {

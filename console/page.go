@@ -16,18 +16,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// page is a query and the template that shows its result.
+// page is a query, and the template for its result.
 type page struct {
 	name, template string
 	load           func(r *reading, ctx context.Context) (any, error)
-	// shared reports that all visitors see the same, so one read serves several of them.
+	// shared reports that all visitors see the same page, so that one read serves several of them.
 	shared bool
 	// refreshes reports that the page refreshes itself.
 	refreshes bool
 }
 
 // safely loads the page, and returns a panic of the application's code as an error. A shared read
-// runs in a goroutine of its own, where a panic would end the process.
+// runs in its own goroutine, where a panic would end the process.
 func (p page) safely(ctx context.Context, r *reading) (view any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -57,8 +57,8 @@ type result struct {
 // spent reports that the page has reached its limit of read units.
 func (r *reading) spent() bool { return r.units.Read() >= r.config.PageUnits }
 
-// limited returns a context whose requests fail with journal.ErrUnitLimit once the page has reached
-// its limit of read units. It is for reads that may take long without yielding anything.
+// limited returns a context whose requests fail with journal.ErrUnitLimit when the page has reached
+// its limit of read units. It is for reads that may take long before they yield anything.
 func (r *reading) limited(ctx context.Context) context.Context {
 	ctx, units := journal.CountUnits(ctx)
 	units.LimitRead(max(r.config.PageUnits-r.units.Read(), math.SmallestNonzeroFloat64))
@@ -81,7 +81,7 @@ func (r *reading) number(name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, &requestError{"The parameter " + name + " is " + strconv.Quote(text) + ": want a number."}
+		return 0, &requestError{"The parameter " + name + " is " + strconv.Quote(text) + ": enter a number."}
 	}
 	return n, nil
 }
@@ -102,26 +102,27 @@ func (r *reading) aggregate() (aggregate.ID, error) {
 // errorPage names the template of errors. No page has this name.
 const errorPage = "error"
 
-// frame is the value that each template gets.
+// frame is the value that each template receives.
 type frame struct {
-	Page     string // name of the page; errorPage where there is none
+	Page     string // name of the page; errorPage if there is none
 	Title    string
 	View     any
 	At       time.Time
 	Units    float64
 	Requests int
-	// Actions reports that the console has actions. Token belongs in each form of this visitor.
+	// Actions reports that the console has actions. Token is the token for the forms of this
+	// visitor.
 	Actions bool
 	Token   string
 	Back    string // link of the page, to which forms return
-	Done    string // what an action has done
+	Done    string // report of an action
 	Error   string
 	Status  int
 	Refresh int // in seconds; 0: never
 }
 
-// refreshUnits is how many read units in each second a page may take to refresh itself. A page that
-// would take more is refreshed less often.
+// refreshUnits is the maximum of read units per second that a page may take to refresh itself. A
+// page that would take more is refreshed less often.
 const refreshUnits = 50
 
 // titled is a view that has a title.
@@ -140,7 +141,7 @@ func (c *Console) serveHTML(w http.ResponseWriter, r *http.Request, p page) {
 		f.Refresh = int(max(c.config.Refresh.Seconds(), result.units/refreshUnits, 1))
 	}
 	if done := r.URL.Query().Get("done"); done != "" {
-		_ = c.seal.open("done", done, &f.Done) // a text that this console has not signed is not shown
+		_ = c.seal.open("done", done, &f.Done) // shows only a text that this console has signed
 	}
 	template := p.template
 	if result.err != nil {
@@ -180,10 +181,10 @@ func (c *Console) render(w http.ResponseWriter, template string, f frame) {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(out.Bytes()) // fails if the visitor has gone
+	_, _ = w.Write(out.Bytes()) // fails if the visitor has left
 }
 
-// fail answers a request that no page can answer.
+// fail replies to a request with an error.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, err error) {
 	if folder == "api" {
 		c.writeJSON(w, statusOf(err), apiError{err.Error()})
@@ -192,7 +193,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, folder string, er
 	c.failTo(w, r, "", err)
 }
 
-// failTo answers with an error page that links back to a page, unless that is empty.
+// failTo replies with an error page. It links back to a page, unless back is empty.
 func (c *Console) failTo(w http.ResponseWriter, r *http.Request, back string, err error) {
 	f := frame{Page: errorPage, At: shownTime(c.now()), Back: back, Actions: c.config.AllowActions}
 	c.explain(r, &f, err)
@@ -232,5 +233,5 @@ func (c *Console) writeJSON(w http.ResponseWriter, status int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(data, '\n')) // the visitor has gone
+	_, _ = w.Write(append(data, '\n')) // fails if the visitor has left
 }

@@ -14,20 +14,21 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// payloadView is a payload, a state or a command in one form: JSON, Text, Base64 or Withheld. None
-// is set if it is empty.
+// payloadView is a payload, a state or a command. One of JSON, Text, Base64 and Withheld is set, or
+// none if the data is empty.
 type payloadView struct {
 	JSON   json.RawMessage `json:"json,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Base64 string          `json:"base64,omitempty"`
-	// Withheld says why nothing is shown.
+	// Withheld is the reason why nothing is shown.
 	Withheld string `json:"withheld,omitempty"`
-	Bytes    int    `json:"bytes"` // as it is stored
-	// Cut reports that Text has only the beginning. The page of the single event has all.
+	Bytes    int    `json:"bytes"` // stored size
+	// Cut reports that Text has only the beginning. The page of the single event has the whole
+	// data.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Data returns what is shown, as text.
+// Data returns the shown data as text.
 func (p payloadView) Data() []byte {
 	if p.JSON != nil {
 		return p.JSON
@@ -35,7 +36,7 @@ func (p payloadView) Data() []byte {
 	return []byte(p.Text + p.Base64)
 }
 
-// Label returns the form of the payload as the page shows it, empty for JSON.
+// Label returns the format of the payload for the page. It is empty for JSON.
 func (p payloadView) Label() string {
 	switch {
 	case p.Base64 != "":
@@ -46,16 +47,16 @@ func (p payloadView) Label() string {
 	return ""
 }
 
-// mostShown is how much a page with many events shows of each payload and state.
+// mostShown is the maximum number of bytes of each payload and state on a page with many events.
 const mostShown = 16 << 10
 
-// mostLevels is how deep JSON is nested that is shown as JSON, and thus indented. Indentation makes
-// a deep document many times as large.
+// mostLevels is the maximum nesting of data that is shown as JSON, and thus indented. Indentation
+// makes a deep document many times as large.
 const mostLevels = 64
 
 const hidden = "hidden by the console's configuration"
 
-// show returns what a visitor sees of a payload.
+// show returns the view of a payload for a visitor.
 func (c *Console) show(p Payload, stored int, full bool) payloadView {
 	v := payloadView{Bytes: stored}
 	if c.config.HidePayloads {
@@ -84,13 +85,13 @@ func (c *Console) show(p Payload, stored int, full bool) payloadView {
 	return v
 }
 
-// levels returns how deep JSON is nested. Of other data it returns some number.
+// levels returns the nesting of JSON. For other data the result has no meaning.
 func levels(data []byte) (deepest int) {
 	level, quoted := 0, false
 	for i := 0; i < len(data); i++ {
 		switch b := data[i]; {
 		case quoted && b == '\\':
-			i++ // what is escaped does not end the string
+			i++ // an escaped quote does not end the string
 		case b == '"':
 			quoted = !quoted
 		case quoted:
@@ -111,7 +112,7 @@ type eventView struct {
 	Commit   string            `json:"commit"`
 	Encoding string            `json:"encoding"`
 	Metadata map[string]string `json:"metadata"`
-	// MetadataWithheld says why Metadata is not shown.
+	// MetadataWithheld is the reason why Metadata is not shown.
 	MetadataWithheld string      `json:"metadata_withheld,omitempty"`
 	Correlation      string      `json:"correlation_id"`
 	Causation        string      `json:"causation_id"`
@@ -121,20 +122,20 @@ type eventView struct {
 	// the page of an aggregate has them.
 	State   *payloadView `json:"state,omitempty"`
 	Changes []change     `json:"changes,omitempty"`
-	// MoreChanges is how many changes are not listed.
+	// MoreChanges is the number of changes that are not listed.
 	MoreChanges int `json:"more_changes,omitempty"`
-	// CausedBy is the number of the event that has caused this one, and Causes are the numbers of
-	// the events that this one has caused, as far as they are on the page.
+	// CausedBy is the number of the event that has caused this event. Causes are the numbers of the
+	// events that this event has caused. Both include only events of the page.
 	CausedBy uint64   `json:"caused_by,omitempty"`
 	Causes   []uint64 `json:"causes,omitempty"`
 }
 
-// event returns the view of a record that is as it is stored.
+// event returns the view of a stored record.
 func (c *Console) event(ctx context.Context, r *journal.Record) eventView {
 	return c.eventFull(ctx, r, false)
 }
 
-// eventFull is event, with the whole payload if full is set.
+// eventFull returns the view of a stored record, with the whole payload if full is true.
 func (c *Console) eventFull(ctx context.Context, r *journal.Record, full bool) eventView {
 	v := eventView{
 		eventRef: eventRefOf(r), EventID: text(r.EventID), Commit: text(r.CommitID), Encoding: r.Encoding,
@@ -163,7 +164,7 @@ func undecodable(r *journal.Record, err error) string {
 	return err.Error()
 }
 
-// metadata returns what is shown of metadata.
+// metadata returns the metadata for a visitor, or the reason why they are not shown.
 func (c *Console) metadata(id aggregate.ID, number uint64, eventType string, m aggregate.Metadata) (shown map[string]string, withheld string) {
 	shown = map[string]string{}
 	if len(m) == 0 {
@@ -188,12 +189,12 @@ func (c *Console) metadata(id aggregate.ID, number uint64, eventType string, m a
 		return shown, hidden
 	}
 	if err := json.Unmarshal(data, &shown); err != nil {
-		return map[string]string{}, "Config.Redact has returned no JSON object of strings"
+		return map[string]string{}, "Config.Redact has not returned a JSON object of strings"
 	}
 	return shown, ""
 }
 
-// text returns a string that a page can show, of one that may have any bytes.
+// text returns a string that a page can show for a string of any bytes.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -201,11 +202,11 @@ func text(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// state returns the view of a state, and its JSON as far as it may be shown; nil if there is none.
+// state returns the view of a state, and the JSON that may be shown; nil if there is none.
 func (c *Console) state(id aggregate.ID, number uint64, state any, full bool) (view payloadView, data []byte) {
 	data, err := json.Marshal(state)
 	if err != nil {
-		return payloadView{Withheld: fmt.Sprintf("no JSON: %v", err)}, nil
+		return payloadView{Withheld: fmt.Sprintf("cannot be encoded as JSON: %v", err)}, nil
 	}
 	if levels(data) > mostLevels {
 		return payloadView{Bytes: len(data), Withheld: fmt.Sprintf("nested deeper than %d levels", mostLevels)}, nil

@@ -13,9 +13,8 @@ import (
 // processesView is the page of process managers.
 type processesView struct {
 	Types []string `json:"types"`
-	Type  string   `json:"type"` // the one that is shown; empty for none
-	// Show is the list: "due", which is read from an index, or "pending" or "open", which read the
-	// whole table.
+	Type  string   `json:"type"` // the selected type; empty for none
+	// Show is the list. "due" is read from an index. "pending" and "open" read the whole table.
 	Show    string        `json:"show"`
 	Pending []pendingView `json:"pending"`
 	Open    []openView    `json:"open"`
@@ -33,14 +32,14 @@ type pendingView struct {
 	Timeout  string        `json:"timeout,omitempty"`
 	Input    string        `json:"input,omitempty"`
 	Commands []commandView `json:"commands,omitempty"`
-	At       time.Time     `json:"at"`      // when the timeout is due, or the commands were stored
-	Next     time.Time     `json:"next_at"` // when a manager tries it
+	At       time.Time     `json:"at"`      // time at which it is due or was stored
+	Next     time.Time     `json:"next_at"` // time of the next attempt
 	Late     float64       `json:"late_seconds"`
 	Attempts int           `json:"attempts"`
 	Failure  string        `json:"failure"`
 }
 
-// Overdue reports that it should have been handled before.
+// Overdue reports that the timeout or commands should have been handled before.
 func (p pendingView) Overdue() bool { return p.Late > overdueAfter.Seconds() }
 
 type commandView struct {
@@ -72,7 +71,7 @@ func (r *reading) pending(p process.Pending) pendingView {
 	return v
 }
 
-// mostProcesses is how many rows a list of the process table has.
+// mostProcesses is the maximum number of rows of a list.
 const mostProcesses = 200
 
 func (r *reading) processes(ctx context.Context) (any, error) {
@@ -92,7 +91,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	case "open":
 		err = r.addOpen(ctx, &v)
 	default:
-		return nil, &requestError{"The parameter show is " + v.Show + ": want due, pending or open."}
+		return nil, &requestError{"The parameter show is " + v.Show + ": use due, pending or open."}
 	}
 	if errors.Is(err, journal.ErrTableMissing) {
 		v.NoTable, err = true, nil
@@ -100,7 +99,7 @@ func (r *reading) processes(ctx context.Context) (any, error) {
 	return v, err
 }
 
-// addDue adds what is overdue, of one type or of all known types.
+// addDue adds overdue timeouts and commands, of one type or of all known types.
 func (r *reading) addDue(ctx context.Context, v *processesView) error {
 	types := v.Types
 	if v.Type != "" {
@@ -159,14 +158,14 @@ func (r *reading) addOpen(ctx context.Context, v *processesView) error {
 	return nil
 }
 
-// processView is the page of one process, with its state and what it has left to do. The page of
+// processView is the page of one process, with its state, timeouts and unsent commands. The page of
 // the aggregate has its events.
 type processView struct {
 	Process aggregateRef  `json:"process"`
 	Open    *openView     `json:"open"` // nil: it is over, or its definition has no OverWhen
 	Pending []pendingView `json:"pending"`
-	More    bool          `json:"more"`  // as on the page of all processes
-	State   *payloadView  `json:"state"` // nil if there is none, or it cannot be loaded
+	More    bool          `json:"more"`  // there are more rows
+	State   *payloadView  `json:"state"` // nil if there is none, or if it cannot be loaded
 	Version uint64        `json:"version"`
 	NoState string        `json:"no_state,omitempty"`
 }
@@ -199,12 +198,12 @@ func (r *reading) process(ctx context.Context) (any, error) {
 	head, err := r.config.Journal.Raw().Head(ctx, id)
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		v.NoState = "The journal has no events of it."
+		v.NoState = "The journal has no events of this process."
 		return v, nil
 	case err != nil:
 		return nil, err
 	case !head.DeletedAt.IsZero():
-		v.NoState = "It was deleted."
+		v.NoState = "The process was deleted."
 		return v, nil
 	}
 	v.Version = head.Version

@@ -33,7 +33,7 @@ func TestTheRateOfATopicCountsTheEventsOfTheLastMinute(t *testing.T) {
 				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "cart", Value: fmt.Sprint(n)}, Events: events})
 				require.NoError(t, err)
 			}
-			if layout == journal.Packed { // 30 more, which are still less than 20 entries
+			if layout == journal.Packed { // 30 more events; still less than 20 entries
 				var events []eventlog.Event
 				for i := range 30 {
 					events = append(events, eventlog.Event{ID: fmt.Sprint("more", i), Type: "counted", Payload: []byte("1")})

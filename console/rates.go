@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// writing is what is known of the newest events of a topic: when they were written, by shard.
+// writing holds the times at which the newest events of a topic were written, by shard.
 type writing struct {
-	from, to time.Time // it has all events of this time
+	from, to time.Time // the period for which it has all events
 	times    map[int][]time.Time
 }
 
 // allShards stands for the sum of all shards.
 const allShards = -1
 
-// since returns how many events of a shard were written at a time or later.
+// since returns the number of events of a shard that were written at a time or later.
 func (w *writing) since(shard int, t time.Time) (n int) {
 	for number, times := range w.times {
 		if shard != allShards && shard != number {
@@ -29,12 +29,12 @@ func (w *writing) since(shard int, t time.Time) (n int) {
 	return n
 }
 
-// rate returns how many events of a shard were written in each second.
+// rate returns the number of events of a shard that were written per second.
 func (w *writing) rate(shard int) float64 {
 	return float64(w.since(shard, w.from)) / max(w.to.Sub(w.from), time.Second).Seconds()
 }
 
-// rates remembers lags of groups to compute how many events they handle: those that were written
+// rates stores lags of groups, to compute how many events they handle: the number of written events
 // minus the growth of the lag.
 type rates struct {
 	mu   sync.Mutex
@@ -52,11 +52,11 @@ type lagAt struct {
 	known  bool // false if there are more events than were counted
 }
 
-// sampleAge is how old a lag may be to be compared with a later one.
+// sampleAge is the maximum age of a lag that is compared with a later one.
 const sampleAge = 10 * time.Minute
 
-// handled returns how many events a group handles in each second, nil if it is not known. If the
-// group has a lag, it is known from the second read on.
+// handled returns the number of events that a group handles per second, or nil if it is not known.
+// If the group has a lag, it is known from the second read on.
 func (r *rates) handled(key rateKey, now lagAt, w *writing) *float64 {
 	before, found := r.remember(key, now)
 	if w == nil || !now.known {
@@ -64,7 +64,7 @@ func (r *rates) handled(key rateKey, now lagAt, w *writing) *float64 {
 	}
 	perSecond := w.rate(key.shard)
 	if now.events == 0 && (!found || before.events == 0) {
-		return &perSecond // it keeps up
+		return &perSecond // the group handles all events
 	}
 	elapsed := now.at.Sub(before.at)
 	if !found || !before.known || elapsed < time.Second || elapsed > sampleAge {
@@ -78,7 +78,7 @@ func (r *rates) handled(key rateKey, now lagAt, w *writing) *float64 {
 	return &perSecond
 }
 
-// remember keeps a lag to compare later ones with, and returns the one before.
+// remember stores a lag, to compare it with later ones, and returns the lag before.
 func (r *rates) remember(key rateKey, now lagAt) (before lagAt, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *rates) remember(key rateKey, now lagAt) (before lagAt, found bool) {
 	if elapsed := now.at.Sub(before.at); !found || elapsed >= time.Second || elapsed < 0 {
 		r.last[key] = now
 	}
-	for old, sample := range r.last { // so that groups that were removed are forgotten
+	for old, sample := range r.last { // forgets groups that were removed
 		if now.at.Sub(sample.at) > sampleAge {
 			delete(r.last, old)
 		}

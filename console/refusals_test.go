@@ -25,7 +25,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// auditLog keeps the log lines of actions.
+// auditLog stores the log lines of actions.
 type auditLog struct {
 	watermill.NopLogger
 	mu    sync.Mutex
@@ -48,7 +48,7 @@ func (l *auditLog) taken() (lines []watermill.LogFields) {
 	return lines
 }
 
-// site is a console that is served, with a group "mails" on the topic "cart".
+// site is a served console, with a group "mails" on the topic "cart".
 type site struct {
 	*journal.Journal
 	url   string
@@ -84,7 +84,7 @@ func (s *site) paused(t *testing.T) bool {
 	return g.Paused
 }
 
-// visitor is a browser with cookies, which follows no redirect.
+// visitor is a browser with cookies that follows no redirects.
 type visitor struct{ client *http.Client }
 
 func newVisitor(t *testing.T) visitor {
@@ -94,7 +94,7 @@ func newVisitor(t *testing.T) visitor {
 	return visitor{&http.Client{Jar: jar, Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// answer is what came of a request.
+// answer is the reply to a request.
 type answer struct {
 	status int
 	header http.Header
@@ -116,7 +116,7 @@ func (v visitor) get(t *testing.T, url string) answer {
 	return v.do(t, request(t, http.MethodGet, url, nil))
 }
 
-// token returns that of the forms of a page.
+// token returns the token of the forms of a page.
 func (v visitor) token(t *testing.T, page string) string {
 	t.Helper()
 	reply := v.get(t, page)
@@ -150,20 +150,21 @@ func TestActionsAreRefusedToOtherSitesAndVisitors(t *testing.T) {
 		change func(r *http.Request, form url.Values)
 		says   string
 	}{
-		"without a token":       {func(_ *http.Request, form url.Values) { form.Del("token") }, "not one of this visit"},
-		"with another's token":  {func(_ *http.Request, form url.Values) { form.Set("token", other) }, "not one of this visit"},
-		"with an altered token": {func(_ *http.Request, form url.Values) { form.Set("token", "x"+form.Get("token")) }, "not one of this visit"},
+		"without a token":       {func(_ *http.Request, form url.Values) { form.Del("token") }, "does not belong to this visit"},
+		"with another's token":  {func(_ *http.Request, form url.Values) { form.Set("token", other) }, "does not belong to this visit"},
+		"with an altered token": {func(_ *http.Request, form url.Values) { form.Set("token", "x"+form.Get("token")) }, "does not belong to this visit"},
 		"with an unsigned token": {func(_ *http.Request, form url.Values) {
 			form.Set("token", strings.Split(form.Get("token"), ".")[0]+".")
-		}, "not one of this visit"},
+		}, "does not belong to this visit"},
 		"from another origin":     {func(r *http.Request, _ url.Values) { r.Header.Set("Origin", "https://evil.example") }, "a page of another site"},
 		"from a page without one": {func(r *http.Request, _ url.Values) { r.Header.Set("Origin", "null") }, "a page of another site"},
 		"from another port":       {func(r *http.Request, _ url.Values) { r.Header.Set("Origin", "http://127.0.0.1:1") }, "a page of another site"},
 		"from a cross-site page":  {func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, "a page of another site"},
 		"from a subdomain":        {func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "same-site") }, "a page of another site"},
 		"with another's cookie": {func(r *http.Request, _ url.Values) {
-			r.Header.Set("Cookie", "millrace_console="+strings.Repeat("x", 43)) // before that of the visit
-		}, "not one of this visit"},
+			// It comes before the cookie of the visit.
+			r.Header.Set("Cookie", "millrace_console="+strings.Repeat("x", 43))
+		}, "does not belong to this visit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := newVisitor(t)
@@ -296,15 +297,15 @@ func TestActionsThatMakeNoSenseAreExplained(t *testing.T) {
 	v := newVisitor(t)
 	token := v.token(t, s.url+groupPage)
 	for says, change := range map[string]url.Values{
-		`There is no action &#34;burn&#34;.`:           {"action": {"burn"}},
-		`There is no action &#34;&#34;.`:               {"action": nil},
-		`The number is &#34;three&#34;: want a number`: {"action": {"skip"}, "type": {"cart"}, "id": {"1"}, "number": {"three"}},
-		`The number is &#34;-1&#34;`:                   {"action": {"skip"}, "type": {"cart"}, "id": {"1"}, "number": {"-1"}},
-		`type &#34;mails&#34; to confirm`:              {"action": {"reset"}, "to": {"now"}, "confirm": {"Mails"}},
-		`Choose where the group begins`:                {"action": {"reset"}, "to": {"someday"}, "confirm": {"mails"}},
-		`does not say which page it is from`:           {"back": {"https://evil.example/"}},
-		`say which page it is from.`:                   {"back": {"//evil.example/groups"}},
-		`The form cannot be read`:                      {"reason": {strings.Repeat("x", 100_000)}},
+		`There is no action &#34;burn&#34;.`:            {"action": {"burn"}},
+		`There is no action &#34;&#34;.`:                {"action": nil},
+		`The number is &#34;three&#34;: enter a number`: {"action": {"skip"}, "type": {"cart"}, "id": {"1"}, "number": {"three"}},
+		`The number is &#34;-1&#34;`:                    {"action": {"skip"}, "type": {"cart"}, "id": {"1"}, "number": {"-1"}},
+		`type &#34;mails&#34; to confirm`:               {"action": {"reset"}, "to": {"now"}, "confirm": {"Mails"}},
+		`Choose where the group begins`:                 {"action": {"reset"}, "to": {"someday"}, "confirm": {"mails"}},
+		`does not say which page it is from`:            {"back": {"https://evil.example/"}},
+		`say which page it is from.`:                    {"back": {"//evil.example/groups"}},
+		`The form cannot be read`:                       {"reason": {strings.Repeat("x", 100_000)}},
 	} {
 		form := pause(token)
 		maps.Copy(form, change)
@@ -345,7 +346,7 @@ func TestTokensOfPagesAreForOnePage(t *testing.T) {
 	} {
 		reply := v.get(t, s.url+page)
 		assert.Equal(t, http.StatusBadRequest, reply.status, page)
-		assert.Contains(t, reply.body, "The link is not one of this console", page)
+		assert.Contains(t, reply.body, "The link does not belong to this console", page)
 	}
 }
 

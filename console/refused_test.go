@@ -21,7 +21,8 @@ func TestTheErrorPageOfAnActionLeadsBackToThePage(t *testing.T) {
 		Authorize: func(*http.Request, console.Action) (string, error) { return "ada", nil },
 	})
 	form := url.Values{"action": {"pause"}, "group": {"mails"}, "topic": {"cart"}, "back": {"./group?name=mails&topic=cart"}}
-	r := httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(form.Encode())) // without a token
+	// The form has no token.
+	r := httptest.NewRequest(http.MethodPost, "/action", strings.NewReader(form.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	w := httptest.NewRecorder()
 

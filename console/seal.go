@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// sealer signs tokens, each for one purpose: where the next page begins, what an action has done,
-// which visitor a form belongs to.
+// sealer signs tokens, each for one purpose: the place where the next page begins, the report of an
+// action, the visitor to whom a form belongs.
 type sealer struct{ key []byte }
 
 func newSealer(secret []byte) sealer {
@@ -26,7 +26,7 @@ func newSealer(secret []byte) sealer {
 func (s sealer) seal(purpose string, value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Sprintf("console: seal %T: %v", value, err)) // only values of our own are sealed
+		panic(fmt.Sprintf("console: seal %T: %v", value, err)) // not possible for our values
 	}
 	encode := base64.RawURLEncoding.EncodeToString
 	return encode(data) + "." + encode(s.sign(purpose, data))
@@ -42,7 +42,7 @@ func (s sealer) open(purpose, token string, value any) error {
 			return json.Unmarshal(data, value)
 		}
 	}
-	return &requestError{"The link is not one of this console, or it was made before the console was restarted. Open the page again."}
+	return &requestError{"The link does not belong to this console, or it was made before the console was restarted. Open the page again."}
 }
 
 func (s sealer) sign(purpose string, data []byte) []byte {

@@ -39,7 +39,7 @@ func newJournal(t *testing.T, config journal.Config) *journal.Journal {
 	return j
 }
 
-// A cart is the aggregate of these tests.
+// cart is the aggregate of these tests.
 type (
 	cart struct {
 		Owner string         `json:"owner"`
@@ -79,7 +79,7 @@ func repositoryOf(t *testing.T, j *journal.Journal, config repository.Config) *r
 	return r
 }
 
-// save appends events to a cart, each in a commit of its own.
+// save appends events to a cart, each in its own commit.
 func save(ctx context.Context, t *testing.T, r *repository.Repository[cart], id string, events ...aggregate.Event[cart]) {
 	t.Helper()
 	for _, e := range events {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// shared keeps the last reads of pages, so that the cost does not grow with the number of visitors.
+// shared holds the last reads of pages, so that the cost does not grow with the number of visitors.
 type shared struct {
 	mu    sync.Mutex
 	reads map[string]*sharedRead
@@ -18,8 +18,8 @@ type sharedRead struct {
 	ended  time.Time // zero while it runs
 }
 
-// read returns what was read under a key within the time age, or loads it. Visitors who come while
-// it is being loaded wait for it. A read that failed serves only those who wait for it.
+// read returns the result for a key if it is younger than age, or loads it. Visitors who request it
+// while it is loaded wait for it. A failed result is returned only to the visitors who wait for it.
 func (s *shared) read(ctx context.Context, key string, age time.Duration, load func(context.Context) result) result {
 	s.mu.Lock()
 	found := s.reads[key]
@@ -27,7 +27,7 @@ func (s *shared) read(ctx context.Context, key string, age time.Duration, load f
 		found = &sharedRead{done: make(chan struct{})}
 		s.prune(age)
 		s.reads[key] = found
-		go s.load(context.WithoutCancel(ctx), found, load) // others wait for it too
+		go s.load(context.WithoutCancel(ctx), found, load) // other visitors wait for it too
 	}
 	s.mu.Unlock()
 	select {
@@ -60,7 +60,7 @@ func (s *shared) prune(age time.Duration) {
 	}
 }
 
-// forget removes all reads, so that the next visitor reads again, such as after an action.
+// forget removes all reads, for example after an action, so that the next visitor reads again.
 func (s *shared) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,25 +53,25 @@ func (r *reading) tail(ctx context.Context) (any, error) {
 }
 
 const (
-	// mostViewers is how many live tails are open at a time.
+	// mostViewers is the maximum number of open live tails.
 	mostViewers = 100
-	// tailKept is how many events of a topic are kept for viewers who join later.
+	// tailKept is the number of events of a topic that are stored for viewers who join later.
 	tailKept = 100
-	// tailWaiting is how many batches wait for a slow viewer.
+	// tailWaiting is the maximum number of batches that wait for a slow viewer.
 	tailWaiting = 64
-	// tailStatus is how often a viewer is told what the tail costs, which also keeps proxies from
-	// closing the connection.
+	// tailStatus is the interval at which a viewer receives the cost of the tail. It also keeps
+	// proxies from closing the connection.
 	tailStatus = 5 * time.Second
-	// tailPatience is the timeout of writes to a viewer. It replaces the WriteTimeout of
-	// the server, which is not meant for streams.
+	// tailPatience is the timeout of writes to a viewer. It replaces the WriteTimeout of the
+	// server, which is too short for streams.
 	tailPatience = time.Minute
-	// tailOverlap is how long before its beginning a tail starts to read, because the index is
+	// tailOverlap is the time before its beginning from which a tail reads, since the index is
 	// eventually consistent.
 	tailOverlap = 5 * time.Second
 )
 
-// tails are the live tails of topics. All viewers of a topic share one tail. It ends when the last
-// viewer leaves.
+// tails holds the live tails of topics. All viewers of a topic share one tail. It ends when the
+// last viewer leaves.
 type tails struct {
 	config  Config
 	mu      sync.Mutex
@@ -84,7 +84,7 @@ type tails struct {
 
 // topicTail follows a topic.
 type topicTail struct {
-	recent  []*journal.Record // the last ones, oldest first
+	recent  []*journal.Record // the last events, oldest first
 	viewers []*viewer
 	stop    context.CancelFunc
 	units   *journal.Units
@@ -95,7 +95,7 @@ type topicTail struct {
 type viewer struct {
 	batches chan []*journal.Record
 	missed  atomic.Int64 // events that were left out while too many batches waited
-	ended   chan error   // why the tail has ended
+	ended   chan error   // receives the error with which the tail has ended
 }
 
 func newTails(config Config) *tails {
@@ -115,8 +115,8 @@ func (t *tails) close() {
 	t.running.Wait()
 }
 
-// join adds a viewer, and returns the events that the tail has seen so far. Fresh reports that the
-// tail begins with it.
+// join adds a viewer, and returns the recent events of the tail. fresh reports that the tail begins
+// with this viewer.
 func (t *tails) join(topic string) (v *viewer, tail *topicTail, recent []*journal.Record, fresh bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,7 +180,7 @@ func (t *tails) end(topic string, f *topicTail, err error) {
 		delete(t.byTopic, topic)
 	}
 	if t.closed {
-		err = &unavailableError{"The server is shutting down."} // and not that its context has ended
+		err = &unavailableError{"The server is shutting down."} // not the error of the context
 	}
 	for _, v := range f.viewers {
 		v.ended <- err
@@ -215,8 +215,8 @@ type tailStatusView struct {
 	Missed    int64   `json:"missed"` // events that were left out because this viewer is too slow
 }
 
-// serveTail sends the events of a topic as they come, as server-sent events: as HTML to the page,
-// and as JSON where the parameter format is json.
+// serveTail streams the events of a topic as server-sent events: as HTML, or as JSON if the
+// parameter format is json.
 func (c *Console) serveTail(w http.ResponseWriter, r *http.Request) {
 	topic := r.URL.Query().Get("topic")
 	if _, err := aggregate.NewID(topic, "x"); err != nil {
@@ -332,7 +332,7 @@ func (s *stream) send(event string, value any) error {
 	if err != nil {
 		return err
 	}
-	_ = s.flush.SetWriteDeadline(time.Now().Add(tailPatience)) // where the server supports it
+	_ = s.flush.SetWriteDeadline(time.Now().Add(tailPatience)) // if the server supports it
 	_, err = fmt.Fprintf(s.w, "event: %s\ndata: %s\n\n", event, data)
 	return err
 }

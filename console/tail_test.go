@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits the time that a test waits before it fails. It says nothing about speed.
 const patience = 2 * time.Minute
 
 // message is a server-sent event.
@@ -99,11 +99,11 @@ func TestALiveTailBeginsWithTheNewestAndGoesOnWithWhatIsWritten(t *testing.T) {
 		messages, leave := follow(t, server.URL+"/stream?topic=cart&format=json&id=1&event_type=cart.")
 		defer leave()
 		assert.Equal(t, []uint64{1, 2}, numbers(t, messages, 2))
-		save(t.Context(), t, r, "2", opened{"ben"}) // which the filter leaves out
+		save(t.Context(), t, r, "2", opened{"ben"}) // the filter leaves it out
 		save(t.Context(), t, r, "1", added{line{"milk", 1}})
 
 		seen := map[uint64]bool{}
-		for !seen[3] { // what was written just before the tail began may come again
+		for !seen[3] { // events from just before the tail began may come again
 			seen[numbers(t, messages, 1)[0]] = true
 		}
 	})
@@ -120,7 +120,7 @@ func TestViewersOfATopicShareOneReadThatEndsWithTheLast(t *testing.T) {
 	assert.Equal(t, 2, viewers(t, second))
 	assert.Equal(t, 1, c.Tails())
 	leaveFirst()
-	for n := 2; n != 1; { // the server notices that soon
+	for n := 2; n != 1; { // the server notices it soon
 		n = viewers(t, second)
 	}
 	assert.Equal(t, 1, c.Tails())
@@ -160,5 +160,5 @@ func TestClosingTheConsoleEndsLiveTails(t *testing.T) {
 	require.NoError(t, err)
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
-	assert.Equal(t, http.StatusOK, response.StatusCode, "all else goes on")
+	assert.Equal(t, http.StatusOK, response.StatusCode, "other pages still work")
 }

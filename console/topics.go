@@ -16,12 +16,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// newestOfShard is how many of the newest entries of each shard are read, for the rate of written
-// events.
+// newestOfShard is the number of newest entries of each shard that are read, for the rate of
+// written events.
 const newestOfShard = 20
 
-// rateWindow is the time over which events are counted, if the entries of each shard reach back so
-// far.
+// rateWindow is the maximum period over which events are counted. It is shorter if the entries of a
+// shard do not reach back so far.
 const rateWindow = time.Minute
 
 // topicRow is a topic, which is an aggregate type.
@@ -30,10 +30,10 @@ type topicRow struct {
 	// EventsPerSecond is the rate of written events in the last minute, or in the shorter time that
 	// the newest events cover; nil if they were not read.
 	EventsPerSecond *float64  `json:"events_per_second"`
-	Last            *eventRef `json:"last"` // nil if there is none, or if it was not read
+	Last            *eventRef `json:"last"` // nil if there is none, or if not read
 	Groups          []string  `json:"group_names"`
 	Read            bool      `json:"read"`     // false if it was left out, or could not be read
-	LeftOut         bool      `json:"left_out"` // the page had reached its limit of read units before
+	LeftOut         bool      `json:"left_out"` // the page had reached its limit of read units
 	States          bool      `json:"states"`
 	written         *writing  // nil if it was not read
 }
@@ -94,15 +94,15 @@ func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group)
 	return row, records, nil
 }
 
-// readsAtOnce is how many topics or groups are read side by side.
+// readsAtOnce is the number of topics or groups that are read in parallel.
 const readsAtOnce = 4
 
 // rowPatience limits the read of a topic or a group. Throttled reads are otherwise repeated for
 // half a minute.
 const rowPatience = 5 * time.Second
 
-// topicRows reads the newest events of topics. One that cannot be read does not hide the others:
-// failed says why.
+// topicRows reads the newest events of topics. If some topics cannot be read, it returns the
+// others, and the errors in failed.
 func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) (rows []topicRow, failed []string, err error) {
 	rows, errs := make([]topicRow, len(names)), make([]error, len(names))
 	var reads errgroup.Group
@@ -122,8 +122,8 @@ func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Gr
 	return rows, failed, cmp.Or(err, allErr)
 }
 
-// newest returns the newest events of a topic, newest first, with payloads as they are stored.
-// Those that cannot be read are left out; the page of their aggregate shows them.
+// newest returns the newest events of a topic, newest first, with stored payloads. It leaves out
+// events that cannot be read; the page of their aggregate shows them.
 func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, error) {
 	var records []*journal.Record
 	for record, err := range r.config.Journal.Raw().Newest(ctx, topic, newestOfShard) {
@@ -137,8 +137,8 @@ func (r *reading) newest(ctx context.Context, topic string) ([]*journal.Record, 
 	return records, nil
 }
 
-// written returns when the newest events were written. It has all events since the earliest time
-// from which on the records of all shards are complete.
+// written returns the times at which the newest events were written. Its period begins at the
+// earliest time from which on the records of all shards are complete.
 func (r *reading) written(records []*journal.Record) *writing {
 	byShard := map[int][]*journal.Record{}
 	for _, record := range records {
@@ -157,8 +157,8 @@ func (r *reading) written(records []*journal.Record) *writing {
 	return w
 }
 
-// entries returns how many entries of the tail some events are: in the layout Packed the events of
-// a commit are one.
+// entries returns the number of entries of the tail that hold some events. In the layout Packed a
+// commit is one entry.
 func (r *reading) entries(records []*journal.Record) int {
 	if r.config.Journal.Config().Layout != journal.Packed {
 		return len(records)
@@ -184,13 +184,13 @@ type topicView struct {
 	topicRow
 	Rows   []groupRow  `json:"groups"`
 	Newest []eventView `json:"newest"`
-	Failed []string    `json:"failed"` // says what could not be read
+	Failed []string    `json:"failed"` // errors of parts that could not be read
 }
 
 func (v topicView) title() string { return "Topic " + v.Topic }
 
-// newestShown is how many events the page of a topic shows, and a live tail begins with. They are
-// surely the newest ones: of each shard so many were read.
+// newestShown is the number of events on the page of a topic, and at the beginning of a live tail.
+// They are the newest events, since at least this number is read from each shard.
 const newestShown = newestOfShard
 
 func (r *reading) topic(ctx context.Context) (any, error) {

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// These types are parts of the views of several pages. docs/operations/console.md describes their JSON.
+// These types are parts of the views of several pages. docs/operations/console.md describes their
+// JSON.
 
 // aggregateRef names an aggregate.
 type aggregateRef struct {
@@ -33,13 +34,14 @@ func eventRefOf(r *journal.Record) eventRef {
 	return eventRef{refOf(r.Aggregate), r.Number, r.EventType, shownTime(r.OccurredAt)}
 }
 
-// latest and earliest bound the times that JSON can represent. A wrong clock can be beyond them.
+// latest and earliest are the limits of times that JSON can represent. A wrong clock can be beyond
+// them.
 var (
 	latest   = time.Date(9999, time.December, 31, 23, 59, 59, 999e6, time.UTC)
 	earliest = time.Date(1, time.January, 1, 0, 0, 0, 1e6, time.UTC) // not the zero time
 )
 
-// shownTime returns the time, or the nearest one that JSON can say.
+// shownTime returns the time, or the nearest time that JSON can represent.
 func shownTime(t time.Time) time.Time {
 	switch {
 	case t.After(latest):
@@ -50,7 +52,7 @@ func shownTime(t time.Time) time.Time {
 	return t
 }
 
-// logText is text of a visitor for the log, in which it must not look like another line.
+// logText returns a visitor's text for the log. It must not look like another line of the log.
 func logText(s string) string {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(s)

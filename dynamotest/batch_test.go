@@ -31,7 +31,7 @@ func TestABatchOfReadsEndsAfter16Megabytes(t *testing.T) {
 	var names []string
 	for i := range 42 {
 		names = append(names, fmt.Sprint(i))
-		tab.put(names[i], 1, object{"fill": s(strings.Repeat("x", 400_000))}) // of which 41 fit
+		tab.put(names[i], 1, object{"fill": s(strings.Repeat("x", 400_000))}) // 41 of them fit
 	}
 	out, err := tab.client.BatchGetItem(t.Context(), batchOfKeys(names...))
 	require.NoError(t, err)

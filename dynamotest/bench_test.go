@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// null is a transport that answers at once: what a client costs by itself.
+// null is a transport that answers immediately, to measure the cost of the client.
 type null struct{ reply string }
 
 func (n null) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -26,7 +26,7 @@ func (n null) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// each runs a benchmark on a database and on a transport that answers at once.
+// each runs a benchmark on a database and on a transport that answers immediately.
 func each(b *testing.B, reply string, run func(b *testing.B, client *dynamodb.Client)) {
 	b.Helper()
 	b.Run("dynamotest", func(b *testing.B) {

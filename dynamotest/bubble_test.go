@@ -96,7 +96,7 @@ func TestCloseReleasesAClientWhoseRequestIsHeldUp(t *testing.T) {
 
 func TestCloseDropsWhatIsOnItsWayAndWaitsForWhatArrives(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails if a goroutine is left
+	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
 		db := dynamotest.Open()
 		tab := &table{T: t, db: db, client: db.Client()}
 		tab.create("tab")
@@ -134,7 +134,7 @@ func TestAPartitionWorksAtItsLimitInTheTimeOfABubble(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		// The units of the first second are there at once.
+		// The units of the first second are available immediately.
 		assert.InDelta(t, writes/limit-1, time.Since(begin).Seconds(), 0.1)
 	})
 }

@@ -12,43 +12,48 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// Call is one request to the database and what came of it. Each attempt of the SDK is a call.
+// Call describes one request to the database and its result. Each attempt of the SDK is a call.
 type Call struct {
-	Operation string   // such as "Query"
-	Tables    []string // that it names, in order
-	Index     string   // that it reads
-	Items     int      // given back or written
-	Scanned   int      // that Query and Scan went through, before the filter
+	Operation string   // its name, such as "Query"
+	Tables    []string // the tables that the request names, in order
+	Index     string   // the index that the request reads; empty for none
+	Items     int      // number of items returned or written
+	Scanned   int      // number of items that Query and Scan read, before the filter
 
-	// Capacity units, by the rules that AWS publishes; in all, and by table and index in Capacity.
-	// A condition that fails consumes units too.
+	// Capacity units by the published rules of AWS: the totals, and in Capacity the units of each
+	// table and index. A condition that fails also consumes units.
 	ReadUnits  float64
 	WriteUnits float64
 	Capacity   []Capacity
 
-	RequestBytes int // of the JSON bodies
-	ReplyBytes   int
+	RequestBytes int // size of the JSON body of the request
+	ReplyBytes   int // size of the JSON body of the reply
 
-	Err    error    // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException, not to be changed
-	Faults []string // what was done to it, by the names of the functions that make the faults
+	// Err is the error that the client receives. It has an SDK type, such as
+	// *types.ConditionalCheckFailedException, and must not be changed.
+	Err error
+	// Faults are the faults that happened to the call, by the names of the functions that make
+	// them.
+	Faults []string
 
-	// Exhausted are the partitions that had too little left for the call, or for a part of it; see
+	// Exhausted lists the partitions that had too few units left for the call or a part of it; see
 	// [PartitionLimits].
 	Exhausted []Partition
 
-	// Late marks a request that reached the database after its client had given it up; see [Late].
-	// The call of that client is another one, with the error that it got.
+	// Late means that the request reached the database after its client had given up; see [Late].
+	// The client's attempt is a separate call, with the error that the client received.
 	Late bool
 }
 
-// Partition is the items of a table, or of a global index of it, that have one partition key.
+// Partition identifies the items of a table, or of a global index, that have the same partition
+// key.
 type Partition struct {
 	Table string
 	Index string // empty for the table
 	Key   types.AttributeValue
 }
 
-// Capacity is what a call consumed of a table, or of an index of it.
+// Capacity is the number of units that a call consumed of a table or of an index.
 type Capacity struct {
 	Table      string
 	Index      string // empty for the table
@@ -79,7 +84,7 @@ func (c *Call) charge(cost *engine.Cost) {
 	}
 }
 
-// read fills in what a reply through a [Proxy] says of a call.
+// read fills a call with the information in a reply through a [Proxy].
 func (c *Call) read(in, out any) {
 	switch out := out.(type) {
 	case *dynamodb.GetItemOutput:
@@ -108,7 +113,7 @@ func (c *Call) read(in, out any) {
 		}
 		c.consumedAll(out.ConsumedCapacity)
 	case *dynamodb.BatchWriteItemOutput:
-		for table, asked := range in.(*dynamodb.BatchWriteItemInput).RequestItems { //nolint:forcetypeassert // of one operation
+		for table, asked := range in.(*dynamodb.BatchWriteItemInput).RequestItems { //nolint:forcetypeassert // same operation
 			c.Items += len(asked) - len(out.UnprocessedItems[table])
 		}
 		c.consumedAll(out.ConsumedCapacity)
@@ -120,7 +125,7 @@ func (c *Call) read(in, out any) {
 		}
 		c.consumedAll(out.ConsumedCapacity)
 	case *dynamodb.TransactWriteItemsOutput:
-		for _, action := range in.(*dynamodb.TransactWriteItemsInput).TransactItems { //nolint:forcetypeassert // of one operation
+		for _, action := range in.(*dynamodb.TransactWriteItemsInput).TransactItems { //nolint:forcetypeassert // same operation
 			if action.ConditionCheck == nil {
 				c.Items++
 			}
@@ -135,8 +140,8 @@ func (c *Call) consumedAll(all []types.ConsumedCapacity) {
 	}
 }
 
-// consumed adds what a reply reports for a table. Where it reports indexes apart, those are apart
-// here too.
+// consumed adds the capacity that a reply reports for a table. It separates indexes if the reply
+// does.
 func (c *Call) consumed(by *types.ConsumedCapacity) {
 	if by == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// reportCapacity puts what a call consumed into its output, if its input asks for it.
+// reportCapacity puts the consumed capacity of a call into its output if its input requests this.
 func reportCapacity(in, out any, cost *engine.Cost) {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
@@ -29,7 +29,8 @@ func reportCapacity(in, out any, cost *engine.Cost) {
 	case *dynamodb.TransactGetItemsInput:
 		out.(*dynamodb.TransactGetItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), false)
 	case *dynamodb.TransactWriteItemsInput:
-		_, written := cost.Totals() // none where the transaction repeats an earlier one, which reads
+		// A transaction that repeats an earlier one only reads.
+		_, written := cost.Totals()
 		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), written > 0)
 	}
 }
@@ -41,7 +42,7 @@ func consumedByOne(asked types.ReturnConsumedCapacity, cost *engine.Cost) *types
 	return nil
 }
 
-// consumed is one entry for each table: a total, or with INDEXES table and indexes apart.
+// consumed returns an entry for each table: a total, or with INDEXES separate entries for indexes.
 func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.ConsumedCapacity {
 	if asked != types.ReturnConsumedCapacityTotal && asked != types.ReturnConsumedCapacityIndexes {
 		return nil
@@ -56,7 +57,7 @@ func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.Con
 		all = append(all, types.ConsumedCapacity{TableName: &table, CapacityUnits: new(float64)})
 		e := &all[len(all)-1]
 		if asked == types.ReturnConsumedCapacityIndexes {
-			e.Table = &types.Capacity{CapacityUnits: new(float64)} // also where only an index was used
+			e.Table = &types.Capacity{CapacityUnits: new(float64)} // also if only an index was used
 		}
 		return e
 	}
@@ -85,7 +86,7 @@ func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.Con
 	return all
 }
 
-// inTransaction says of units that a transaction consumed whether it read or wrote.
+// inTransaction marks the units of a transaction as read or write units.
 func inTransaction(all []types.ConsumedCapacity, writes bool) []types.ConsumedCapacity {
 	say := func(units *float64, read, write **float64) {
 		if writes {

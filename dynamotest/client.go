@@ -16,24 +16,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// ErrClosed is the error of a call after Close.
+// ErrClosed reports a call after Close.
 var ErrClosed = errors.New("dynamotest: the database or proxy is closed: its test has ended, or Close was called")
 
-// Client returns a client of the SDK for the database. Its requests are the bytes that DynamoDB
-// would get, handed over without a socket. Each call returns another client; all see the same
+// Client returns a client of the SDK for the database. The database receives the same bytes that
+// DynamoDB would, but without a socket. Each call returns another client. All clients see the same
 // tables.
 //
-// The client retries what the SDK retries by default, in 3 attempts in all, but pauses at most 5 ms
-// between them instead of 20 s, so that tests with faults are fast, and has no quota of retries
-// that a storm of faults would use up. Other settings are set by options, as with dynamodb.New.
+// The client retries the errors that the SDK retries by default, with 3 attempts in all. It pauses
+// at most 5 ms between attempts instead of 20 s, so that tests with faults are fast. It has no
+// retry quota, which many faults would use up. Options change other settings, as with dynamodb.New.
 func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",
 		Credentials: aws.NewCredentialsCache(aws.CredentialsProviderFunc(credentials)),
 		HTTPClient:  &http.Client{Transport: transport{db}},
-		// Signing is a quarter of what a request costs, and nothing checks the signature.
+		// Signing costs a quarter of a request, and nothing verifies the signature.
 		HTTPSignerV4: signer{},
-		// Endpoints are resolved for each request otherwise, for a host that is never called.
+		// Without this, the SDK resolves an endpoint for each request, for a host that is never
+		// called.
 		BaseEndpoint: aws.String("http://" + host),
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxBackoff = maxBackoff
@@ -43,12 +44,12 @@ func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, options...)
 }
 
-// host is where requests seem to go.
+// host is the host name in requests.
 const host = "dynamotest"
 
 const maxBackoff = 5 * time.Millisecond
 
-// signer adds the access key and no signature.
+// signer adds the access key, but no signature.
 type signer struct{}
 
 func (signer) SignHTTP(
@@ -62,11 +63,12 @@ func credentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "secret"}, nil
 }
 
-// transport hands requests over in memory.
+// transport passes requests to the database in memory.
 type transport struct{ db *DB }
 
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host != host { // refused rather than sent: a test must not reach the real service by mistake
+	// A test must not reach the real service by mistake.
+	if request.URL.Host != host {
 		if request.Body != nil {
 			_ = request.Body.Close()
 		}
@@ -100,7 +102,7 @@ func readAll(request *http.Request) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// response is the answer as an HTTP client gets it.
+// response returns the answer in the form of an HTTP client.
 func (a answer) response(to *http.Request) *http.Response {
 	return &http.Response{
 		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)),

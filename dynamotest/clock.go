@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Clock is the time of a database: of TTL, of index delays, of the ten minutes for which a
-// ClientRequestToken is remembered. It runs with the time of the machine until it is moved or
-// frozen. It is safe for concurrent use.
+// Clock is the time of a database. It determines when TTL expires, when index delays end, and when
+// the ten minutes of a ClientRequestToken are over. It runs with the time of the machine until it
+// is moved or frozen. It is safe for concurrent use.
 //
-// What has expired, or has arrived at an index, stays so when the clock is moved back.
+// Items that have expired and changes that have arrived at an index stay so if the clock is moved
+// back.
 //
-// Its Now method fits wherever a program takes a clock, so that program and database agree;
+// Pass the method Now to programs that need a clock, so that program and database agree.
 // [Clock.Skewed] is for a program whose clock is wrong.
 type Clock struct {
 	mu     sync.Mutex
@@ -20,7 +21,7 @@ type Clock struct {
 	at     time.Time // while frozen
 }
 
-// Now is the database's time.
+// Now returns the time of the database.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +35,7 @@ func (c *Clock) now() time.Time {
 	return time.Now().Add(c.offset)
 }
 
-// Advance moves the clock, whether it runs or is frozen. A negative duration moves it back.
+// Advance moves the clock by d. A negative duration moves it back. The clock may be frozen.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +43,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// Set moves the clock to a time.
+// Set moves the clock to a time. The clock may be frozen.
 func (c *Clock) Set(to time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,14 +51,14 @@ func (c *Clock) Set(to time.Time) {
 	c.at = to
 }
 
-// Freeze stops the clock. It still moves with Advance and Set.
+// Freeze stops the clock. Advance and Set still move it.
 func (c *Clock) Freeze() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at, c.frozen = c.now(), true
 }
 
-// Resume lets a frozen clock run on from where it stands.
+// Resume lets a frozen clock run again from its current time.
 func (c *Clock) Resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +67,7 @@ func (c *Clock) Resume() {
 	}
 }
 
-// Skewed is the clock of a machine that is ahead by some time, or behind if that is negative.
+// Skewed returns the clock of a machine that is ahead by some time, or behind if by is negative.
 func (c *Clock) Skewed(by time.Duration) func() time.Time {
 	return func() time.Time { return c.Now().Add(by) }
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// DB is a DynamoDB in this process: the tables of one account in one region. It holds everything in
+// DB is a DynamoDB in this process: the tables of one account in one region. It keeps everything in
 // memory and is safe for concurrent use.
 type DB struct {
 	injector
@@ -18,13 +18,14 @@ type DB struct {
 	expiry   time.Duration
 }
 
-// Option changes what [New], [Open], [NewProxy] and [OpenProxy] make.
+// Option is an option of [New], [Open], [NewProxy] and [OpenProxy].
 type Option func(*settings)
 
 type settings struct {
-	seed        uint64
-	expiry      time.Duration
-	write, read float64 // units of a partition in a second; 0 for any number
+	seed   uint64
+	expiry time.Duration
+	// write and read are the units of a partition in a second; 0 means no limit.
+	write, read float64
 }
 
 func settingsOf(options []Option) settings {
@@ -35,39 +36,41 @@ func settingsOf(options []Option) settings {
 	return s
 }
 
-// Seed chooses what is drawn at random: by [Chance] and by faults that leave something open. The
-// default is 1: the same run every time.
+// Seed sets the seed for random decisions: those of [Chance], and of faults with a random part.
+// Default: 1, so that every run is the same.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// ExpiryDelay is how long an item stays after its TTL. DynamoDB promises deletion "within a few
-// days". The default is 0: an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
-// support it.
+// ExpiryDelay sets how long an item stays after its TTL. DynamoDB promises deletion "within a few
+// days". Default: 0, so an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
+// support this option.
 func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expiry = delay } }
 
-// PartitionLimits bounds how many write and read units each partition takes in a second; 0 is any
-// number. DynamoDB's limits are 1,000 and 3,000. A call that would exceed what a partition has left
-// fails like one that [Throttle] hits, without an effect and without cost: with a
-// ProvisionedThroughputExceededException, as the reason of a cancelled transaction, or as
-// unprocessed items of a batch. [Call] shows the partition. A [Proxy] does not support it.
+// PartitionLimits limits how many write and read units each partition accepts in a second; 0 means
+// no limit, which is the default. DynamoDB's limits are 1,000 and 3,000. A call that needs more
+// than a partition has left fails like a call with the fault [Throttle]. It has no effect and no
+// cost. It fails with a ProvisionedThroughputExceededException, with a reason of a cancelled
+// transaction, or with unprocessed items of a batch. [Call] shows the partition. A [Proxy] does not
+// support this option.
 //
-// A partition here is the items of a table that have one partition key, with their local indexes,
-// or the items of a global index that have one partition key of the index. A write needs units of
-// the table's partition and of each index partition in which it changes an entry, so that an index
-// partition with nothing left throttles writes of the table. In DynamoDB a partition holds many
-// partition keys, and splits under load, also between the sort keys of one partition key, but not
-// if these grow with time. It throttles a table when its index has fallen behind; here that is at
-// once.
+// A partition here consists of the items of a table that have the same partition key, with their
+// local indexes, or of the items of a global index with the same partition key of the index. A
+// write needs units of the table's partition, and of each index partition in which it changes an
+// entry. So an index partition without units throttles writes to the table.
 //
-// Units return continuously, by [Clock], up to those of one second: what a partition did not use
-// before that is lost. DynamoDB lets a table use what it saved in 5 minutes, but a partition not
-// exceed its limits by that. A call that needs more than a second's units passes if all of
-// them are there, and the partition owes the rest.
+// This is simpler than DynamoDB. There a partition contains many partition keys and splits under
+// load, also between the sort keys of one partition key, but not if these grow with time. DynamoDB
+// throttles a table when its index has fallen behind; dynamotest does so immediately.
+//
+// Units return continuously, by [Clock], up to those of one second. Units that a partition did not
+// use earlier are lost. DynamoDB lets a table use the units of the last 5 minutes, but a partition
+// cannot exceed its limits by that. A call that needs more than the units of a second succeeds if
+// the partition has all of them, and the partition then has a debt.
 func PartitionLimits(writeUnits, readUnits float64) Option {
-	mustBe(writeUnits >= 0 && readUnits >= 0, "PartitionLimits(%v, %v): units are not negative", writeUnits, readUnits)
+	mustBe(writeUnits >= 0 && readUnits >= 0, "PartitionLimits(%v, %v): units must not be negative", writeUnits, readUnits)
 	return func(s *settings) { s.write, s.read = writeUnits, readUnits }
 }
 
-// TB is what [New] and [NewProxy] need of a *testing.T or *testing.B.
+// TB is the part of *testing.T and *testing.B that [New] and [NewProxy] use.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -75,8 +78,8 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// New makes an empty database for a test, and closes it when the test ends. If the test fails it
-// logs the seed, if faults were drawn at random, and the faults that did not happen.
+// New returns an empty database for a test, and closes it when the test ends. If the test fails,
+// New logs the faults that did not happen, and the seed if random decisions were made.
 func New(t TB, options ...Option) *DB {
 	t.Helper()
 	db := Open(options...)
@@ -84,7 +87,7 @@ func New(t TB, options ...Option) *DB {
 	return db
 }
 
-// Open makes an empty database for a program. Close ends it.
+// Open returns an empty database for a program. Close closes it.
 func Open(options ...Option) *DB {
 	s := settingsOf(options)
 	db := &DB{expiry: s.expiry}
@@ -99,10 +102,11 @@ func Open(options ...Option) *DB {
 	return db
 }
 
-// Clock is the database's time.
+// Clock returns the clock of the database.
 func (db *DB) Clock() *Clock { return &db.clock }
 
-// Handler serves the database over HTTP, for other programs and for clients in other languages:
-// give it to an http.Server or httptest.NewServer, and its URL to them as endpoint. Any credentials
-// and any region do, but requests must be signed, or at least have an Authorization header.
+// Handler returns a handler that serves the database over HTTP, for other programs and for clients
+// in other languages. Pass it to an http.Server or httptest.NewServer, and use its URL as their
+// endpoint. It accepts any credentials and any region. A request must be signed, or at least have
+// an Authorization header.
 func (db *DB) Handler() http.Handler { return handler{db} }

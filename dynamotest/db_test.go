@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// test is a testing.T that ends when the test says so.
+// test is a testing.T that the test ends.
 type test struct {
 	failed   bool
 	cleanups []func()
@@ -61,7 +61,7 @@ func TestAFailedTestNamesTheSeedOfItsFaults(t *testing.T) {
 	inner.end()
 	assert.Equal(t, []string{
 		"dynamotest: faults were drawn with dynamotest.Seed(42)",
-		"dynamotest: these faults were injected and did not happen: LoseReply",
+		"dynamotest: these faults were injected but did not happen: LoseReply",
 	}, inner.logs)
 }
 
@@ -231,7 +231,8 @@ func TestItemsExpireWhenTheClockPassesTheirTime(t *testing.T) {
 	tab.put("soon", 1, object{"ttl": n(now + 10), "g": s("x")})
 	tab.put("late", 1, object{"ttl": n(now + 1000), "g": s("x")})
 	tab.put("text", 1, object{"ttl": s(fmt.Sprint(now + 10)), "g": s("x")})
-	tab.put("long ago", 1, object{"ttl": n(now - 6*365*24*3600), "g": s("x")}) // is taken for a mistake
+	// It counts as a mistake.
+	tab.put("long ago", 1, object{"ttl": n(now - 6*365*24*3600), "g": s("x")})
 	left := func() int {
 		out, err := tab.client.Query(t.Context(), querying("global", "x"))
 		require.NoError(t, err)

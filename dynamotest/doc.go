@@ -1,9 +1,9 @@
-// Package dynamotest is a DynamoDB in the process of a test: real requests of the real SDK client,
-// answered from memory in microseconds, with faults on demand.
+// Package dynamotest is a DynamoDB in the process of a test. It answers real requests of the real
+// SDK client from memory in microseconds, and injects faults on demand.
 //
 //	func TestOrderIsPlacedOnceThoughTheReplyIsLost(t *testing.T) {
 //		db := dynamotest.New(t)
-//		shop := NewShop(db.Client()) // your program: it creates its table, and puts an item per order
+//		shop := NewShop(db.Client()) // your program: it creates a table and puts orders
 //		lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 //
 //		if err := shop.Place(t.Context(), "order-1"); err != nil || lost.Fired() != 1 {
@@ -12,65 +12,67 @@
 //		...
 //	}
 //
-// [New] returns a [DB] of the test's own, ready at once and closed with the test; any number of
-// them live side by side. [DB.Client] is a *dynamodb.Client whose requests go to it without a
-// socket, [DB.Handler] serves other programs. [Open] is New for a program that is no test, such as
-// a demo.
+// [New] returns a separate [DB] for a test. It is ready immediately and closes with the test. Any
+// number of them can exist at the same time. [DB.Client] is a *dynamodb.Client whose requests reach
+// it without a socket. [DB.Handler] serves other programs. [Open] is like New, for programs that
+// are not tests, such as a demo.
 //
-// # What it does
+// # Supported operations
 //
-// Tables with global and local indexes; PutItem, GetItem, UpdateItem, DeleteItem, Query, Scan with
-// parallel segments, the batches, the transactions, TTL. All expressions; all checks and limits of
-// items, keys, pages, batches and transactions; consumed capacity by the rules that AWS publishes;
-// numbers of 38 digits; ClientRequestToken. A test compares it with DynamoDB Local, reply by reply,
-// over generated sequences of operations.
+// The database supports tables with global and local indexes, PutItem, GetItem, UpdateItem,
+// DeleteItem, Query, Scan with parallel segments, batches, transactions, and TTL. It supports all
+// expressions, and all checks and limits of items, keys, pages, batches and transactions. It
+// reports consumed capacity by the published rules of AWS. It has numbers of 38 digits and
+// ClientRequestToken. A test compares each of its replies with DynamoDB Local over generated
+// sequences of operations.
 //
-// What is not supported is refused with an error that names it: the parameters from before
-// expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables, tags,
-// DescribeLimits and the like; also any parameter of a later version of the SDK. What has no
-// meaning in memory is kept, described and without effect: provisioned throughput (use [Throttle]
-// or [PartitionLimits]), table class, encryption.
+// An unsupported request fails with an error that names the operation or parameter: the parameters
+// from before expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables,
+// tags, DescribeLimits and similar ones, and any parameter of a later version of the SDK. Settings
+// that have no meaning in memory are stored and described, but have no effect: provisioned
+// throughput (use [Throttle] or [PartitionLimits]), table class and encryption.
 //
 // # Faults
 //
-// [DB.Inject] puts a [Fault] in place and [When] conditions say to which calls it happens:
+// [DB.Inject] injects a [Fault]. [When] conditions select the calls to which it happens:
 //
 //	db.Inject(dynamotest.Throttle(), dynamotest.Table("orders"), dynamotest.Times(3))
 //	db.Inject(dynamotest.DelayIndex(0, time.Second), dynamotest.Index("by-customer"))
-//	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
-//	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
+//	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.1))
+//	// This one makes transactions on one item conflict:
+//	db.Inject(dynamotest.Hold(dynamotest.For(10 * time.Millisecond)))
 //
-// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection reports
-// how often it happened; if the test fails, the faults in place that did not happen at all are
+// A fault without [On] also happens to calls on tables, such as CreateTable. [Injection.Fired]
+// returns how often it happened. If the test fails, the faults that did not happen at all are
 // logged.
 //
-// What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be
-// repeated: the n-th call of one operation on the same keys draws the same in every run; see
-// [Chance]. [DB.Storm] injects them all.
+// Random decisions depend on [Seed] and on the call, and not on time, so that a failure can be
+// repeated. The n-th call of one operation on the same keys has the same decisions in every run;
+// see [Chance]. [DB.Storm] injects all faults.
 //
-// Faults that wait take a function, which can do in the meantime what another client would:
+// Faults that wait call a function. It can do what another client would do in the meantime:
 //
 //	db.Inject(dynamotest.Tear(func(ctx context.Context) {
 //		// here one part of the transaction is written, and the other is not
 //	}))
 //
-// A request can reach the database after its client has given it up, the hardest case for a retry
-// to get right:
+// A request can also reach the database after its client has given up. This is the most difficult
+// case for a retry:
 //
 //	late := db.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-//	... // the client sees its connection break, and perhaps writes something else
+//	... // the client's connection breaks, and it may write something else
 //	late.Arrive()
 //
-// With [LateBy] it arrives by itself, and with [Congestion] the client waits for that, or gives up.
+// With [LateBy] the request arrives by itself. With [Congestion] the client may wait for that.
 //
-// The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a
-// write of a batch that conflicts comes back unprocessed. The rest it retries, but here without
-// long pauses; see [DB.Client].
+// The SDK does not retry a conflict, or a cancelled transaction with any reason. A write of a batch
+// that has a conflict comes back unprocessed. The SDK retries other errors, but here without long
+// pauses; see [DB.Client].
 //
 // # Other databases
 //
-// [NewProxy] puts the same faults, conditions and recordings in front of any client: one for
-// DynamoDB Local or AWS, or one of several that share a DB, so that only one program sees the
+// [NewProxy] adds the same faults, conditions and recordings to any client. This can be a client of
+// DynamoDB Local or AWS, or one of several clients of a DB, so that only one program has the
 // faults:
 //
 //	proxy := dynamotest.NewProxy(t, client)
@@ -79,28 +81,33 @@
 //
 // # Time
 //
-// [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes;
-// freeze it to decide yourself. Nothing runs in the background except the requests that a fault has
-// delayed, which Close drops, so a database also lives in a bubble of testing/synctest.
+// [DB.Clock] is the time of the database. Move it so that items expire and changes reach their
+// indexes, or freeze it. Nothing runs in the background except requests that a fault has delayed,
+// and Close drops these. So a database can also run in a bubble of testing/synctest.
 //
 // # Round trips and cost
 //
-// [DB.Record] keeps each [Call] with its operation, tables, items, bytes, and capacity units:
+// [DB.Record] records each [Call] with its operation, tables, items, bytes, and capacity units:
 //
 //	recording := db.Record()
 //	...
 //	assert.Len(t, recording.Calls("TransactWriteItems"), 1)
 //	read, write := recording.Units()
 //
-// [DB.Observe] hands each one to a function instead.
+// [DB.Observe] passes each call to a function instead.
 //
-// # Where it differs from DynamoDB
+// # Differences from DynamoDB
 //
-// Indexes are up to date at once, eventually consistent reads see everything, and transactions do
-// not conflict, until a fault says otherwise. Tables are active as soon as they are created. Items
-// expire when the clock passes their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The
-// order of partitions in a Scan, and that of rows in an index whose keys are equal, is arbitrary as
-// in DynamoDB, but the same in every run. A partition takes any throughput, unless
-// [PartitionLimits] says otherwise, and can hold more than 10 GB. Deleting a table does not wait
-// for transactions on it.
+// Without faults, indexes are always up to date, eventually consistent reads see everything, and
+// transactions do not conflict. Tables are active as soon as they are created. Items expire when
+// the clock passes their TTL; DynamoDB takes up to days, see [ExpiryDelay]. The order of partitions
+// in a Scan, and the order of index rows with equal keys, is arbitrary as in DynamoDB, but the same
+// in every run. A partition has no throughput limit, unless [PartitionLimits] sets one, and can
+// contain more than 10 GB. Deleting a table does not wait for transactions on it.
+//
+// # Errors
+//
+// Calls return the error types of the SDK. After Close they return [ErrClosed]. A mistake in a
+// test, such as a condition with an unknown operation, panics, because the test would otherwise
+// pass without its fault.
 package dynamotest

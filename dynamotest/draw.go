@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// draws are the random numbers of one injection.
+// draws makes the random decisions of one injection.
 type draws struct {
 	of        *injector
 	injection uint64
@@ -27,9 +27,9 @@ type draws struct {
 	counts map[uint64]uint64 // how often the same call came
 }
 
-// random returns the source of random numbers of one call, which is made when it is asked for. They
-// depend on the seed, the injection, the call, and how often the same call came before; not on what
-// other calls there were.
+// random returns a function that returns the random source of one call. The source is made at the
+// first use. It depends on the seed, the injection, the call, and how often the same call came
+// before. It does not depend on other calls.
 func (d *draws) random(operation string, in any, touches []engine.Touch) func() *rand.Rand {
 	var r *rand.Rand
 	return func() *rand.Rand {
@@ -46,8 +46,8 @@ func (d *draws) random(operation string, in any, touches []engine.Touch) func() 
 	}
 }
 
-// identity is the same for calls of one operation on the same keys. For a Query or Scan, which
-// names none, it is the request.
+// identity is the same for calls of one operation on the same keys. A Query or Scan names no keys,
+// so for these it depends on the whole request.
 func identity(operation string, in any, touches []engine.Touch) uint64 {
 	h := fnv.New64a()
 	text := func(texts ...string) {
@@ -80,7 +80,7 @@ func identity(operation string, in any, touches []engine.Touch) uint64 {
 	return h.Sum64()
 }
 
-// scalar is a value that can be a key as text.
+// scalar returns a value that can be a key as text.
 func scalar(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

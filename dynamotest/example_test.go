@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// Withdraw is what the examples test: it takes an amount from an account, never more than there is.
+// Withdraw is the function under test: it withdraws an amount from an account, never more than it
+// has.
 func Withdraw(ctx context.Context, client *dynamodb.Client, account string, amount int) error {
 	_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:           aws.String("accounts"),
@@ -27,8 +28,8 @@ func Withdraw(ctx context.Context, client *dynamodb.Client, account string, amou
 	return err
 }
 
-// A function that withdraws twice when a reply is lost: its update is not idempotent, and the SDK
-// sends it again.
+// This function withdraws twice if a reply is lost: its update is not idempotent, and the SDK sends
+// it again.
 func Example() {
 	db := dynamotest.Open() // in a test: dynamotest.New(t)
 	defer db.Close()
@@ -79,7 +80,7 @@ func ExampleDB_Record() {
 	// UpdateItem [accounts] 1 write unit
 }
 
-// A caller gives up and tells its user that nothing was withdrawn. Then the request arrives.
+// A caller gives up and reports that nothing was withdrawn. Then the request arrives.
 func ExampleLate() {
 	db := dynamotest.Open()
 	defer db.Close()
@@ -199,7 +200,7 @@ func ExampleDB_Handler() {
 	server := httptest.NewServer(db.Handler())
 	defer server.Close()
 
-	// Such as: aws dynamodb list-tables --endpoint-url URL
+	// For example: aws dynamodb list-tables --endpoint-url URL
 	client := dynamodb.New(dynamodb.Options{
 		Region: "eu-west-1", BaseEndpoint: &server.URL, Credentials: db.Client().Options().Credentials,
 	})
@@ -208,7 +209,7 @@ func ExampleDB_Handler() {
 	// Output: 100
 }
 
-// createAccounts creates the table if need be, with an index by owner, and an account in it.
+// createAccounts creates the table if it is missing, with an index by owner, and an account in it.
 func createAccounts(ctx context.Context, client *dynamodb.Client, account string, amount int) {
 	_, _ = client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   aws.String("accounts"),

@@ -16,28 +16,28 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// Fault is something that DynamoDB, or the network on the way to it, does to a call. Inject of a
-// [DB] or a [Proxy] puts it in place.
+// Fault is a disturbance of a call by DynamoDB or by the network. Inject of a [DB] or a [Proxy]
+// injects it.
 type Fault struct {
 	name string
-	on   []string // operations that it can happen to; nil for all
-	// pushesBack is whether what happens to an index happens to writes of its table.
+	on   []string // operations to which it can happen; nil for all
+	// pushesBack means that a fault of an index also happens to writes of its table.
 	pushesBack bool
-	waits      bool // it happens, if at all, when it comes to its pause
-	inside     bool // the database, so that a Proxy cannot do it
-	// strike makes the fault happen to a call, and reports whether it can.
+	waits      bool // it only happens when the call reaches its pause
+	inside     bool // it happens inside of the database, so that a Proxy does not support it
+	// strike applies the fault to a call, and reports whether that is possible.
 	strike func(p *plan, s strike) bool
-	delay  func(*rand.Rand) time.Duration // of a change on its way to an index
+	delay  func(*rand.Rand) time.Duration // of a change to an index
 }
 
-// strike is a fault that is about to happen to a call.
+// strike is the application of a fault to a call.
 type strike struct {
 	by        *Injection
 	operation string
 	input     any
-	hits      []int // of the plan's touches
+	hits      []int // indexes in the plan's touches
 	random    func() *rand.Rand
-	// pause is what a fault that waits does when it comes to that.
+	// pause runs the function of a fault that waits.
 	pause func(ctx context.Context, do func(context.Context))
 }
 
@@ -47,11 +47,12 @@ var (
 	transacts  = []string{"TransactGetItems", "TransactWriteItems"}
 )
 
-// Throttle refuses a call for lack of throughput, with a ProvisionedThroughputExceededException.
-// What is hit of a batch comes back unprocessed, unless it is all; a transaction is cancelled with
-// the reason ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it hits
-// reads of the index and writes of its table, as a throttled index pushes back on those.
-// [PartitionLimits] throttles calls that are too many.
+// Throttle refuses a call because of missing throughput, with a
+// ProvisionedThroughputExceededException. The affected items of a batch come back unprocessed,
+// unless all are affected. A transaction is cancelled with the reason
+// ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it affects reads of the
+// index and writes of its table, because a throttled index also throttles these. [PartitionLimits]
+// throttles by load instead.
 func Throttle() Fault {
 	return Fault{name: "Throttle", pushesBack: true, strike: func(p *plan, s strike) bool {
 		switch {
@@ -64,8 +65,8 @@ func Throttle() Fault {
 	}}
 }
 
-// InternalError refuses a call with an InternalServerError, without an effect. For one with an
-// effect see [LoseReply].
+// InternalError refuses a call with an InternalServerError and without an effect. To fail a call
+// that has an effect, use [LoseReply].
 func InternalError() Fault {
 	return Fault{name: "InternalError", strike: func(p *plan, _ strike) bool {
 		return p.refuse(&types.InternalServerError{Message: aws.String("Internal server error")})
@@ -78,10 +79,11 @@ func Refuse(with smithy.APIError) Fault {
 	return Fault{name: "Refuse(" + with.ErrorCode() + ")", strike: func(p *plan, _ strike) bool { return p.refuse(with) }}
 }
 
-// Conflict makes a write, or a read in a transaction, meet another transaction on its items, as if
-// that one were just under way: a TransactionConflictException, which the SDK does not retry; a
-// transaction that is cancelled with the reason TransactionConflict; an unprocessed write of a
-// batch. It does not happen to other calls. [Hold] makes transactions meet that are really there.
+// Conflict makes a write, or a read in a transaction, fail as if another transaction on its items
+// were under way. It does not happen to other calls. A write fails with a
+// TransactionConflictException, which the SDK does not retry. A transaction is cancelled with the
+// reason TransactionConflict. A write of a batch comes back unprocessed. [Hold] makes real
+// transactions conflict.
 func Conflict() Fault {
 	on := append(slices.Concat(itemWrites, transacts), "BatchWriteItem")
 	return Fault{name: "Conflict", on: on, strike: func(p *plan, s strike) bool {
@@ -95,14 +97,13 @@ func Conflict() Fault {
 	}}
 }
 
-// Errors of a connection, as the SDK finds them in the chain of what it returns. It sends the
-// request again.
+// Connection errors in the chain of the SDK's error. The SDK sends the request again.
 var (
 	errCut  = fmt.Errorf("dynamotest: the connection was cut before the request arrived: %w", io.ErrUnexpectedEOF)
 	errLost = fmt.Errorf("dynamotest: the connection was cut before the reply arrived: %w", io.ErrUnexpectedEOF)
 )
 
-// CutConnection breaks the connection before the request arrives: it has no effect.
+// CutConnection breaks the connection before the request arrives, so it has no effect.
 func CutConnection() Fault {
 	return Fault{name: "CutConnection", strike: func(p *plan, _ strike) bool {
 		if p.ended() {
@@ -114,8 +115,8 @@ func CutConnection() Fault {
 }
 
 // LoseReply breaks the connection after the call took effect and before the reply arrives. The
-// client cannot tell it from [CutConnection]. It does not happen to calls that another fault
-// refuses.
+// client cannot distinguish this from [CutConnection]. It does not happen to calls that another
+// fault refuses.
 func LoseReply() Fault {
 	return Fault{name: "LoseReply", strike: func(p *plan, _ strike) bool {
 		if p.ended() {
@@ -126,9 +127,8 @@ func LoseReply() Fault {
 	}}
 }
 
-// Pause makes a call wait, while pause runs, before it reaches the database. If the client's
-// context ends meanwhile, which pause itself may arrange, the call has no effect. For pause see
-// [Hold].
+// Pause makes a call wait before it reaches the database, while pause runs. If the context of the
+// client ends meanwhile, the call has no effect; pause itself may cancel it. See [Hold] for pause.
 func Pause(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Pause(nil): it needs something to do")
 	return Fault{name: "Pause", waits: true, strike: func(p *plan, s strike) bool {
@@ -137,9 +137,9 @@ func Pause(pause func(context.Context)) Fault {
 	}}
 }
 
-// PauseReply makes a call wait, while pause runs, after it took effect and before the reply reaches
-// the client. If the client's context ends meanwhile, it gets no reply. It does not happen to calls
-// that another fault refuses. For pause see [Hold].
+// PauseReply makes a call wait after it took effect and before the reply reaches the client, while
+// pause runs. If the context of the client ends meanwhile, the client gets no reply. It does not
+// happen to calls that another fault refuses. See [Hold] for pause.
 func PauseReply(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "PauseReply(nil): it needs something to do")
 	return Fault{name: "PauseReply", waits: true, strike: func(p *plan, s strike) bool {
@@ -148,8 +148,9 @@ func PauseReply(pause func(context.Context)) Fault {
 	}}
 }
 
-// Latency delays a call by a time between two bounds. It is spent by the clock of the machine,
-// before the call takes effect; if the client's context ends before it is over, the call has none.
+// Latency delays a call by a random time between least and most, before the call takes effect. It
+// uses the clock of the machine. If the context of the client ends before that, the call has no
+// effect.
 func Latency(least, most time.Duration) Fault {
 	checkBounds("Latency", least, most)
 	return Fault{name: "Latency", strike: func(p *plan, s strike) bool {
@@ -158,8 +159,7 @@ func Latency(least, most time.Duration) Fault {
 	}}
 }
 
-// Unprocessed makes n items of a batch come back unprocessed, drawn at random, or all if there are
-// fewer.
+// Unprocessed makes n random items of a batch come back unprocessed, or all if there are fewer.
 func Unprocessed(n int) Fault {
 	mustBe(n > 0, "Unprocessed(%d): it takes at least one item", n)
 	return Fault{name: "Unprocessed", on: batches, strike: func(p *plan, s strike) bool {
@@ -182,8 +182,8 @@ func SmallPages(n int) Fault {
 	}}
 }
 
-// Hide leaves items out of the pages of Query and Scan, such as those that an index does not have
-// yet. The function is called for each item that a page has, and must not change it.
+// Hide leaves items out of the pages of Query and Scan, for example those that an index does not
+// have yet. hidden is called for each item of a page, and must not change it.
 func Hide(hidden func(item map[string]types.AttributeValue) bool) Fault {
 	mustBe(hidden != nil, "Hide(nil): it needs to know what to hide")
 	return Fault{name: "Hide", on: []string{"Query", "Scan"}, strike: func(p *plan, _ strike) bool {
@@ -195,23 +195,23 @@ func Hide(hidden func(item map[string]types.AttributeValue) bool) Fault {
 	}}
 }
 
-// DelayIndex makes global indexes lag behind their tables: each change arrives after a time between
-// two bounds, by the database's [Clock]. Changes of one item stay in order, those of different
-// items need not. A change that is on its way stays so when the fault is removed. Of the conditions
-// of [DB.Inject], On and Matching do not go with it.
+// DelayIndex makes global indexes lag behind their tables. Each change arrives after a random time
+// between least and most, by the database's [Clock]. Changes of one item stay in order, but those
+// of different items may not. After the fault is removed, changes that are under way stay delayed.
+// The conditions On and Matching cannot be combined with it.
 func DelayIndex(least, most time.Duration) Fault {
 	checkBounds("DelayIndex", least, most)
 	return Fault{name: "DelayIndex", inside: true, delay: func(r *rand.Rand) time.Duration { return between(r, least, most) }}
 }
 
-// Hold makes a transaction of writes wait, while pause runs, after its conditions were found true
-// and before anything is written. Meanwhile it holds its items as in DynamoDB: other writes of
-// them, and reads in transactions, meet a TransactionConflict; plain reads see what was there
-// before. See [For].
+// Hold makes a transaction of writes wait while pause runs, after its conditions were true and
+// before anything is written. Meanwhile it holds its items, as in DynamoDB: other writes of them,
+// and reads in transactions, fail with a TransactionConflict. Plain reads see the earlier items.
+// See [For].
 //
-// Pause runs in the goroutine that serves the call, so the client waits for it; it should end when
-// its context does, which is the client's, and it must return: one that ends the test instead
-// leaves the transaction undone. It may use the database. Calls with its context do not meet the
+// Pause runs in the goroutine that serves the call, so the client waits for it. Its context is the
+// client's. It should end when this context ends, and it must return: if it ends the test instead,
+// the transaction is not done. It may use the database. Calls with its context do not trigger the
 // same Hold again.
 func Hold(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Hold(nil): it needs something to do")
@@ -221,10 +221,10 @@ func Hold(pause func(context.Context)) Fault {
 	}}
 }
 
-// Tear makes a transaction of writes wait, while pause runs, when some of its items are written and
-// others are not. Separate reads see it in part, which DynamoDB allows; TransactGetItems of what is
-// not written meets a TransactionConflict. Which items are written first is drawn at random. It
-// does not happen to a transaction that writes one item. For pause see [Hold].
+// Tear makes a transaction of writes wait while pause runs, when some of its items are written and
+// others are not. Separate reads see a part of it, which DynamoDB allows. A TransactGetItems of
+// items that are not written yet fails with a TransactionConflict. A random part of the items is
+// written first. Tear does not happen to a transaction that writes one item. See [Hold] for pause.
 func Tear(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Tear(nil): it needs something to do")
 	return Fault{name: "Tear", on: []string{"TransactWriteItems"}, waits: true, inside: true, strike: func(p *plan, s strike) bool {
@@ -256,7 +256,7 @@ func Tear(pause func(context.Context)) Fault {
 	}}
 }
 
-// For is a pause of some time, or until the client has gone.
+// For returns a pause of some time, which ends earlier if the client gives up.
 func For(d time.Duration) func(context.Context) {
 	return func(ctx context.Context) { _ = sleep(ctx, d) }
 }
@@ -266,10 +266,10 @@ func between(r *rand.Rand, least, most time.Duration) time.Duration {
 }
 
 func checkBounds(fault string, least, most time.Duration) {
-	mustBe(least >= 0 && most >= least, "%s(%v, %v): the bounds are the least and the most, and not negative", fault, least, most)
+	mustBe(least >= 0 && most >= least, "%s(%v, %v): the bounds must not be negative, and the first must not exceed the second", fault, least, most)
 }
 
-// mustBe panics for a mistake in a test, which would otherwise pass for lack of its fault.
+// mustBe panics for a mistake in a test. Without the panic, the test would pass without its fault.
 func mustBe(right bool, format string, args ...any) {
 	if !right {
 		panic("dynamotest: " + fmt.Sprintf(format, args...))

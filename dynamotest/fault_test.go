@@ -138,7 +138,7 @@ func TestAConflictMeetsWritesAndNoReads(t *testing.T) {
 	require.NoError(t, done(t.Context(), client.Query, querying("", "a")))
 }
 
-// batch writes some items.
+// batch returns a request that writes some items.
 func batch(partitions ...string) *dynamodb.BatchWriteItemInput {
 	in := &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{}}
 	for _, p := range partitions {
@@ -483,33 +483,33 @@ func TestAMistakeInAnInjectionPanics(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	for want, inject := range map[string]func(){
-		`there is no operation "putItem"`: func() { db.Inject(dynamotest.Throttle(), dynamotest.On("putItem")) },
-		"On names one operation or more":  func() { db.Inject(dynamotest.Throttle(), dynamotest.On()) },
-		"Table names one table":           func() { db.Inject(dynamotest.Throttle(), dynamotest.Table("a"), dynamotest.Table("b")) },
-		"Index names one index":           func() { db.Inject(dynamotest.Throttle(), dynamotest.Index("")) },
-		"Key has one attribute":           func() { db.Inject(dynamotest.Throttle(), dynamotest.Key(nil)) },
-		"Matching has one function":       func() { db.Inject(dynamotest.Throttle(), dynamotest.Matching(nil)) },
-		"Chance(5)":                       func() { db.Storm(5) },
-		"Times(0)":                        func() { db.Inject(dynamotest.Throttle(), dynamotest.Times(0)) },
-		"After(-1)":                       func() { db.Inject(dynamotest.Throttle(), dynamotest.After(-1)) },
-		"SmallPages(0)":                   func() { dynamotest.SmallPages(0) },
-		"Unprocessed(-1)":                 func() { dynamotest.Unprocessed(-1) },
-		"Chance(0)":                       func() { db.Storm(0) },
-		"Refuse(nil)":                     func() { dynamotest.Refuse(nil) },
-		"LoseReply: Index holds":          func() { db.Inject(dynamotest.LoseReply(), dynamotest.Index("i"), dynamotest.On("PutItem")) },
-		"SmallPages: Key does not hold":   func() { db.Inject(dynamotest.SmallPages(1), dynamotest.Key(keyOf("a", 1))) },
-		"Latency(2s, 1s)":                 func() { dynamotest.Latency(2*time.Second, time.Second) },
-		"Hold(nil)":                       func() { dynamotest.Hold(nil) },
-		"Tear(nil)":                       func() { dynamotest.Tear(nil) },
-		"Pause(nil)":                      func() { dynamotest.Pause(nil) },
-		"PauseReply(nil)":                 func() { dynamotest.PauseReply(nil) },
-		"Hide(nil)":                       func() { dynamotest.Hide(nil) },
-		"LateBy(2s, 1s)":                  func() { dynamotest.LateBy(2*time.Second, time.Second) },
-		"Congestion(2s, 1s)":              func() { dynamotest.Congestion(2*time.Second, time.Second) },
-		"Inject needs a fault":            func() { db.Inject(dynamotest.Fault{}) },
-		"Conflict does not happen to":     func() { db.Inject(dynamotest.Conflict(), dynamotest.On("GetItem")) },
-		"DelayIndex is about no call":     func() { db.Inject(dynamotest.DelayIndex(0, 1), dynamotest.On("PutItem")) },
-		`there is no operation "query"`:   func() { db.Record().Calls("query") },
+		`operation "putItem" does not exist`: func() { db.Inject(dynamotest.Throttle(), dynamotest.On("putItem")) },
+		"On names one operation or more":     func() { db.Inject(dynamotest.Throttle(), dynamotest.On()) },
+		"Table names one table":              func() { db.Inject(dynamotest.Throttle(), dynamotest.Table("a"), dynamotest.Table("b")) },
+		"Index names one index":              func() { db.Inject(dynamotest.Throttle(), dynamotest.Index("")) },
+		"Key has one attribute":              func() { db.Inject(dynamotest.Throttle(), dynamotest.Key(nil)) },
+		"Matching has one function":          func() { db.Inject(dynamotest.Throttle(), dynamotest.Matching(nil)) },
+		"Chance(5)":                          func() { db.Storm(5) },
+		"Times(0)":                           func() { db.Inject(dynamotest.Throttle(), dynamotest.Times(0)) },
+		"After(-1)":                          func() { db.Inject(dynamotest.Throttle(), dynamotest.After(-1)) },
+		"SmallPages(0)":                      func() { dynamotest.SmallPages(0) },
+		"Unprocessed(-1)":                    func() { dynamotest.Unprocessed(-1) },
+		"Chance(0)":                          func() { db.Storm(0) },
+		"Refuse(nil)":                        func() { dynamotest.Refuse(nil) },
+		"LoseReply: Index only holds":        func() { db.Inject(dynamotest.LoseReply(), dynamotest.Index("i"), dynamotest.On("PutItem")) },
+		"SmallPages: Key does not hold":      func() { db.Inject(dynamotest.SmallPages(1), dynamotest.Key(keyOf("a", 1))) },
+		"Latency(2s, 1s)":                    func() { dynamotest.Latency(2*time.Second, time.Second) },
+		"Hold(nil)":                          func() { dynamotest.Hold(nil) },
+		"Tear(nil)":                          func() { dynamotest.Tear(nil) },
+		"Pause(nil)":                         func() { dynamotest.Pause(nil) },
+		"PauseReply(nil)":                    func() { dynamotest.PauseReply(nil) },
+		"Hide(nil)":                          func() { dynamotest.Hide(nil) },
+		"LateBy(2s, 1s)":                     func() { dynamotest.LateBy(2*time.Second, time.Second) },
+		"Congestion(2s, 1s)":                 func() { dynamotest.Congestion(2*time.Second, time.Second) },
+		"Inject needs a fault":               func() { db.Inject(dynamotest.Fault{}) },
+		"Conflict does not happen to":        func() { db.Inject(dynamotest.Conflict(), dynamotest.On("GetItem")) },
+		"DelayIndex does not affect calls":   func() { db.Inject(dynamotest.DelayIndex(0, 1), dynamotest.On("PutItem")) },
+		`operation "query" does not exist`:   func() { db.Record().Calls("query") },
 	} {
 		func() {
 			defer func() { assert.Contains(t, fmt.Sprint(recover()), "dynamotest: "+want) }()
@@ -569,8 +569,8 @@ func TestSeveralFaultsHappenToOneCall(t *testing.T) {
 	assert.Equal(t, []string{"SmallPages"}, calls.Calls()[1].Faults)
 }
 
-// failedCalls makes calls in a storm, each kind of call with a goroutine of its own or all in one, and
-// tells which failed.
+// failedCalls makes calls in a storm and returns which failed. Each kind of call has its own
+// goroutine, or all run in one.
 func failedCalls(t *testing.T, seed uint64, together bool) map[string]bool {
 	t.Helper()
 	tab := newTable(t, dynamotest.Seed(seed))

@@ -14,7 +14,7 @@ import (
 // handler serves a database over a socket.
 type handler struct{ db *DB }
 
-// maxRequestSize is more than DynamoDB takes: BatchWriteItem with 16 MB in base64.
+// maxRequestSize is more than DynamoDB accepts: a BatchWriteItem with 16 MB in base64.
 const maxRequestSize = 32 << 20
 
 func (h handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -26,7 +26,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	reply, err := h.db.serve(request.Context(), request.Header, body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // which is how net/http cuts a connection
+		panic(http.ErrAbortHandler) // net/http cuts the connection for this panic
 	}
 	write(w, reply)
 }
@@ -39,13 +39,13 @@ func write(w http.ResponseWriter, reply answer) {
 	_, _ = w.Write(reply.body) // the client may have disconnected
 }
 
-// answer is a reply on its way out.
+// answer is a reply to be sent.
 type answer struct {
 	status int
 	body   []byte
 	id     uint64
 	at     time.Time
-	as     http.Header // of the database behind a Proxy; nil for a DB
+	as     http.Header // headers of the database behind a Proxy; nil for a DB
 }
 
 func (a answer) header() http.Header {

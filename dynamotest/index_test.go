@@ -36,7 +36,8 @@ func TestAChangeWithoutDelayWaitsForThoseOfItsItemThatHaveOne(t *testing.T) {
 	assert.Nil(t, kept())
 	tab.db.Clock().Advance(time.Minute)
 	assert.Equal(t, n(1), kept())
-	tab.put("a", 1, object{"g": s("x"), "kept": n(3)}) // no delay, but the second is still on its way
+	// No delay, but the second one is still delayed.
+	tab.put("a", 1, object{"g": s("x"), "kept": n(3)})
 	assert.Equal(t, n(1), kept())
 	tab.db.Clock().Advance(time.Minute)
 	assert.Equal(t, n(3), kept())

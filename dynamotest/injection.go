@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// Injection is a fault in place. It is safe for concurrent use.
+// Injection is an injected fault. It is safe for concurrent use.
 type Injection struct {
 	of         *injector
 	fault      Fault
@@ -29,10 +29,10 @@ type Injection struct {
 	fired int
 }
 
-// Inject puts a fault in place. Without conditions it happens to every call that it can happen to,
-// those on tables included. Several faults can happen to one call; of those that end it, the one
-// injected first counts. A condition that makes no sense, such as an operation that does not exist,
-// panics: the test would pass without its fault.
+// Inject injects a fault. Without conditions it happens to every call to which it can happen,
+// including calls on tables. Several faults can happen to one call. If several of them end the
+// call, the one that was injected first does. A condition that makes no sense, such as an operation
+// that does not exist, panics, because the test would otherwise pass without its fault.
 func (f *injector) Inject(fault Fault, when ...When) *Injection {
 	i := &Injection{of: f, fault: fault, times: -1, chance: 1}
 	for _, condition := range when {
@@ -48,7 +48,7 @@ func (f *injector) Inject(fault Fault, when ...When) *Injection {
 	return i
 }
 
-// Remove ends the fault. Requests that [Late] has delayed are still on their way.
+// Remove removes the fault. Requests that [Late] has delayed stay delayed.
 func (i *Injection) Remove() {
 	i.of.mu.Lock()
 	defer i.of.mu.Unlock()
@@ -56,18 +56,18 @@ func (i *Injection) Remove() {
 	i.of.injections.Store(&left)
 }
 
-// Fired returns how many calls the fault has happened to, or for [DelayIndex] how many changes.
+// Fired returns how many calls the fault has happened to, or for [DelayIndex] to how many changes.
 func (i *Injection) Fired() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.fired
 }
 
-// Storm injects the faults of this package, each with a chance at each call, except those that need
-// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. [Latency] and [Hold] wait for up to a
+// Storm injects the faults of this package, each with a chance at each call, except [Refuse],
+// [Hide], [Pause] and [PauseReply], which need arguments. [Latency] and [Hold] wait for up to a
 // millisecond. [Tear] waits for 30 ms, so that subscribers can see an event before the other items
-// of its transaction. Indexes lag, and late requests arrive, by up to 100 ms. Conflicts reach the
-// caller, as the SDK does not retry them. Calm ends it, and lets the requests that are on their way
+// of its transaction. Indexes lag and late requests arrive by up to 100 ms. Conflicts reach the
+// caller, because the SDK does not retry them. Calm removes the faults, and lets delayed requests
 // arrive.
 func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
@@ -89,10 +89,11 @@ func (f *injector) Storm(chance float64) (calm func()) {
 	}
 }
 
-// paused is a key of a context: that of a pause of the injection.
+// paused is the key of a context in which a pause of the injection runs.
 type paused struct{ by *Injection }
 
-// meet lets the fault happen to a call, if it does. An error means that this cannot be decided.
+// meet applies the fault to a call if its conditions hold. An error means that this cannot be
+// decided.
 func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any) error {
 	if ctx.Value(paused{i}) != nil {
 		return nil
@@ -110,12 +111,12 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 	}
 	s := strike{by: i, operation: operation, input: in, hits: hits, random: random}
 	s.pause = func(ctx context.Context, do func(context.Context)) {
-		if i.fire(func() bool { return true }) { // unless another call was first
+		if i.fire(func() bool { return true }) { // another call may have been first
 			p.happens(i.fault.name)
 			do(context.WithValue(ctx, paused{i}, true))
 		}
 	}
-	if i.fault.waits { // it is counted when it comes to that
+	if i.fault.waits { // it is counted when the call reaches its pause
 		if !i.passes() {
 			i.fault.strike(p, s)
 		}
@@ -127,8 +128,8 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 	return nil
 }
 
-// hits returns the indexes of the touches of a call that the fault concerns. The result is nil if
-// the conditions do not hold, and empty for a call without touches. An error means that a condition
+// hits returns the indexes of the call's touches that the fault affects. The result is nil if the
+// conditions do not hold, and empty for a call without touches. An error means that a condition
 // needs a table that the proxy cannot describe.
 func (i *Injection) hits(ctx context.Context, p *plan, operation string, in any) (hits []int, err error) {
 	if i.fault.strike == nil || i.fault.on != nil && !slices.Contains(i.fault.on, operation) ||
@@ -155,7 +156,7 @@ func (i *Injection) hits(ctx context.Context, p *plan, operation string, in any)
 }
 
 // concerns reports whether the conditions on tables, indexes and keys hold for a touch. Undescribed
-// holds why tables could not be described, by their names.
+// maps names of tables to the errors with which they could not be described.
 func (i *Injection) concerns(ctx context.Context, touch engine.Touch, undescribed map[string]error) (bool, error) {
 	if i.table != "" && i.table != touch.Table {
 		return false, nil
@@ -195,7 +196,7 @@ func (i *Injection) isSpent() bool {
 	return i.times >= 0 && i.fired >= i.times
 }
 
-// passes reports whether a call is one of those that the fault is to let pass.
+// passes reports whether the call is one of those before the fault starts to happen; see [After].
 func (i *Injection) passes() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -206,7 +207,7 @@ func (i *Injection) passes() bool {
 	return false
 }
 
-// fire makes the fault happen, unless it has happened often enough or is to let calls pass.
+// fire applies the fault, unless it has happened often enough or [After] lets the call pass.
 func (i *Injection) fire(strike func() bool) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -224,7 +225,7 @@ func (i *Injection) fire(strike func() bool) bool {
 	return true
 }
 
-// indexDelay is how long a change takes to an index: the longest of the delays that are in place.
+// indexDelay returns the delay of a change to an index: the longest delay of the injected faults.
 func (f *injector) indexDelay(table, index string, key func() value.Item) time.Duration {
 	var longest time.Duration
 	for _, i := range *f.injections.Load() {
@@ -246,7 +247,7 @@ func (f *injector) indexDelay(table, index string, key func() value.Item) time.D
 	return longest
 }
 
-// neverFired are the faults in place that did not happen.
+// neverFired returns the names of injected faults that did not happen.
 func (f *injector) neverFired() []string {
 	var names []string
 	for _, i := range *f.injections.Load() {

@@ -12,34 +12,36 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// injector lets faults happen to the requests of a [DB] or a [Proxy], and shows its calls to
+// injector applies faults to the requests of a [DB] or a [Proxy], and passes its calls to
 // observers.
 type injector struct {
 	to       destination
-	isRemote bool // it has no engine of its own
+	isRemote bool // it belongs to a Proxy and has no engine
 	seed     uint64
 	closed   atomic.Bool
-	drew     atomic.Bool // at random
+	drew     atomic.Bool // whether random decisions were made
 	late     lateRequests
 
-	mu         sync.Mutex // held to change what follows, never to read
-	injected   uint64     // ever
+	// mu is held to change the fields below, never to read them.
+	mu         sync.Mutex
+	injected   uint64 // number of injections so far
 	injections atomic.Pointer[[]*Injection]
 	observers  atomic.Pointer[[]*observer]
 }
 
-// destination is where requests go.
+// destination receives the requests.
 type destination interface {
-	// touches lists what a request is about, as [engine.Touches] does. Undescribed holds why tables
-	// could not be described, by their names. A table that does not exist is not among them.
+	// touches returns what a request accesses, as [engine.Touches] does. Undescribed maps names of
+	// tables to the errors with which they could not be described. It does not contain tables that
+	// do not exist.
 	touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error)
 	hasIndex(ctx context.Context, table, index string) (bool, error)
-	// perform has a request take effect as the plan changes it, and fills in what the call consumed
-	// and its error. An error means that there is no answer.
+	// perform executes a request as the plan changes it, and sets the consumed capacity and the
+	// error of the call. An error means that there is no answer.
 	perform(ctx context.Context, r request, p *plan, c *Call) (answer, error)
 }
 
-// request is one that came in.
+// request is a received request.
 type request struct {
 	name string
 	op   operation
@@ -55,14 +57,15 @@ func (f *injector) start(to destination, isRemote bool, s settings) {
 	f.observers.Store(&[]*observer{})
 }
 
-// Close makes every later call fail, so that what outlives its test is noticed. It drops the
-// requests that [Late] has delayed, and waits for those that are just arriving.
+// Close makes every later call fail with [ErrClosed], so that programs that run longer than their
+// test are noticed. It drops the requests that [Late] has delayed, and waits for those that are
+// arriving.
 func (f *injector) Close() {
 	f.closed.Store(true)
 	f.late.close()
 }
 
-// closeWith closes the injector when a test ends, and logs what helps to explain a failure.
+// closeWith closes the injector when a test ends, and logs information about a failure.
 func (f *injector) closeWith(t TB) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -74,13 +77,13 @@ func (f *injector) closeWith(t TB) {
 			t.Logf("dynamotest: faults were drawn with dynamotest.Seed(%d)", f.seed)
 		}
 		if names := f.neverFired(); len(names) > 0 {
-			t.Logf("dynamotest: these faults were injected and did not happen: %s", strings.Join(names, ", "))
+			t.Logf("dynamotest: these faults were injected but did not happen: %s", strings.Join(names, ", "))
 		}
 	})
 }
 
-// serve answers a request with the faults that happen to it. An error means that the connection
-// broke, or that the faults cannot be decided, and there is no answer.
+// serve answers a request and applies faults to it. An error means that there is no answer: the
+// connection broke, or the faults cannot be decided.
 func (f *injector) serve(ctx context.Context, r request) (answer, error) {
 	call := Call{Operation: r.name, RequestBytes: len(r.body)}
 	p, err := f.plan(ctx, r.name, r.in)
@@ -125,7 +128,7 @@ func (f *injector) send(ctx context.Context, r request, p *plan, call *Call) (an
 	return p.late.sent.wait(ctx, call)
 }
 
-// refused is the answer that is an error.
+// refused returns the answer for an error.
 func refused(err error) answer {
 	status, body := wire.EncodeError(err)
 	return answer{status: status, body: body}
@@ -133,8 +136,9 @@ func refused(err error) answer {
 
 type observer struct{ see func(Call) }
 
-// Observe calls see after each call, until stop is called; calls that are under way then may still
-// be seen. It runs in the goroutine that serves the call, before the client gets the reply.
+// Observe calls see after each call, until stop is called. Calls that are under way at that time
+// may still be observed. see runs in the goroutine that serves the call, before the client gets the
+// reply.
 func (f *injector) Observe(see func(Call)) (stop func()) {
 	o := &observer{see}
 	f.mu.Lock()

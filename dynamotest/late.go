@@ -9,28 +9,27 @@ import (
 	"time"
 )
 
-// errLate is the error of a connection, as the SDK finds it in the chain of what it returns.
+// errLate is a connection error in the chain of the SDK's error.
 var errLate = fmt.Errorf("dynamotest: the connection was cut with the request on its way: %w", io.ErrUnexpectedEOF)
 
-// Late breaks the connection while the request is on its way: it reaches the database, and takes
-// effect, when [Injection.Arrive] is called. To the client that looks like [CutConnection]. With a
-// [Pause] in which the client's context ends, the client sees that end instead. It does not happen
-// to calls that another fault refuses.
+// Late breaks the connection while the request is under way. The request reaches the database and
+// takes effect when [Injection.Arrive] is called. To the client this looks like [CutConnection].
+// With a [Pause] in which the client's context ends, the client gets the error of the context
+// instead. It does not happen to calls that another fault refuses.
 func Late() Fault {
 	return late("Late", func(strike) lateness { return lateness{by: -1, cuts: true} })
 }
 
-// LateBy is [Late] with requests that arrive by themselves, after a time between two bounds by the
-// clock of the machine. [Injection.Arrive] lets them arrive sooner.
+// LateBy does the same as [Late], but the request arrives by itself, after a random time between
+// least and most by the clock of the machine. [Injection.Arrive] lets it arrive sooner.
 func LateBy(least, most time.Duration) Fault {
 	checkBounds("LateBy", least, most)
 	return late("LateBy", func(s strike) lateness { return lateness{by: between(s.random(), least, most), cuts: true} })
 }
 
-// Congestion holds the request up on its way, as [LateBy] does, while the connection stays. A
-// client that waits gets the reply. One that gives up, as its context ends, does not take the
-// request back: it reaches the database all the same. It does not happen to calls that another
-// fault refuses.
+// Congestion delays the request like [LateBy], but the connection stays open. A client that waits
+// gets the reply. If the client gives up because its context ends, the request still reaches the
+// database. It does not happen to calls that another fault refuses.
 func Congestion(least, most time.Duration) Fault {
 	checkBounds("Congestion", least, most)
 	return late("Congestion", func(s strike) lateness { return lateness{by: between(s.random(), least, most)} })
@@ -48,20 +47,20 @@ func late(name string, how func(strike) lateness) Fault {
 	}}
 }
 
-// lateness is that of one request.
+// lateness is the delay of one request.
 type lateness struct {
 	injection *Injection
-	by        time.Duration // until it arrives by itself; never if negative
-	cuts      bool          // the connection, so that the client does not wait
+	by        time.Duration // time until it arrives by itself; never if negative
+	cuts      bool          // whether it breaks the connection, so that the client does not wait
 	sent      *lateRequest
 }
 
-// lateRequests are the requests that are on their way, though their clients may have given them up.
+// lateRequests are the delayed requests. Their clients may have given up.
 type lateRequests struct {
 	mu       sync.Mutex
 	onTheWay []*lateRequest
 	closed   bool
-	arriving sync.WaitGroup // by themselves
+	arriving sync.WaitGroup // requests that arrive by themselves
 }
 
 type lateRequest struct {
@@ -69,10 +68,10 @@ type lateRequest struct {
 	perform   func(context.Context) lateReply
 	observe   func(Call)
 	replies   chan lateReply // to the client; closed if the request is dropped
-	gone      chan struct{}  // closed when nobody waits for the reply
+	gone      chan struct{}  // closed when the client no longer waits for the reply
 	timer     *time.Timer    // nil if it does not arrive by itself
 	cancel    context.CancelFunc
-	ctx       context.Context //nolint:containedctx // of the request, without its end
+	ctx       context.Context //nolint:containedctx // of the request, without its cancellation
 }
 
 type lateReply struct {
@@ -81,7 +80,7 @@ type lateReply struct {
 	call   Call
 }
 
-// delay lets a request arrive late.
+// delay makes a request arrive late.
 func (f *injector) delay(ctx context.Context, r request, p *plan) *lateRequest {
 	late := &lateRequest{
 		injection: p.late.injection, observe: f.observe,
@@ -119,8 +118,8 @@ func (f *injector) delay(ctx context.Context, r request, p *plan) *lateRequest {
 	return late
 }
 
-// giveUp says that the client no longer waits for a late request, which the client may not even
-// have begun to do.
+// giveUp marks that the client no longer waits for a late request. The client may not have begun to
+// wait.
 func (f *injector) giveUp(ctx context.Context, r request, p *plan) {
 	if p.late == nil {
 		return
@@ -131,7 +130,7 @@ func (f *injector) giveUp(ctx context.Context, r request, p *plan) {
 	close(p.late.sent.gone)
 }
 
-// wait returns the reply, unless the client gives up before.
+// wait returns the reply, unless the client gives up first.
 func (r *lateRequest) wait(ctx context.Context, call *Call) (answer, error) {
 	select {
 	case reply, ok := <-r.replies:
@@ -145,7 +144,7 @@ func (r *lateRequest) wait(ctx context.Context, call *Call) (answer, error) {
 	}
 }
 
-// land sends the request to the database, and its reply to the client if that waits.
+// land executes the request, and passes its reply to the client if it still waits.
 func (r *lateRequest) land() {
 	defer r.cancel()
 	reply := r.perform(r.ctx)
@@ -163,7 +162,7 @@ func (r *lateRequest) drop() {
 	close(r.replies)
 }
 
-// take removes and returns the requests that are asked for, the oldest first.
+// take removes and returns the selected requests, the oldest first.
 func (l *lateRequests) take(which func(*lateRequest) bool) (taken []*lateRequest) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -177,7 +176,7 @@ func (l *lateRequests) take(which func(*lateRequest) bool) (taken []*lateRequest
 	return taken
 }
 
-// stopTimer keeps a request from arriving by itself, unless it is about to.
+// stopTimer prevents a request from arriving by itself, unless it is arriving already.
 func (l *lateRequests) stopTimer(r *lateRequest) {
 	if r.timer != nil && r.timer.Stop() {
 		l.arriving.Done()
@@ -195,10 +194,10 @@ func (l *lateRequests) close() {
 	l.arriving.Wait()
 }
 
-// Arrive delivers the delayed requests now, oldest first, and returns their number. They have taken
-// effect when it returns, each as if it were sent now. [DB.Observe] and [DB.Record] show those that
-// their clients have given up as calls that are late. Other faults of a request happen when it
-// arrives.
+// Arrive delivers the delayed requests now, the oldest first, and returns their number. When it
+// returns, they have taken effect, each as if it were sent now. Other faults of a request happen
+// when it arrives. If the client has given up, [DB.Observe] and [DB.Record] show the request as a
+// call that is late.
 func (i *Injection) Arrive() (requests int) {
 	l := &i.of.late
 	due := l.take(func(r *lateRequest) bool { return r.injection == i })

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// operation is one of DynamoDB's.
+// operation is an operation of DynamoDB.
 type operation struct {
-	input      func() any // a new one, to be filled
-	output     func() any // likewise
+	input      func() any // returns a new input
+	output     func() any // returns a new output
 	parameters parameters
 	run        func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (out any, err error)
 }
 
-// What several operations have in common.
+// Parameters that several operations have in common.
 var (
 	reading = []string{"TableName", "ConsistentRead", "ExpressionAttributeNames", "ProjectionExpression", "ReturnConsumedCapacity"}
 	paging  = slices.Concat(reading, []string{
@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// operations are those that are supported, by name, with their parameters. The engine refuses some
-// of those of CreateTable and UpdateTable by their values.
+// operations are the supported operations by name, with their parameters. The engine refuses some
+// values of CreateTable and UpdateTable.
 var operations = map[string]operation{
 	"CreateTable": onTables((*engine.Database).CreateTable, "TableName", "AttributeDefinitions", "BillingMode",
 		"DeletionProtectionEnabled", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes", "OnDemandThroughput",
@@ -66,7 +66,7 @@ func withInterference[In, Out any](run func(*engine.Database, *engine.Cost, *In,
 		output:     func() any { return new(Out) },
 		parameters: parametersOf(reflect.TypeFor[In](), supported),
 		run: func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (any, error) {
-			return result(run(db, c, in.(*In), f)) //nolint:forcetypeassert // made above
+			return result(run(db, c, in.(*In), f)) //nolint:forcetypeassert // input makes it
 		},
 	}
 }
@@ -81,7 +81,7 @@ func onTables[In, Out any](run func(*engine.Database, *In) (*Out, error), suppor
 	return onItems(func(db *engine.Database, _ *engine.Cost, in *In) (*Out, error) { return run(db, in) }, supported...)
 }
 
-// result keeps a nil pointer from becoming a value that is not nil.
+// result prevents a nil pointer from becoming a value that is not nil.
 func result[Out any](out *Out, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func result[Out any](out *Out, err error) (any, error) {
 	return out, nil
 }
 
-// operationOf returns the operation that a request is for. The request must be signed, but any
-// signature does.
+// operationOf returns the operation of a request. The request must have a signature, which is not
+// verified.
 func operationOf(header http.Header) (name string, op operation, err error) {
 	name, isDynamoDB := nameOf(header)
 	op, known := operations[name]
 	switch {
 	case !isDynamoDB:
-		return name, op, apierror.UnknownOperation("this is no request to DynamoDB: it has no header X-Amz-Target such as %sListTables", api)
+		return name, op, apierror.UnknownOperation("this is not a request to DynamoDB: it has no header X-Amz-Target such as %sListTables", api)
 	case !known:
 		return name, op, apierror.UnknownOperation("dynamotest does not support the operation %s", name)
 	case header.Get("Authorization") == "":
@@ -107,7 +107,7 @@ func operationOf(header http.Header) (name string, op operation, err error) {
 
 const api = "DynamoDB_20120810."
 
-// nameOf returns the name of the operation that a request is for.
+// nameOf returns the name of the operation of a request.
 func nameOf(header http.Header) (name string, isDynamoDB bool) {
 	return strings.CutPrefix(header.Get("X-Amz-Target"), api)
 }

@@ -32,7 +32,8 @@ func TestAPageEndsWithTheItemThatFillsAMegabyte(t *testing.T) {
 func TestAQueryReadsItsStretchInBothDirectionsPageByPage(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	for _, number := range []any{-100, -20, -3, 0, 3, "3.5", 20, 100, "1e20"} { // as texts they have another order
+	// As text they have another order.
+	for _, number := range []any{-100, -20, -3, 0, 3, "3.5", 20, 100, "1e20"} {
 		require.NoError(t, done(t.Context(), tab.client.PutItem, &dynamodb.PutItemInput{
 			TableName: aws.String("tab"), Item: object{"p": s("a"), "s": n(number)},
 		}))

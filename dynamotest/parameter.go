@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// instead says what does the work of a parameter from before expressions.
+// instead maps a parameter from before expressions to its replacement.
 var instead = map[string]string{
 	"AttributesToGet":     "ProjectionExpression",
 	"AttributeUpdates":    "UpdateExpression",
@@ -20,9 +20,9 @@ var instead = map[string]string{
 	"ScanFilter":          "FilterExpression",
 }
 
-// parameters are those of one operation that are not supported, and those with a set of values that
-// the engine does not know. It is made from the SDK's struct, so that a parameter of a later SDK is
-// refused too, and not ignored.
+// parameters holds the unsupported parameters of an operation, and those with a set of values that
+// the engine does not check. It is made from the SDK's struct. So a parameter of a later SDK is
+// refused and not ignored.
 type parameters struct {
 	refused []reflect.StructField
 	enums   []enum
@@ -53,7 +53,7 @@ func parametersOf(input reflect.Type, supported []string) parameters {
 	return p
 }
 
-// check refuses what is not supported, and values that do not exist.
+// check refuses unsupported parameters, and values that do not exist.
 func (p parameters) check(operation string, in any) error {
 	v := reflect.ValueOf(in).Elem()
 	for _, field := range p.refused {

@@ -67,8 +67,8 @@ func TestAValueThatDoesNotExistIsRefused(t *testing.T) {
 		"Value 'EVERYTHING' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]")
 }
 
-// A parameter inside a request is decoded if the SDK knows it. These are those that the engine
-// knows, so that one of a later SDK is noticed.
+// The decoder accepts parameters inside of a request if the SDK has them. This test lists those
+// that the engine knows, so that one of a later SDK is noticed.
 func TestTheSDKHasNoParameterInsideARequestThatWeDoNotKnow(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[string]any{
@@ -96,7 +96,7 @@ func TestTheSDKHasNoParameterInsideARequestThatWeDoNotKnow(t *testing.T) {
 	}
 }
 
-// The Go SDK does not send such requests, other clients can.
+// The Go SDK does not send such requests, but other clients can.
 func TestRequestsThatLackWhatIsRequiredAreRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// newLimited has a table whose partitions take some units a second, and a clock that stands still.
+// newLimited returns a table with limited partitions, and a clock that stands still.
 func newLimited(t *testing.T, write, read float64) *table {
 	t.Helper()
 	tab := newTable(t, dynamotest.PartitionLimits(write, read))

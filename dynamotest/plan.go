@@ -14,14 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// plan is what faults do to one call.
+// plan holds the faults of one call.
 type plan struct {
-	mu     sync.Mutex // of faults, as a late request and the client that gives it up both come to them
-	faults []string   // those that happened
+	// mu guards faults. A late request and the client that gives up both change them.
+	mu     sync.Mutex
+	faults []string // that have happened
 
 	touches []engine.Touch
-	// undescribed holds why tables could not be described, by their names. Items that are put in
-	// such a table have no key in touches.
+	// undescribed maps names of tables to the errors with which they could not be described.
+	// touches have no key for items that are put into such a table.
 	undescribed map[string]error
 
 	delay     time.Duration
@@ -33,7 +34,7 @@ type plan struct {
 	replied   []func(context.Context)
 	hidden    []func(value.Item) bool
 	page      int
-	throttled []bool // of touches, in a batch
+	throttled []bool // by index in touches, of a batch
 	withheld  []bool
 	held      []func(context.Context)
 	torn      []func(ctx context.Context, written int)
@@ -56,7 +57,7 @@ func (f *injector) plan(ctx context.Context, operation string, in any) (*plan, e
 	return p, nil
 }
 
-// happens notes that a fault does.
+// happens records that a fault happens.
 func (p *plan) happens(fault string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +71,7 @@ func (p *plan) happened() []string {
 	return slices.Clone(p.faults)
 }
 
-// answered reports whether the call has come to an end without an effect.
+// answered reports whether the call ends without an effect.
 func (p *plan) answered() bool { return p.refusal != nil || p.cut }
 
 // ended reports whether a fault has decided how the call ends for the client.
@@ -92,7 +93,7 @@ func (p *plan) withhold(hits []int) bool {
 	return true
 }
 
-// throttle withholds items, or refuses the call if by now it is all of them.
+// throttle withholds items, or refuses the call if all items are throttled.
 func (p *plan) throttle(hits []int) bool {
 	p.throttled = mark(p.throttled, len(p.touches), hits)
 	if !slices.Contains(p.throttled, false) {
@@ -111,7 +112,7 @@ func mark(marks []bool, n int, hits []int) []bool {
 	return marks
 }
 
-// onTheWay is what happens before the request reaches the database.
+// onTheWay applies the faults before the request reaches the database.
 func (p *plan) onTheWay(ctx context.Context) error {
 	err := sleep(ctx, p.delay)
 	for _, pause := range p.before {
@@ -131,7 +132,7 @@ func (p *plan) onTheWay(ctx context.Context) error {
 	return nil
 }
 
-// onTheWayBack is what happens before the reply reaches the client.
+// onTheWayBack applies the faults before the reply reaches the client.
 func (p *plan) onTheWayBack(ctx context.Context) error {
 	for _, pause := range p.replied {
 		pause(ctx)
@@ -142,7 +143,7 @@ func (p *plan) onTheWayBack(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// limitPage makes pages smaller, where a fault asks for it, and reports whether it changed the
+// limitPage makes a page smaller if a fault requires this, and reports whether it changed the
 // input.
 func (p *plan) limitPage(in any) (changed bool) {
 	var limit **int32
@@ -155,11 +156,11 @@ func (p *plan) limitPage(in any) (changed bool) {
 	if limit == nil || p.page == 0 || *limit != nil && int(**limit) <= p.page {
 		return false
 	}
-	*limit = aws.Int32(int32(p.page)) //nolint:gosec // smaller than what was asked, or chosen by a test
+	*limit = aws.Int32(int32(p.page)) //nolint:gosec // a test sets it
 	return true
 }
 
-// hide leaves items out of a page, where a fault asks for it, and reports whether it changed the
+// hide leaves items out of a page if a fault requires this, and reports whether it changed the
 // output.
 func (p *plan) hide(out any) (changed bool) {
 	var items *[]value.Item
@@ -178,7 +179,7 @@ func (p *plan) hide(out any) (changed bool) {
 		return slices.ContainsFunc(p.hidden, func(hidden func(value.Item) bool) bool { return hidden(item) })
 	})
 	left := before - len(*items)
-	*count -= int32(left) //nolint:gosec // of a page
+	*count -= int32(left) //nolint:gosec // a page has few items
 	return left > 0
 }
 

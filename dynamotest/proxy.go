@@ -19,13 +19,14 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// Proxy is a way to a database, on which faults happen as in a [DB]: to DynamoDB Local or AWS, or
-// from one of several programs to a DB that they share. It is safe for concurrent use.
+// Proxy stands between a client and a database, and injects faults as a [DB] does. Use it for
+// DynamoDB Local or AWS, or for one of several programs that share a DB. It is safe for concurrent
+// use.
 //
-// All faults and conditions of this package do, except [DelayIndex], [Hold] and [Tear], which
-// happen inside the database: Inject refuses them. Each [Call] has the capacity units that the
-// reply reports, if the client asked for them. Requests that are not to DynamoDB's operations on
-// items and tables pass.
+// It supports all faults and conditions of this package except [DelayIndex], [Hold] and [Tear],
+// which happen inside the database: Inject panics for these. Each [Call] has the capacity units
+// that the reply reports if the client requested them. Operations that [DB] does not support pass
+// unchanged.
 //
 // Close simulates a crash: later calls fail, and replies to open calls are dropped.
 type Proxy struct {
@@ -34,8 +35,8 @@ type Proxy struct {
 	schemas schemas
 }
 
-// NewProxy returns a proxy in front of the database that a client is for, and closes it when the
-// test ends. If the test fails it logs what [New] does.
+// NewProxy returns a proxy in front of the database of a client, and closes it when the test ends.
+// If the test fails, it logs the same information as [New].
 func NewProxy(t TB, client *dynamodb.Client, options ...Option) *Proxy {
 	t.Helper()
 	p := OpenProxy(client, options...)
@@ -43,17 +44,17 @@ func NewProxy(t TB, client *dynamodb.Client, options ...Option) *Proxy {
 	return p
 }
 
-// OpenProxy returns a proxy in front of the database that a client is for. Close ends it.
+// OpenProxy returns a proxy in front of the database of a client. Close closes it.
 func OpenProxy(client *dynamodb.Client, options ...Option) *Proxy {
 	s := settingsOf(options)
-	mustBe(s.expiry == 0, "ExpiryDelay is up to the database, and no option of a Proxy")
+	mustBe(s.expiry == 0, "ExpiryDelay is an option of the database, and not of a Proxy")
 	p := &Proxy{client: client, schemas: schemas{client: client, byTable: map[string]schema{}}}
 	p.start(p, true, s)
 	return p
 }
 
 // Client returns a client of the SDK whose requests go through the proxy. It has the options of the
-// client behind the proxy, retries included; others are set by options, as with dynamodb.New.
+// client behind the proxy, including retries. Options change them, as with dynamodb.New.
 func (p *Proxy) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(p.client.Options(), append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
 		o.HTTPClient = proxyClient{p}
@@ -63,7 +64,7 @@ func (p *Proxy) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 // proxyClient sends requests through a proxy.
 type proxyClient struct{ *Proxy }
 
-// Do serves a request, or passes it on if no fault or observer is in place.
+// Do serves a request, or passes it on if there is no fault or observer.
 func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
@@ -88,8 +89,8 @@ func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 	return reply.response(sent), nil
 }
 
-// answer reads a request and serves it. A request that it cannot read is refused, as it is by a
-// [DB]: no fault could happen to it.
+// answer reads a request and serves it. It refuses a request that it cannot read, like a [DB],
+// because no fault could happen to it.
 func (p *Proxy) answer(r request) (answer, error) {
 	var err error
 	if r.body, err = readAll(r.sent); err != nil {
@@ -111,7 +112,8 @@ func (p *Proxy) refuseUnread(r request, err error) answer {
 
 func (p *Proxy) touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error) {
 	if len(*p.injections.Load()) == 0 {
-		return engine.Touches(in, func(string, value.Item) value.Item { return nil }), nil // recordings need no keys
+		// Recordings need no keys.
+		return engine.Touches(in, func(string, value.Item) value.Item { return nil }), nil
 	}
 	undescribed = map[string]error{}
 	touches = engine.Touches(in, func(table string, item value.Item) value.Item {
@@ -132,7 +134,7 @@ func (p *Proxy) hasIndex(ctx context.Context, table, index string) (bool, error)
 	return described.indexes[index], err
 }
 
-// perform sends a request and returns what comes back, both as the plan changes them.
+// perform sends a request and returns the reply. The plan may change both.
 func (p *Proxy) perform(ctx context.Context, r request, by *plan, call *Call) (answer, error) {
 	changed := by.limitPage(r.in)
 	withheld := takeWithheld(r.in, by.withheld)
@@ -182,18 +184,18 @@ func (p *Proxy) send(ctx context.Context, sent *http.Request, body []byte, chang
 	if changed && o.Credentials != nil {
 		credentials, err := o.Credentials.Retrieve(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("sign the request as a fault changed it: %w", err)
+			return nil, fmt.Errorf("sign the request after a fault changed it: %w", err)
 		}
 		hash := sha256.Sum256(body)
 		again.Header.Del("Authorization")
 		if err := o.HTTPSignerV4.SignHTTP(ctx, credentials, again, hex.EncodeToString(hash[:]), "dynamodb", o.Region, time.Now()); err != nil {
-			return nil, fmt.Errorf("sign the request as a fault changed it: %w", err)
+			return nil, fmt.Errorf("sign the request after a fault changed it: %w", err)
 		}
 	}
 	return o.HTTPClient.Do(again)
 }
 
-// replace puts another body into a reply.
+// replace replaces the body of a reply.
 func (a *answer) replace(body []byte) {
 	a.body, a.as = body, a.as.Clone()
 	a.as.Set("Content-Length", strconv.Itoa(len(body)))

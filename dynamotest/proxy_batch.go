@@ -8,14 +8,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// withheld are the items of a batch that a proxy does not send, and reports as unprocessed.
+// withheld holds the items of a batch that a proxy does not send, and reports as unprocessed.
 type withheld struct {
 	keys   map[string]types.KeysAndAttributes
 	writes map[string][]types.WriteRequest
 }
 
-// takeWithheld removes the items that are marked from the input of a batch. Marks are in the order
-// of [engine.Touches]. Without marks it returns nil.
+// takeWithheld removes the marked items from the input of a batch. Marks are in the order of
+// [engine.Touches]. It returns nil if there are no marks.
 func takeWithheld(in any, marks []bool) *withheld {
 	if !slices.Contains(marks, true) {
 		return nil
@@ -41,7 +41,7 @@ func takeWithheld(in any, marks []bool) *withheld {
 	return w
 }
 
-// split parts items by the first of the marks, and returns the marks that are left.
+// split separates marked from unmarked items, and returns the remaining marks.
 func split[T any](items []T, marks []bool) (unmarked, marked []T, rest []bool) {
 	for i, item := range items {
 		if marks[i] {
@@ -61,7 +61,7 @@ func setOrDelete[V any](m map[string]V, key string, v V, set bool) {
 	}
 }
 
-// isEmptyBatch reports whether nothing of a batch is left.
+// isEmptyBatch reports whether a batch has no items left.
 func isEmptyBatch(in any) bool {
 	switch in := in.(type) {
 	case *dynamodb.BatchGetItemInput:

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// schemas are those of the tables behind a proxy. A proxy asks for one when a request puts an item,
-// whose key it cannot know otherwise, or when a fault is about an index.
+// schemas are the schemas of the tables behind a proxy. A proxy needs one if a request puts an
+// item, whose key it does not know otherwise, or if a fault has the condition [Index].
 type schemas struct {
 	client *dynamodb.Client
 
@@ -23,8 +23,8 @@ type schemas struct {
 	byTable map[string]schema
 }
 
-// schema is what a proxy needs to know of a table. The zero value is that of a table that does not
-// exist.
+// schema is the part of a table description that a proxy needs. The zero value is the schema of a
+// table that does not exist.
 type schema struct {
 	key     []string // names of attributes
 	indexes map[string]bool
@@ -43,7 +43,7 @@ func (s schema) keyOf(item value.Item) value.Item {
 	return key
 }
 
-// of returns the schema of a table, the zero schema if it does not exist.
+// of returns the schema of a table, and the zero schema if the table does not exist.
 func (s *schemas) of(ctx context.Context, table string) (schema, error) {
 	s.mu.Lock()
 	known, ok := s.byTable[table]
@@ -54,7 +54,8 @@ func (s *schemas) of(ctx context.Context, table string) (schema, error) {
 	out, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return schema{}, nil // the request itself meets the error, or a table that has been created since
+		// The request itself gets the same error, or the table has been created since.
+		return schema{}, nil
 	}
 	if err != nil {
 		return schema{}, fmt.Errorf("describe table %q to know its keys and indexes: %w", table, err)
@@ -75,7 +76,7 @@ func (s *schemas) of(ctx context.Context, table string) (schema, error) {
 	return described, nil
 }
 
-// learn forgets what a request may have changed.
+// learn removes the schema of a table that a request may have changed.
 func (s *schemas) learn(in any) {
 	var changed *string
 	switch in := in.(type) {

@@ -35,7 +35,7 @@ type faulty interface {
 // oneAttempt is an option of a client.
 func oneAttempt(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// script makes calls of all kinds, and returns what came of them and what is stored in the end.
+// script makes calls of all kinds, and returns their outcomes and the stored items.
 func script(t *testing.T, tab *table, way faulty, fault dynamotest.Fault, when ...dynamotest.When) (outcomes []string, calls []dynamotest.Call) {
 	t.Helper()
 	for i := range 10 {
@@ -180,13 +180,13 @@ func TestAProxyRefusesWhatHappensInsideTheDatabase(t *testing.T) {
 		"Tear":       dynamotest.Tear(dynamotest.For(0)),
 	} {
 		assert.PanicsWithValue(t,
-			"dynamotest: "+name+" happens inside the database, where a Proxy does not reach: inject it with DB.Inject",
+			"dynamotest: "+name+" happens inside the database, and not in a Proxy: inject it with DB.Inject",
 			func() { proxy.Inject(fault) })
 	}
 	assert.Panics(t, func() { dynamotest.OpenProxy(newTable(t).client, dynamotest.ExpiryDelay(time.Hour)) })
 }
 
-func TestAProxyHarmsOnlyItsOwnClients(t *testing.T) {
+func TestAProxyDisturbsOnlyItsOwnClients(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	proxy := dynamotest.NewProxy(t, tab.client)
@@ -387,7 +387,7 @@ func TestARequestThatAFaultChangesIsSignedAgain(t *testing.T) {
 		same := request.Clone(request.Context())
 		same.URL.Scheme, same.URL.Host = "http", request.Host
 		same.Header.Del("Authorization")
-		for name := range same.Header { // only those that were signed
+		for name := range same.Header { // only signed headers
 			if !strings.Contains(request.Header.Get("Authorization"), strings.ToLower(name)) {
 				same.Header.Del(name)
 			}

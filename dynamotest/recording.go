@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Record keeps the calls from now on.
+// Record records all calls from now on.
 func (f *injector) Record() *Recording {
 	r := &Recording{}
 	r.stop = f.Observe(func(c Call) {
@@ -16,25 +16,25 @@ func (f *injector) Record() *Recording {
 	return r
 }
 
-// Recording is what [DB.Record] keeps. It is safe for concurrent use.
+// Recording holds the calls since [DB.Record]. It is safe for concurrent use.
 type Recording struct {
 	stop  func()
 	mu    sync.Mutex
 	calls []Call
 }
 
-// Stop ends the recording.
+// Stop ends the recording. The recorded calls stay.
 func (r *Recording) Stop() { r.stop() }
 
-// Reset forgets the calls so far.
+// Reset removes the calls recorded so far.
 func (r *Recording) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls = nil
 }
 
-// Calls are the calls of some operations, or all if none is named, in the order of their replies.
-// An operation that does not exist panics.
+// Calls returns the calls of some operations, or all calls if none is named, in the order of their
+// replies. It panics if an operation does not exist.
 func (r *Recording) Calls(operations ...string) []Call {
 	for _, name := range operations {
 		checkOperation(name)
@@ -50,7 +50,7 @@ func (r *Recording) Calls(operations ...string) []Call {
 	return calls
 }
 
-// Counts returns how many calls there were of each operation that was called.
+// Counts returns the number of calls of each operation that was called.
 func (r *Recording) Counts() map[string]int {
 	counts := map[string]int{}
 	for _, c := range r.Calls() {
@@ -59,7 +59,7 @@ func (r *Recording) Counts() map[string]int {
 	return counts
 }
 
-// Units are the capacity units that some operations consumed, or all if none is named.
+// Units returns the capacity units that some operations consumed, or all if none is named.
 func (r *Recording) Units(operations ...string) (read, write float64) {
 	for _, c := range r.Calls(operations...) {
 		read += c.ReadUnits

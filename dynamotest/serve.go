@@ -27,7 +27,7 @@ func (db *DB) serve(ctx context.Context, header http.Header, body []byte) (answe
 	return reply, nil
 }
 
-// read decodes a request. The error is DynamoDB's.
+// read decodes a request. Its errors are DynamoDB's.
 func (db *DB) read(header http.Header, body []byte) (request, error) {
 	name, op, err := operationOf(header)
 	r := request{name: name, op: op, body: body}
@@ -41,7 +41,7 @@ func (db *DB) read(header http.Header, body []byte) (request, error) {
 	return r, op.parameters.check(name, r.in)
 }
 
-// perform makes a call.
+// perform executes a call.
 func (db *DB) perform(ctx context.Context, r request, p *plan, call *Call) (answer, error) {
 	p.limitPage(r.in)
 	var cost engine.Cost
@@ -66,7 +66,7 @@ func (db *DB) hasIndex(_ context.Context, table, index string) (bool, error) {
 
 const initialReplySize = 512
 
-// sleep waits, or until the client has gone.
+// sleep waits for d. It ends earlier if the client gives up.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

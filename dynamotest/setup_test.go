@@ -21,13 +21,13 @@ func n(number any) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(number)}
 }
 
-// kilobytes fills an item up to some KB, whose other attributes take a given number of bytes.
+// fill returns a value that fills an item up to bytes. Its other attributes take others bytes.
 func fill(bytes, others int) types.AttributeValue {
 	return s(strings.Repeat("x", bytes-others-len("fill")))
 }
 
-// table has a database with a table "tab": partition key p, sort key s, a global index "global" on
-// g that keeps keys and "kept", and a local index "local" on l that keeps keys.
+// table is a database with a table "tab": partition key p, sort key s, a global index "global" on g
+// that projects the keys and "kept", and a local index "local" on l that projects the keys.
 type table struct {
 	*testing.T
 	db     *dynamotest.DB
@@ -76,7 +76,7 @@ func (t *table) create(name string) {
 
 func keyOf(p string, number int) object { return object{"p": s(p), "s": n(number)} }
 
-// putting is a request to put an item with more attributes than its key.
+// putting returns a request that puts an item with attributes beside its key.
 func putting(p string, number int, more object) *dynamodb.PutItemInput {
 	item := keyOf(p, number)
 	for name, v := range more {
@@ -113,7 +113,7 @@ func deleting(p string, number int) *dynamodb.DeleteItemInput {
 	return &dynamodb.DeleteItemInput{TableName: aws.String("tab"), Key: keyOf(p, number)}
 }
 
-// querying is for a partition of the table, or of an index.
+// querying returns a query of a partition of the table or of an index.
 func querying(index, partition string) *dynamodb.QueryInput {
 	in := &dynamodb.QueryInput{
 		TableName: aws.String("tab"), KeyConditionExpression: aws.String("p = :p"),
@@ -128,7 +128,7 @@ func querying(index, partition string) *dynamodb.QueryInput {
 	return in
 }
 
-// adding is a transaction that adds to the number of each of some items.
+// adding returns a transaction that adds to the numbers of some items.
 func adding(amount int, partitions ...string) *dynamodb.TransactWriteItemsInput {
 	in := &dynamodb.TransactWriteItemsInput{}
 	for _, p := range partitions {
@@ -148,12 +148,12 @@ func (t *table) amount(p string) string {
 	return ""
 }
 
-// once is a client that makes one attempt.
+// once returns a client that makes one attempt.
 func (t *table) once() *dynamodb.Client {
 	return t.db.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 }
 
-// done runs a call and gives its error.
+// done runs a call and returns its error.
 func done[In, Out any](
 	ctx context.Context, call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), in *In,
 ) error {

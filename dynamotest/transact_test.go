@@ -45,7 +45,7 @@ func TestATransactionHasUpTo4Megabytes(t *testing.T) {
 	require.ErrorContains(t, done(t.Context(), tab.client.TransactWriteItems, writes), "4MB")
 	require.ErrorContains(t, done(t.Context(), tab.client.TransactGetItems, reads), "4MB")
 	writes.TransactItems, reads.TransactItems = writes.TransactItems[:10], reads.TransactItems[:10]
-	writes.ClientRequestToken = nil // the SDK has filled it in
+	writes.ClientRequestToken = nil // the SDK has set it
 	require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, writes))
 	require.NoError(t, done(t.Context(), tab.client.TransactGetItems, reads))
 }
@@ -66,8 +66,8 @@ func TestWhatATransactionHasWrittenAnotherMayHold(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	client := tab.once()
-	// The first transaction stops when it has written one of two items. A second one then takes
-	// that item and holds it, and the first one ends meanwhile.
+	// The first transaction stops after it has written one of two items. A second one then takes
+	// this item and holds it. The first one ends meanwhile.
 	torn, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	tab.db.Inject(dynamotest.Tear(func(context.Context) {
 		close(torn)

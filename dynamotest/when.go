@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// When says to which calls a fault happens. All conditions of an injection must hold, and each can
-// be given once.
+// When is a condition that selects calls. All conditions of an injection must hold. Each can be
+// used once.
 type When func(*Injection)
 
-// On is the operations, such as "PutItem".
+// On selects operations by their names, such as "PutItem".
 func On(operations ...string) When {
 	return func(i *Injection) {
-		mustBe(i.operations == nil && len(operations) > 0, "On names one operation or more, and is given once")
+		mustBe(i.operations == nil && len(operations) > 0, "On names one operation or more, and may be used once")
 		for _, name := range operations {
 			checkOperation(name)
 		}
@@ -25,84 +25,85 @@ func On(operations ...string) When {
 	}
 }
 
-// Table is the table by its name or ARN: calls that name it, and of batches and transactions what
-// is in it.
+// Table selects a table by its name or ARN: calls that name it, and the items of the table in
+// batches and transactions.
 func Table(name string) When {
 	return func(i *Injection) {
-		mustBe(i.table == "" && name != "", "Table names one table, and is given once")
+		mustBe(i.table == "" && name != "", "Table names one table, and may be used once")
 		i.table = engine.TableName(name)
 	}
 }
 
-// Index is the index by its name: Query and Scan of it; for [DelayIndex] what is on its way to it,
-// and for [Throttle] also writes of its table.
+// Index selects an index by its name: Query and Scan of the index. For [DelayIndex] it selects
+// changes to the index, and for [Throttle] also writes of its table.
 func Index(name string) When {
 	return func(i *Injection) {
-		mustBe(i.index == "" && name != "", "Index names one index, and is given once")
+		mustBe(i.index == "" && name != "", "Index names one index, and may be used once")
 		i.index = name
 	}
 }
 
-// Key is the item with some key attributes: calls that name it, and of batches and transactions
-// only that item. One attribute of two stands for all items that have it. It does not hold for
-// Query and Scan.
+// Key selects the items with some key attributes: calls that name such an item, and only these
+// items of batches and transactions. With one of two key attributes, it selects all items that have
+// it. It does not hold for Query and Scan.
 func Key(key map[string]types.AttributeValue) When {
 	return func(i *Injection) {
-		mustBe(i.key == nil && len(key) > 0, "Key has one attribute or more, and is given once")
+		mustBe(i.key == nil && len(key) > 0, "Key has one attribute or more, and may be used once")
 		normal, err := value.NormalizeItem(maps.Clone(key))
 		mustBe(err == nil, "Key: %v", err)
 		i.key = normal
 	}
 }
 
-// Matching is what a function says of an operation and its input, such as a *dynamodb.QueryInput,
-// which it must not change. It is asked for each attempt.
+// Matching selects calls by a function of the operation and its input, such as a
+// *dynamodb.QueryInput. match must not change the input. It is called for each attempt.
 func Matching(match func(operation string, input any) bool) When {
 	return func(i *Injection) {
-		mustBe(i.match == nil && match != nil, "Matching has one function, and is given once")
+		mustBe(i.match == nil && match != nil, "Matching has one function, and may be used once")
 		i.match = match
 	}
 }
 
-// After lets the first n calls pass that the other conditions hold for.
+// After lets the first n calls pass for which the other conditions hold.
 func After(n int) When {
 	return func(i *Injection) {
-		mustBe(n >= 0 && i.after == 0, "After(%d): a number of calls is not negative, and is given once", n)
+		mustBe(n >= 0 && i.after == 0, "After(%d): the number of calls must not be negative, and may be used once", n)
 		i.after = n
 	}
 }
 
-// Times ends the fault when it has happened to n calls.
+// Times ends the fault after it has happened to n calls.
 func Times(n int) When {
 	return func(i *Injection) {
-		mustBe(n > 0 && i.times < 0, "Times(%d): a fault that never happens is none, and the number is given once", n)
+		mustBe(n > 0 && i.times < 0, "Times(%d): the number must be positive, and may be used once", n)
 		i.times = n
 	}
 }
 
-// Chance draws for each call, by [Seed]. The n-th call of an operation with the same keys, or for
-// Query and Scan with the same request, draws the same in every run, in whatever order goroutines
-// make other calls. (With Times or After that order matters, as those count the calls of all.) A
-// program whose keys are random must seed those too.
+// Chance makes the fault happen with a probability, decided for each call by [Seed]. The n-th call
+// of an operation with the same keys has the same decision in every run, in whatever order
+// goroutines make other calls. A Query or Scan counts as the same call if its request is the same.
+// With Times or After the order of all calls matters. A program with random keys must seed these
+// too.
 func Chance(probability float64) When {
 	return func(i *Injection) {
-		mustBe(probability > 0 && probability <= 1, "Chance(%v): a probability is above 0 and at most 1", probability)
+		mustBe(probability > 0 && probability <= 1, "Chance(%v): the probability must be above 0 and at most 1", probability)
 		i.chance = probability
 	}
 }
 
-// check refuses conditions under which the fault can never happen.
+// check panics for conditions under which the fault can never happen.
 func (i *Injection) check() {
 	f := i.fault
-	mustBe(!f.inside || !i.of.isRemote, "%s happens inside the database, where a Proxy does not reach: inject it with DB.Inject", f.name)
-	mustBe(f.strike != nil || f.delay != nil, "Inject needs a fault made by a function such as Throttle")
-	mustBe(f.delay == nil || i.operations == nil && i.match == nil, "DelayIndex is about no call: On and Matching do not go with it")
+	mustBe(!f.inside || !i.of.isRemote, "%s happens inside the database, and not in a Proxy: inject it with DB.Inject", f.name)
+	mustBe(f.strike != nil || f.delay != nil, "Inject needs a fault of a function such as Throttle")
+	mustBe(f.delay == nil || i.operations == nil && i.match == nil, "DelayIndex does not affect calls: do not combine it with On or Matching")
 	possible := i.operations
 	if possible == nil {
 		possible = f.on
 	}
 	reads := possible == nil || slices.Contains(possible, "Query") || slices.Contains(possible, "Scan")
-	mustBe(i.index == "" || f.delay != nil || f.pushesBack || reads, "%s: Index holds for Query and Scan only", f.name)
+	mustBe(i.index == "" || f.delay != nil || f.pushesBack || reads, "%s: Index only holds for Query and Scan", f.name)
 	onlyReads := possible != nil && !slices.ContainsFunc(possible, func(name string) bool { return name != "Query" && name != "Scan" })
 	mustBe(i.key == nil || !onlyReads, "%s: Key does not hold for Query and Scan", f.name)
 	if f.on != nil && i.operations != nil {
@@ -113,5 +114,5 @@ func (i *Injection) check() {
 
 func checkOperation(name string) {
 	_, known := operations[name]
-	mustBe(known, "there is no operation %q, or it is not supported", name)
+	mustBe(known, "operation %q does not exist, or is not supported", name)
 }

@@ -17,12 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// document is the config for tables made to the letter of the schema document, whose tables say
+// document is the config for tables that follow the schema document exactly, whose tables say
 // ser_nr.
 var document = journal.Config{Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
 
-// foreignTables makes a journal and a snapshot table as an application of the event-store-adapter
-// family has them, with the given indexes on the journal.
+// foreignTables creates a journal and a snapshot table like an application of the
+// event-store-adapter family, with the given indexes on the journal.
 func foreignTables(t *testing.T, client *dynamodb.Client, c journal.Config, indexes ...types.GlobalSecondaryIndex) {
 	t.Helper()
 	for table, indexes := range map[string][]types.GlobalSecondaryIndex{
@@ -60,7 +60,7 @@ var (
 	tailIndex = index("journal-tail-index", "pkey", "occurred_at", types.ProjectionTypeAll)
 )
 
-// foreignAggregate writes an aggregate of some events as a member of the family in Go does.
+// foreignAggregate writes an aggregate of n events like the Go member of the family.
 func foreignAggregate(t *testing.T, client *dynamodb.Client, c journal.Config, value string, n int) {
 	t.Helper()
 	id, partition := user(value), eventlog.ShardKey("user-account", resolver.FNV1a.Shard(user(value), 16))
@@ -78,7 +78,7 @@ func foreignAggregate(t *testing.T, client *dynamodb.Client, c journal.Config, v
 	}
 	head := item{"version": number(int64(n)), "ttl": number(0), "payload": binary("state")}
 	put(c.Tables.Snapshot, 0, head)
-	put(c.Tables.Snapshot, n, head) // the redundant one
+	put(c.Tables.Snapshot, n, head) // the redundant snapshot
 }
 
 func TestAnAdoptedJournalGoesOnWhereTheOtherApplicationStopped(t *testing.T) {
@@ -119,7 +119,8 @@ func TestAdoptRefusesAWrongResolverOrShardCount(t *testing.T) {
 		foreignAggregate(t, client, config, fmt.Sprint(i), 1)
 	}
 	for name, change := range map[string]func(*journal.Config){
-		"half the shards": func(c *journal.Config) { c.Shards = 8 }, // half of the shards look right
+		// Half of the shards look right.
+		"half the shards": func(c *journal.Config) { c.Shards = 8 },
 		"one shard less":  func(c *journal.Config) { c.Shards = 15 },
 		"more shards":     func(c *journal.Config) { c.Shards = 64 },
 		"another hash":    func(c *journal.Config) { c.Resolver = shifted{} },
@@ -139,12 +140,13 @@ func TestAdoptRefusesAWrongResolverOrShardCount(t *testing.T) {
 	assert.ErrorIs(t, err, journal.ErrNoDescriptor, "nothing was stored")
 }
 
-// One partition with more rows than a page of a scan shows must not hide the others.
+// A partition with more rows than a page of a scan must not hide the others.
 func TestAdoptLooksAtAllSnapshots(t *testing.T) {
 	t.Parallel()
 	client, config := database(t), ownTables(document)
 	foreignTables(t, client, config, aidIndex, tailIndex)
-	for _, value := range []string{"2", "4", "5", "7", "8"} { // in shards below 8, which look right either way
+	// These are in shards below 8, which look right either way.
+	for _, value := range []string{"2", "4", "5", "7", "8"} {
 		foreignAggregate(t, client, config, value, 1)
 	}
 	foreignAggregate(t, client, config, "1", 1) // in shard 12
@@ -178,7 +180,7 @@ func TestAdoptReportsAnAggregateThatJavaPutIntoANegativePartition(t *testing.T) 
 	assert.ErrorContains(t, err, `item "user-account--2" / "user-account-polygenelubricants-0"`)
 }
 
-// shifted is a resolver that puts every aggregate one shard further.
+// shifted is a resolver that shifts every aggregate by one shard.
 type shifted struct{}
 
 func (shifted) Name() string { return "shifted" }
@@ -190,7 +192,7 @@ func TestAdoptRefusesTablesThatLackSomething(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		make   func(t *testing.T, client *dynamodb.Client, config journal.Config)
-		number string // name of its attribute in the config
+		number string // the name of its attribute in the config
 		want   any
 		text   string
 	}{

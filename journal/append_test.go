@@ -172,7 +172,7 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 	})
 }
 
-// Truncation may have left no other one, and the events between are gone.
+// After a truncation there may be no other snapshot, and the events in between are removed.
 func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// prompt answers at once, so that a benchmark shows what the journal itself does: writes succeed,
-// queries find page, and reads of an item find head.
+// prompt answers immediately, so that a benchmark shows the cost of the journal itself: writes
+// succeed, queries find page, and reads of an item find head.
 type prompt struct {
 	journal.Client
 	page []item

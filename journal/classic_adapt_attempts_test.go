@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// transacting is a journal whose transactions the test sends itself, and the tokens that they had.
+// transacting returns a journal whose transactions the test sends itself, and their tokens.
 func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error) (eventlog.Log, *[]string) {
 	t.Helper()
 	var tokens []string
@@ -26,7 +26,7 @@ func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.Tran
 	return s.through(t, client), &tokens
 }
 
-// requireAfterAdapting wants the aggregate of putBack as a commit of one event leaves it.
+// requireAfterAdapting requires the aggregate of putBack in the state after a commit of one event.
 func (s store) requireAfterAdapting(t *testing.T, receipt eventlog.Receipt, snapshot *journal.Snapshot) {
 	t.Helper()
 	s.requireVersion(t, user("1"), 4)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// putBack sets the version of a head that has a snapshot of event 5 back to 3, and removes the
-// events after that, as one does who repairs a journal that was restored.
+// putBack sets the version of a head with a snapshot of event 5 back to 3, and removes the later
+// events. An operator who repairs a restored journal does the same.
 func putBack(t *testing.T, s store) {
 	t.Helper()
 	for n := 1; n <= 5; n++ {
@@ -188,7 +188,7 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		assert.Equal(t, want, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)))
 
 		reset()
-		keep(t, s.Log, "1", 2) // in plain
+		keep(t, s.Log, "1", 2) // plain
 		assert.NotContains(t, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, s.head(t, user("1")))
 
@@ -223,7 +223,7 @@ func TestAForeignStateBesideMarksAheadIsReplacedByOurOwn(t *testing.T) {
 func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		truncateBefore uint64
-		version        int64 // to which the head is put back
+		version        int64 // of the head after it is put back
 	}{
 		"nothing is truncated":               {0, 5},
 		"it is of a history that is no more": {3, 4},

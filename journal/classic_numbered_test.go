@@ -59,7 +59,7 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 	const pageOf = 20
 	for name, c := range map[string]struct {
 		suffix string
-		most   int // rows of the other that are read
+		most   int // largest number of rows of the other aggregate that are read
 	}{
 		"not at all where something other than a digit follows": {"u1", 0},
 		"to the end of a page where a digit follows":            {"2024", pageOf},
@@ -93,7 +93,7 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 	}
 }
 
-// With pages as large as they are: a Query may begin at a key that there is not.
+// With pages of the real size: a Query may begin at a key that does not exist.
 func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Shards: 1})

@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// What ownRecord reads is what recordOf reads, whatever of an item is missing or otherwise than
-// this package writes it.
+// ownRecord reads the same as recordOf, even if parts of an item are missing or differ from what
+// this package writes.
 func TestRowsAreReadAsItemsAre(t *testing.T) {
 	t.Parallel()
 	l := classicOf(engineOf(Config{Shards: 4}))
@@ -80,7 +80,7 @@ func TestRowsAreReadAsItemsAre(t *testing.T) {
 	})
 }
 
-// The journal's own client, which learns the time, passes options on and replies back.
+// The journal's own client, which reads the time of replies, passes options and replies on.
 func TestRepliesToTheSDKAreReadAsRows(t *testing.T) {
 	t.Parallel()
 	for _, config := range []Config{{Shards: 1}, {Shards: 1, Now: time.Now}, {Shards: 1, Layout: Packed}} {

@@ -15,9 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// wrongClock opens a journal on a machine whose clock DynamoDB's is ahead of, by a time. Requests
-// take no time. The function commits an event and returns how far its date is ahead of DynamoDB's
-// clock.
+// wrongClock opens a journal on a machine whose clock is behind DynamoDB's by ahead. Requests take
+// no time. off commits an event and returns how far its date is ahead of DynamoDB's clock.
 func wrongClock(t *testing.T, ahead time.Duration, config journal.Config) (db *dynamotest.DB, off func() time.Duration) {
 	t.Helper()
 	db = dynamotest.New(t)
@@ -66,7 +65,7 @@ func TestAClockThatMayBeRightIsNotCorrected(t *testing.T) {
 	})
 }
 
-// A clock of the caller's is used as it is.
+// A clock in the config is not corrected.
 func TestAClockThatIsGivenIsNotCorrected(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -109,8 +108,7 @@ func TestOneWrongReplyDoesNotSetTheClock(t *testing.T) {
 	})
 }
 
-// The clocks drift apart by 100 in a million: what a measurement of an hour ago says is less exact
-// now.
+// The clocks drift apart by 100 in a million, so a measurement of an hour ago is less exact now.
 func TestClocksMayDriftApart(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

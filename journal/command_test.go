@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// inMemory is a store in a database of the process, for tests of its clock, its faults and its
-// capacity. Both have one clock, which stands still.
+// inMemory returns a journal in a database of the process, for tests of its clock, its faults and
+// its capacity. Both have the same clock, which stands still.
 func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -43,7 +43,7 @@ func (s store) execute(t *testing.T, id aggregate.ID, expected, n int, commandID
 	})
 }
 
-// requireCommand wants what the journal knows of a command.
+// requireCommand requires that the journal knows the command like this.
 func (s store) requireCommand(t *testing.T, id aggregate.ID, want eventlog.Command) {
 	t.Helper()
 	got, ok, err := s.Command(t.Context(), id, want.ID)
@@ -87,7 +87,7 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 	})
 }
 
-// Texts of ids and of command ids that run into each other name different guards all the same.
+// Ids of aggregates and commands whose texts are ambiguous together still have different guards.
 func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		commands := map[string]struct {
@@ -183,14 +183,14 @@ func TestACommandWithoutEventsThatExpectsAnotherVersionIsAConflict(t *testing.T)
 	})
 }
 
-// What a repetition meets once DynamoDB has forgotten the token is the commit's own guard, whatever
-// was committed since.
+// After DynamoDB has forgotten the token, a repetition meets the commit's own guard, whatever was
+// committed since.
 func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			events int
 			none   []int // reasons that DynamoDB leaves out
-			lost   bool  // the client sees it; else the SDK sent it twice
+			lost   bool  // whether the client sees the loss; otherwise the SDK sent it twice
 		}{
 			"with events":    {events: 2, lost: true},
 			"without events": {lost: true},
@@ -274,7 +274,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 				}
 				resolve(c.arrives, "at once")
 				if !c.arrives {
-					// The command is executed by another attempt, which is another commit.
+					// Another attempt, which is another commit, executes the command.
 					_, err := s.execute(t, id, 0, 1, "pay")
 					require.NoError(t, err)
 					resolve(true, "after another commit of the command")
@@ -320,7 +320,8 @@ func TestACommandIsRememberedForItsRetentionAndMayRunAgainAfterwards(t *testing.
 			_, err = s.execute(t, user("1"), 1, 1, "pay")
 			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
-			if s.isPacked() { // which keeps it as long as the commit's item, unless a snapshot has come since
+			// It keeps it as long as the commit's item, unless a snapshot was stored since.
+			if s.isPacked() {
 				return
 			}
 			db.Clock().Advance(3 * time.Second)

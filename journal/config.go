@@ -100,8 +100,8 @@ type Config struct {
 	// time.Now, corrected by the times in DynamoDB's replies if the clock is known to be wrong. It
 	// corrects errors of a second or more at first, later errors of some milliseconds more than a
 	// round trip. Another clock must be as exact as that. An event with a wrong date can reach
-	// subscribers up to a week late in the layout Packed, and up to subscriber.Config.ReconcileInterval
-	// late in Classic.
+	// subscribers up to a week late in the layout Packed, and up to
+	// subscriber.Config.ReconcileInterval late in Classic.
 	Now func() time.Time
 
 	// NewID makes commit ids of 1 to 36 characters, which is DynamoDB's limit for a

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// It is what docs/design.md says under "Cost".
+// docs/design.md says so under "Cost".
 func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
@@ -21,7 +21,8 @@ func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *
 	require.NoError(t, err)
 	calls := db.Record()
 
-	event := eventlog.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)} // 2 KB with its keys
+	// 2 KB with its keys
+	event := eventlog.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)}
 	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []eventlog.Event{event, event, event},
 	})

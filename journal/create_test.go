@@ -143,7 +143,7 @@ func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {
 func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		other journal.Config // as the tables were made
+		other journal.Config // with which the tables were made
 		want  any
 		text  string
 	}{
@@ -238,8 +238,8 @@ func TestCreateMakesTablesAndIndexesOfAskedThroughput(t *testing.T) {
 	assert.Equal(t, 3, indexes)
 }
 
-// DynamoDB makes tables within seconds, DynamoDB Local at once: the states on the way are made up
-// here.
+// DynamoDB creates tables within seconds, DynamoDB Local immediately. So this test simulates the
+// states in between.
 func TestCreateWaitsUntilTablesAndIndexesAreActive(t *testing.T) {
 	t.Parallel()
 	config := ownTables(journal.Config{Shards: 4})

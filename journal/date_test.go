@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ticking is a journal whose clock is at start, and goes on by a minute with each attempt to
-// commit.
+// ticking returns a journal whose clock begins at start, and advances by a minute with each attempt
+// to commit.
 func ticking(t *testing.T, layout journal.Layout, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
 	t.Helper()
 	db = dynamotest.New(t)
@@ -56,8 +56,8 @@ func (c *ticker) TransactWriteItems(
 // commitOperations write a small commit in each layout.
 var commitOperations = map[journal.Layout]string{journal.Classic: "TransactWriteItems", journal.Packed: "PutItem"}
 
-// Groups find an event by its date. One that was repeated for seconds, and has the date of its
-// first attempt, shows behind the place up to which they have read.
+// Groups find an event by its date. If an event that was repeated for seconds had the date of its
+// first attempt, it would become visible behind the place up to which they have read.
 func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 	}
 }
 
-// Once an attempt may have been written, a later one that was throttled keeps its date.
+// After an attempt that may have been written, a later attempt that was throttled keeps the date.
 func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 	t.Parallel()
 	for layout, operation := range commitOperations {
@@ -112,7 +112,7 @@ func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 	}
 }
 
-// The guard of a command is kept from the date of its commit on.
+// The guard of a command is kept from the date of its commit.
 func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	t.Parallel()
 	db, j, start := ticking(t, journal.Classic, time.Hour)
@@ -132,7 +132,7 @@ func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	assert.Equal(t, &types.AttributeValueMemberN{Value: fmt.Sprint(start.Add(time.Minute+time.Hour).Unix() + 1)}, out.Items[0]["ttl"])
 }
 
-// The reads before a commit may take long, too.
+// The reads before a commit may also take long.
 func TestPackedACommitIsDatedAfterItsVersionWasRead(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// wrapped is an encoding that puts a payload between its name with the place and brackets. It
-// declines payloads that begin with "short".
+// wrapped is an encoding that puts its name, the place and brackets around a payload. It declines
+// payloads that begin with "short".
 type wrapped struct {
 	name    string
 	fail    error
@@ -85,7 +85,8 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 		assert.Equal(t, text("a,b"), head["encoding"])
 		assert.Equal(t, binary("b@snapshot of user-account-1 at event 2(a@snapshot of user-account-1 at event 2(state))"), head[a.Payload])
 
-		other := s.through(t, s.client, encodings(&wrapped{name: "b"}, &wrapped{name: "a"})) // in another order now
+		// in another order now
+		other := s.through(t, s.client, encodings(&wrapped{name: "b"}, &wrapped{name: "a"}))
 		for _, j := range []eventlog.Log{j, other} {
 			records, err := read(t, j, user("1"), 1, 2)
 			require.NoError(t, err)
@@ -166,7 +167,7 @@ func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 		page, err := lacking.TailShard(t.Context(), query)
 		require.NoError(t, err, "one event must not stop the tail")
 		require.Len(t, page.Records, 2)
-		for _, r := range page.Records { // which are of the same time, and so in any order
+		for _, r := range page.Records { // they have the same time, and so any order
 			_, err = lacking.Decode(t.Context(), r)
 			assert.Equal(t, r.Number == 2, errors.As(err, new(*journal.EncodingError)), "event %d: %v", r.Number, err)
 		}
@@ -189,7 +190,7 @@ func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
 	})
 }
 
-// slow is an encoding that takes a minute, by the journal's clock.
+// slow is an encoding that takes a minute on the journal's clock.
 type slow struct {
 	wrapped
 	now time.Time
@@ -200,7 +201,7 @@ func (s *slow) Encode(ctx context.Context, at journal.Place, payload []byte) ([]
 	return s.wrapped.Encode(ctx, at, payload)
 }
 
-// A key service may take longer than those who tail the journal wait for an event of some date.
+// A key service may take longer than readers of the tail wait for an event of some date.
 func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		key := &slow{wrapped: wrapped{name: "a"}, now: time.UnixMilli(1e12).UTC()}
@@ -234,7 +235,7 @@ func TestAConflictNeedsNoDecoding(t *testing.T) {
 	})
 }
 
-// A peer's update sets payload and version and leaves what is ours.
+// Another program's update sets payload and version, and leaves our attributes.
 func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
@@ -402,10 +403,11 @@ func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Events: []eventlog.Event{{Payload: payload}}})
 		assert.ErrorAs(t, err, new(*journal.TooLargeError))
 
-		if s.isPacked() { // which has another limit for states
+		if s.isPacked() { // it has another limit for states
 			return
 		}
-		const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
+		// The space that is left free for other programs, and the head without a snapshot.
+		const headBytes = 1_024 + 190
 		state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
 		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
 		require.NoError(t, err)

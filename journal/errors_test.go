@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// kinds are the errors of the package, so that a test can say which one an error is, and which it
-// is not: sentinels, and pointers to typed errors.
+// kinds lists the errors of the package, so that a test can say which one an error is: sentinels,
+// and pointers to typed errors.
 var kinds = []any{
 	journal.ErrNotFound, journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrInvalidCommit, journal.ErrThrottled, journal.ErrContended, journal.ErrUnavailable,
 	journal.ErrTableMissing, journal.ErrAccess, journal.ErrNoDescriptor, journal.ErrNotCovered, journal.ErrKeyDestroyed,
@@ -37,13 +37,13 @@ func isKind(err error, kind any) bool {
 	return errors.As(err, reflect.New(reflect.TypeOf(kind).Elem()).Interface())
 }
 
-// requireKind wants an error to be a sentinel, or to have the type that kind points to.
+// requireKind requires that an error is a sentinel, or has the type to which kind points.
 func requireKind(t *testing.T, err error, kind any, message ...any) {
 	t.Helper()
 	require.True(t, isKind(err, kind), append([]any{fmt.Sprintf("%v is no %T %v", err, kind, kind)}, message...)...)
 }
 
-// assertOnly wants an error to be of one kind, or of none where want is nil, and of no other.
+// assertOnly requires that an error is of one kind and no other, or of no kind if want is nil.
 func assertOnly(t *testing.T, err error, want any) {
 	t.Helper()
 	for _, kind := range kinds {
@@ -171,7 +171,7 @@ var allCalls = []call{
 		return firstHeadError(ctx, j, journal.HeadsQuery{AggregateType: "user-account"})
 	}},
 	{"Open", "GetItem", inJournal, func(ctx context.Context, j eventlog.Log) error {
-		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it is patient
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it would wait longer
 		defer cancel()
 		_, err := journal.Open(ctx, j.Client(), j.Config())
 		return err
@@ -240,7 +240,7 @@ func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
 	}
 }
 
-// offline is a client whose requests are answered here, and not repeated by the SDK.
+// offline returns a client whose requests are answered by the test, and not repeated by the SDK.
 func offline(answer func(operation string) (*http.Response, error)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), RetryMaxAttempts: 1,
@@ -255,7 +255,7 @@ func (a answering) Do(r *http.Request) (*http.Response, error) {
 	return a(operation)
 }
 
-// descriptorReply is the reply to the read of the descriptor of a journal with default names.
+// descriptorReply returns the reply to a read of the descriptor of a journal with default names.
 func descriptorReply() (*http.Response, error) {
 	return reply(http.StatusOK, `{"Item":{"millrace_format":{"N":"1"},"millrace_shards":{"N":"7"},"millrace_resolver":{"S":"fnv1a-64"},`+
 		`"millrace_snapshot_table":{"S":"snapshot"},"millrace_attributes":{"S":"{\"PartitionKey\":\"pkey\",\"SortKey\":\"skey\",`+

@@ -215,13 +215,14 @@ func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
 	})
 }
 
-// A history of any length is read with the memory of one page, and where the index lags of 100
-// events more.
+// A history of any length is read with the memory of one page, plus 100 events that the index
+// lacks.
 func TestAReaderHoldsNoMoreThanAPageAndWhatIsReadByKey(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		const n, pageSize, most = 700, 50, 100
 		s.write(t, user("1"), 1, n)
-		held, queries, batches := 0, 0, 0 // held is what has been read and not been given to the reader
+		// held is the number of items that were read but not yielded yet
+		held, queries, batches := 0, 0, 0
 		client := &meddler{Client: s.client}
 		client.query = func(_ int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
 			queries++

@@ -4,40 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// What is left of a deleted aggregate is a tombstone, so that its numbers are never used again.
+// Delete an aggregate. Its tombstone stays, so that its numbers are never used again.
 func ExampleJournal_Delete() {
-	ctx := context.Background()
-	client := dynamotest.Open().Client() // any *dynamodb.Client
-	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil {
-		fmt.Println(err)
-		return
+	ctx, j := context.Background(), openAccounts()
+	id := aggregate.ID{Type: "account", Value: "alice"}
+	if err := j.Delete(ctx, id, 2, journal.Removal{}); err != nil {
+		log.Fatal(err)
 	}
-	j, err := journal.Open(ctx, client, journal.Config{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	id := aggregate.ID{Type: "account", Value: "42"}
-	if err := publish(j, "42", "account.opened.v1", "account.closed.v1"); err != nil {
-		fmt.Println(err)
-		return
-	}
-
-	fmt.Println(j.Delete(ctx, id, 2, journal.Removal{}))
 
 	head, err := j.Head(ctx, id)
-	fmt.Println(head.Version, head.TruncatedBefore, head.DeletedAt.IsZero(), err)
-	err = publish(j, "42", "account.opened.v1")
-	fmt.Println(errors.As(err, new(*journal.DeletedError)))
-
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("version", head.Version, "deleted", !head.DeletedAt.IsZero())
+	_, err = repositoryOf(j).Execute(ctx, "alice", deposit(10))
+	fmt.Println("refused", errors.As(err, new(*journal.DeletedError)))
 	// Output:
-	// <nil>
-	// 2 3 false <nil>
-	// true
+	// version 2 deleted true
+	// refused true
 }

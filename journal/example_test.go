@@ -7,128 +7,255 @@ import (
 	"log"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
-	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
 )
 
-var (
-	ctx    = context.Background()
-	client *dynamodb.Client
-	config = journal.Config{Shards: 16}
-	j      *journal.Journal
-)
+// Deposited is an event of an account, whose state is its balance.
+type Deposited struct{ Amount int }
 
-// Tables are created once, before the first process opens them. Calling Create again is safe.
-func ExampleCreate() {
-	err := journal.Create(ctx, client, journal.Config{Shards: 16})
+func (Deposited) EventType() string    { return "account.deposited.v1" }
+func (e Deposited) Apply(balance *int) { *balance += e.Amount }
+
+// deposit is a command of an account.
+func deposit(amount int) aggregate.Decision[int] {
+	return func(int) (aggregate.Events[int], error) { return aggregate.Events[int]{Deposited{amount}}, nil }
+}
+
+// openJournal creates and opens a journal on a client, such as dynamodb.NewFromConfig(...).
+func openJournal(client *dynamodb.Client) *journal.Journal {
+	config := journal.Config{Layout: journal.Packed, Shards: 4}
+	if err := journal.Create(context.Background(), client, config); err != nil {
+		log.Fatal(err)
+	}
+	j, err := journal.Open(context.Background(), client, journal.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
+	return j
 }
 
-// Tables of another application are verified and then shared with it.
+// repositoryOf returns a repository of accounts.
+func repositoryOf(j *journal.Journal) *repository.Repository[int] {
+	accounts, err := repository.New(j, aggregate.Define[int]("account", Deposited{}), repository.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return accounts
+}
+
+// openAccounts returns a journal in memory with two events of the account alice and one of bob.
+func openAccounts() *journal.Journal {
+	j := openJournal(dynamotest.Open().Client())
+	accounts := repositoryOf(j)
+	for _, account := range []string{"alice", "alice", "bob"} {
+		if _, err := accounts.Execute(context.Background(), account, deposit(10)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return j
+}
+
+// A program creates the tables once, and opens the journal in each process. Repositories write
+// events, and the journal reads them.
+func Example() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 16}); err != nil {
+		log.Fatal(err)
+	}
+	j, err := journal.Open(ctx, client, journal.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	accounts, err := repository.New(j, aggregate.Define[int]("account", Deposited{}), repository.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	alice, err := accounts.Execute(ctx, "alice", deposit(10))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for record, err := range j.AllEvents(ctx, alice.ID) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s %d %s %s\n", record.Aggregate, record.Number, record.EventType, record.Payload)
+	}
+	// Output:
+	// account-alice 1 account.deposited.v1 {"Amount":10}
+}
+
+// Create the tables before the first process opens the journal. Calling Create again is safe.
+func ExampleCreate() {
+	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
+	config := journal.Config{Layout: journal.Packed, Shards: 16}
+	for range 2 {
+		fmt.Println(journal.Create(context.Background(), client, config))
+	}
+	// Output:
+	// <nil>
+	// <nil>
+}
+
+// Share the tables of an application of the event-store-adapter family.
 func ExampleAdopt() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
+	createTablesOfAnotherProgram(client)
+
 	err := journal.Adopt(ctx, client, journal.Config{
-		Shards:   16,             // as the other application has it
-		Resolver: resolver.FNV1a, // that of event-store-adapter-go; JavaHash, JSHash, CRC32 and SipHash13 are those of the others
+		Shards:   64,                // the number of shards of the other program
+		Resolver: resolver.JavaHash, // the resolver for a program in Java
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-}
-
-func ExampleOpen() {
-	var err error
-	j, err = journal.Open(ctx, client, journal.Config{})
-	switch {
-	case errors.Is(err, journal.ErrTableMissing), errors.Is(err, journal.ErrNoDescriptor):
-		log.Fatal("run the program that makes the tables first: ", err)
-	case err != nil:
-		log.Fatal(err)
-	}
-	fmt.Println(j.Shards(), "shards") // 16 shards
-}
-
-// deposit is what another program does.
-func deposit() {
-	if err := publish(j, "42", "account.opened.v1", "account.deposited.v1", "account.closed.v1"); err != nil {
-		log.Fatal(err)
-	}
-}
-
-// publish writes events of an account.
-func publish(j *journal.Journal, account string, types ...string) error {
-	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
+	j, err := journal.Open(ctx, client, journal.Config{Resolver: resolver.JavaHash})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	defer p.Close()
-	var messages []*message.Message
-	for _, eventType := range types {
-		msg := message.NewMessage(watermill.NewUUID(), []byte("{}"))
-		msg.Metadata.Set(publisher.AggregateIDKey, account)
-		msg.Metadata.Set(publisher.NameKey, eventType)
-		messages = append(messages, msg)
-	}
-	return p.Publish("account", messages...)
+	fmt.Println(j.Shards(), "shards")
+	// Output:
+	// 64 shards
 }
 
-// The head of an aggregate holds its version, and often a snapshot of its state.
+// createTablesOfAnotherProgram creates the tables like the other program.
+func createTablesOfAnotherProgram(client *dynamodb.Client) {
+	config := journal.Config{Shards: 64, Resolver: resolver.JavaHash}
+	if err := journal.Create(context.Background(), client, config); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// Open reads the number of shards and other settings from the tables.
+func ExampleOpen() {
+	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
+	_, err := journal.Open(context.Background(), client, journal.Config{})
+	if errors.Is(err, journal.ErrTableMissing) || errors.Is(err, journal.ErrNoDescriptor) {
+		fmt.Println("first run the program that calls journal.Create")
+	}
+	// Output:
+	// first run the program that calls journal.Create
+}
+
+// Read the version of an aggregate, and its latest snapshot if there is one.
 func ExampleJournal_Head() {
-	head, err := j.Head(ctx, aggregate.ID{Type: "account", Value: "42"})
+	j := openAccounts()
+	head, err := j.Head(context.Background(), aggregate.ID{Type: "account", Value: "alice"})
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
-		fmt.Println("no such account")
+		fmt.Println("there is no such account")
 	case err != nil:
 		log.Fatal(err)
 	case !head.DeletedAt.IsZero():
 		fmt.Println("deleted after event", head.Version)
 	default:
-		fmt.Println(head.Version, "events") // 3 events
+		fmt.Println(head.Version, "events")
 	}
+	// Output:
+	// 2 events
 }
 
-// A load reads the head, and the events after its snapshot.
+// Read a range of events by their numbers.
 func ExampleJournal_Events() {
-	id := aggregate.ID{Type: "account", Value: "42"}
-	head, err := j.Head(ctx, id)
-	if err != nil {
-		log.Fatal(err)
-	}
-	from := uint64(1)
-	if head.Snapshot != nil && head.Snapshot.Number > 0 {
-		from = head.Snapshot.Number + 1
-	}
-	for record, err := range j.Events(ctx, id, from, head.Version) {
+	j := openAccounts()
+	for record, err := range j.Events(context.Background(), aggregate.ID{Type: "account", Value: "alice"}, 1, 2) {
 		if err != nil {
-			log.Fatal(err) // what came before it is not the whole history
+			log.Fatal(err) // the events so far are not the whole range
 		}
 		fmt.Println(record.Number, record.EventType, string(record.Payload))
 	}
+	// Output:
+	// 1 account.deposited.v1 {"Amount":10}
+	// 2 account.deposited.v1 {"Amount":10}
 }
 
-// All accounts, with their versions.
+// List the aggregates of a type, one page after another.
 func ExampleJournal_Heads() {
-	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: "account"}) {
-		if err != nil {
-			log.Fatal(err)
+	j := openAccounts()
+	query := journal.HeadsQuery{AggregateType: "account", Limit: 1}
+	for heads := query.Limit; heads == query.Limit; {
+		heads = 0
+		for head, err := range j.Heads(context.Background(), query) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(head.Aggregate, "version", head.Version)
+			heads++
+			query.After = head.Aggregate
 		}
-		fmt.Println(head.Aggregate, head.Version) // account-42 3
 	}
+	// Unordered output:
+	// account-alice version 2
+	// account-bob version 1
 }
 
-// What happened to accounts in the last hour.
+// Read the events of a type that were written since a time.
 func ExampleJournal_Tail() {
-	for record, err := range j.Tail(ctx, "account", time.Now().Add(-time.Hour)) {
+	j := openAccounts()
+	events := map[aggregate.ID]int{}
+	for record, err := range j.Tail(context.Background(), "account", time.Now().Add(-time.Hour)) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(record.OccurredAt, record.Aggregate, record.Number, record.EventType)
+		events[record.Aggregate]++
 	}
+	fmt.Println(events)
+	// Output:
+	// map[account-alice:2 account-bob:1]
+}
+
+// Show the newest events of a type.
+func ExampleJournal_Newest() {
+	j := openAccounts()
+	limit := 3
+	for record, err := range j.Newest(context.Background(), "account", limit) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(record.Aggregate, record.Number)
+		if limit--; limit == 0 {
+			break
+		}
+	}
+	// Unordered output:
+	// account-alice 1
+	// account-alice 2
+	// account-bob 1
+}
+
+// The context of a command ends during the request, so the outcome is unknown. Resolve reads
+// whether the events were written.
+func ExampleJournal_Resolve() {
+	db := dynamotest.Open()
+	j := openJournal(db.Client())
+	ctx, cancel := context.WithCancel(context.Background())
+	db.Inject(dynamotest.PauseReply(func(context.Context) { cancel() }), dynamotest.On("PutItem"))
+
+	_, err := repositoryOf(j).Execute(ctx, "alice", deposit(10))
+	var unknown *journal.OutcomeUnknownError
+	if errors.As(err, &unknown) {
+		written, err := j.Resolve(context.Background(), unknown)
+		fmt.Println(written, err)
+	}
+	// Output:
+	// true <nil>
+}
+
+// Measure the capacity that a request consumes.
+func ExampleCountUnits() {
+	j := openAccounts()
+	ctx, units := journal.CountUnits(context.Background())
+	if _, err := j.Version(ctx, aggregate.ID{Type: "account", Value: "alice"}); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(units.Requests(), "request,", units.Read(), "read unit")
+	// Output:
+	// 1 request, 1 read unit
 }

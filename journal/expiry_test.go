@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// requireExpiry wants time to live on the attribute of the config, on the tables that have one.
+// requireExpiry requires time to live on the attribute of the config, for the tables that have one.
 func requireExpiry(t *testing.T, client *dynamodb.Client, c journal.Config, attribute string) {
 	t.Helper()
 	for table, want := range map[string]string{c.Tables.Journal: attribute, c.Tables.Snapshot: attribute, c.Tables.Checkpoint: ""} {
@@ -50,8 +50,8 @@ func TestCreateByManyAtOnceTurnsTimeToLiveOn(t *testing.T) {
 	requireExpiry(t, client, config, "ttl")
 }
 
-// Who describes the table before another process enables time to live is refused when it does so
-// too.
+// A process that describes the table before another process enables time to live is refused when it
+// does the same.
 func TestCreateLooksAgainWhenAnotherProcessTurnsTimeToLiveOn(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

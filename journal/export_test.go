@@ -3,7 +3,7 @@ package journal
 // Engine is for tests, which compare it with the interface of package eventlog.
 type Engine = engine
 
-// engineOf returns an engine without a client, for what makes no requests.
+// engineOf returns an engine without a client, for functions that make no requests.
 func engineOf(config Config) *engine {
 	config.setDefaults()
 	j := &engine{store: &store{config: config}}

@@ -20,7 +20,7 @@ import (
 // hook stands between the journal and DynamoDB for one operation. Calls count from 1.
 type hook[I, O any] func(call int, in *I, send func() (*O, error)) (*O, error)
 
-// meddler passes calls through hooks, where there is one.
+// meddler passes calls through hooks, if there are any.
 type meddler struct {
 	journal.Client
 	describe hook[dynamodb.DescribeTableInput, dynamodb.DescribeTableOutput]
@@ -72,8 +72,8 @@ func (m *meddler) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...f
 	return pass(ctx, m, "put", m.putItem, in, o, m.Client.PutItem)
 }
 
-// putAsTransaction hands a commit that is one put to the hook of transactions, as one that has a
-// single action.
+// putAsTransaction passes a commit that is one put to the hook of transactions, as a transaction
+// with a single action.
 func (m *meddler) putAsTransaction(ctx context.Context, in *dynamodb.PutItemInput, o []func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	put := &types.Put{
 		TableName: in.TableName, Item: in.Item, ConditionExpression: in.ConditionExpression,
@@ -120,12 +120,12 @@ func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	return pass(ctx, m, "transact", m.transact, in, o, m.Client.TransactWriteItems)
 }
 
-// wire handles the HTTP requests of commits, so that what the SDK makes of replies and of
-// broken connections is part of the test. Calls count from 1.
+// wire handles the HTTP requests of commits, so that the test includes how the SDK treats replies
+// and broken connections. Calls count from 1.
 type wire func(call int, send func() (*http.Response, error)) (*http.Response, error)
 
-// onCommits is a client for the store's database with such a wire for what writes commits: a
-// transaction, or one put in the packed layout.
+// onCommits returns a client for the store's database with such a wire for the requests of commits:
+// a transaction, or one put in the packed layout.
 func (s store) onCommits(handle wire) *dynamodb.Client {
 	h := &wireClient{next: s.client.Options().HTTPClient, handle: handle}
 	return dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.HTTPClient = h })
@@ -154,7 +154,7 @@ func (c *wireClient) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// refusedPut makes a reply that cancels a transaction the one that a put of the same item has.
+// refusedPut converts a reply that cancels a transaction to the reply for a put of the same item.
 func refusedPut(resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -189,7 +189,7 @@ func lose(t *testing.T, send func() (*http.Response, error)) (*http.Response, er
 	return nil, errConnectionLost
 }
 
-// reply is a reply of DynamoDB.
+// reply returns a reply of DynamoDB.
 func reply(status int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status,
@@ -199,12 +199,12 @@ func reply(status int, body string) *http.Response {
 	}
 }
 
-// refuse is a reply with an error.
+// refuse returns a reply with an error.
 func refuse(status int, code, rest string) (*http.Response, error) {
 	return reply(status, `{"__type":"com.amazonaws.dynamodb.v20120810#`+code+`","message":"says the test"`+rest+`}`), nil
 }
 
-// cancelTransaction is the reply to a transaction whose first item was refused.
+// cancelTransaction returns the reply to a transaction whose first item was refused.
 func cancelTransaction(code string) (*http.Response, error) {
 	return refuse(http.StatusBadRequest, "TransactionCanceledException",
 		`,"CancellationReasons":[{"Code":"`+code+`","Message":"says the test"},{"Code":"None"}]`)

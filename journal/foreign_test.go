@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// foreignEvent is an event as another member of the event-store-adapter family writes it.
+// foreignEvent returns an event as another member of the event-store-adapter family writes it.
 func (s store) foreignEvent(id aggregate.ID, n int, payload types.AttributeValue, occurredAt int64) item {
 	a := s.Config().Attributes
 	it := s.keyOf(id, n)
@@ -26,8 +26,8 @@ func (s store) foreignEvent(id aggregate.ID, n int, payload types.AttributeValue
 	return it
 }
 
-// foreignUpdate moves the head as another member of the family does: payload, sequence number and
-// version are set, other attributes stay.
+// foreignUpdate updates the head like another member of the family: it sets payload, sequence
+// number and version, and leaves other attributes.
 func (s store) foreignUpdate(t *testing.T, id aggregate.ID, version int64, payload string) {
 	t.Helper()
 	a := s.Config().Attributes
@@ -45,8 +45,10 @@ func TestForeignEventsAreRecords(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 1, text(`{"as":"text"}`), 1_600_000_000_000))
-		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 2, binary("as binary"), 999))              // JavaScript keeps 0 to 999
-		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000)) // nanoseconds
+		// JavaScript keeps 0 to 999.
+		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 2, binary("as binary"), 999))
+		// This time is in nanoseconds.
+		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000))
 
 		records, err := read(t, s.Log, id, 1, 3)
 		require.NoError(t, err)
@@ -149,8 +151,8 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 	})
 }
 
-// A foreign program may use ids that leave no room for our keys. One of them must not stop the
-// rest.
+// Another program may use ids that leave no room for our keys. One of them must not prevent reading
+// the rest.
 func TestAnAggregateWhoseIDIsTooLongForUsIsNamedAndTheRestIsRead(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		long := aggregate.ID{Type: "user-account", Value: strings.Repeat("x", 1_005)}

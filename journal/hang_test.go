@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// hanging is a connection that breaks without a reply, at once rather than when the SDK stops
-// waiting for one. It keeps how long that would have been for each call.
+// hanging simulates connections without a reply. It breaks them immediately instead of waiting
+// until the SDK gives up, and records how long that would have taken for each call.
 type hanging struct {
 	mu    sync.Mutex
 	waits []time.Duration
@@ -78,7 +78,7 @@ func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 	}
 }
 
-// A refusal after an attempt whose reply was lost makes Append look for what that one wrote.
+// After a refusal that follows a lost reply, Append searches for the commit of the earlier attempt.
 func TestALookForALostCommitThatHangsIsGivenUp(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)

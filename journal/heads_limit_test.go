@@ -98,7 +98,7 @@ func TestALimitedListCostsInProportionToTheLimit(t *testing.T) {
 			s, _ := inMemory(t, journal.Config{Layout: layout, Shards: 4})
 			for n := range aggregates {
 				c := eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}
-				if layout == journal.Classic { // rows that are read and not listed
+				if layout == journal.Classic { // rows that are read but not listed
 					c.Snapshot = &journal.Snapshot{Number: 1, Payload: make([]byte, state)}
 					c.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: redundant}
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// heads collects what Heads gives.
+// heads collects the heads that Heads yields.
 func (s store) heads(t *testing.T, q journal.HeadsQuery) []journal.Head {
 	t.Helper()
 	var heads []journal.Head
@@ -24,8 +24,8 @@ func (s store) heads(t *testing.T, q journal.HeadsQuery) []journal.Head {
 	return heads
 }
 
-// population writes aggregates of several types, with snapshots, redundant ones and tombstones, and
-// gives their heads as Heads shows them.
+// population writes aggregates of several types, with snapshots, redundant ones and tombstones. It
+// returns their heads as Heads yields them.
 func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
 	t.Helper()
 	want := map[aggregate.ID]journal.Head{}

@@ -23,11 +23,11 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		head := db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Snapshot), dynamotest.Times(2))
-		if s.isPacked() { // what a snapshot or a tombstone is put with
+		if s.isPacked() { // the operation that stores a snapshot or a tombstone
 			head.Remove()
 			head = db.Inject(dynamotest.Conflict(), dynamotest.On("PutItem", "TransactWriteItems"), dynamotest.Times(2))
 		}
-		// Those that time to live is to remove are marked one by one.
+		// Events that time to live will remove are marked one by one.
 		db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal), dynamotest.After(3), dynamotest.Times(2))
 
 		require.NoError(t, remove(t.Context(), s.Log, user("1")))
@@ -106,7 +106,7 @@ func TestATruncationThatMeetsCommitsEndsWithItsContext(t *testing.T) {
 	assert.Zero(t, s.head(t, user("1")).TruncatedBefore)
 }
 
-// Their events would stay for ever, and a tombstone cannot be taken back.
+// Otherwise their events would stay forever, and a tombstone cannot be undone.
 func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 	t.Parallel()
 	for name, config := range classics() {
@@ -121,7 +121,7 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 					TableName: &table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(on)},
 				})
 				require.NoError(t, err)
-				db.Clock().Advance(2 * time.Hour) // it may be changed once an hour
+				db.Clock().Advance(2 * time.Hour) // DynamoDB allows one change an hour
 			}
 			refused := func(truncateBefore uint64) {
 				t.Helper()
@@ -144,7 +144,7 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 			refused(4)
 
 			require.NoError(t, s.Truncate(t.Context(), id, 4, journal.Removal{}), "which needs none")
-			refused(3) // though the head says already that they go
+			refused(3) // the head already says that they will be removed
 			timeToLive("another", false)
 			timeToLive(a.TTL, true)
 			require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{After: time.Hour}))
@@ -153,7 +153,8 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 	}
 }
 
-// A transaction shows item by item. What does not show yet when a deletion looks has to go as well.
+// A transaction becomes visible item by item. A deletion must also remove the items that are not
+// visible yet.
 func TestADeletionRemovesWhatATransactionIsStillWriting(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
@@ -170,8 +171,8 @@ func TestADeletionRemovesWhatATransactionIsStillWriting(t *testing.T) {
 	}
 }
 
-// deleteAmidACommit deletes an aggregate as soon as it shows the version after a commit, and
-// reports how often that was before the whole commit did.
+// deleteAmidACommit deletes an aggregate as soon as the version after a commit is visible. It
+// reports how often the whole commit was not visible yet.
 func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) {
 	t.Helper()
 	s, db := inMemory(t, journal.Config{Layout: layout})
@@ -183,7 +184,8 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 		if head, err := hasty.Head(t.Context(), id); err == nil && head.Version == 5 && met == 0 {
 			met++
 			go remove()
-			dynamotest.For(20 * time.Millisecond)(ctx) // the deletion does not wait for all of the commit
+			// The deletion does not wait for the whole commit.
+			dynamotest.For(20 * time.Millisecond)(ctx)
 		}
 	}))
 	c := eventlog.Commit{

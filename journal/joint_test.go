@@ -31,7 +31,7 @@ func eachLayoutInMemory(t *testing.T, test func(t *testing.T, s store, db *dynam
 
 func order(value string) aggregate.ID { return aggregate.ID{Type: "order", Value: value} }
 
-// part is n events of an aggregate at a version that is known to be its own.
+// part returns a commit of n events to an aggregate, with a proven version.
 func part(id aggregate.ID, expected, n int) eventlog.Commit {
 	return eventlog.Commit{Aggregate: id, Expected: uint64(expected), Proven: true, Events: events(expected+1, n)}
 }
@@ -96,8 +96,8 @@ func TestAJointCommitIsRefusedWhereOneOfItsAggregatesHasMoved(t *testing.T) {
 	})
 }
 
-// The tombstone is behind the last event, where a condition check looks for the next commit, and in
-// the classic layout it keeps the version.
+// The tombstone is behind the last event, where a condition check expects the next commit. In the
+// classic layout it keeps the version.
 func TestAJointCommitSeesThatAnAggregateThatItOnlyReadWasDeleted(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
 		s.write(t, user("1"), 1, 2)
@@ -115,7 +115,7 @@ func TestAJointCommitSeesThatAnAggregateThatItOnlyReadWasDeleted(t *testing.T) {
 	})
 }
 
-// In the packed layout they are noted where the next commit comes.
+// In the packed layout these commands are noted in the place of the next commit.
 func TestCommandsWithoutEventsDoNotMoveAnAggregateThatWasOnlyRead(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
 		s.write(t, user("1"), 1, 2)
@@ -293,7 +293,7 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 	})
 }
 
-// headTable and headKey name the item by which a commit finds the version: the head, or the place
+// headTable and headKey identify the item that shows a commit the version: the head, or the place
 // of the next event.
 func (s store) headTable() string {
 	if s.isPacked() {
@@ -327,20 +327,20 @@ func TestSnapshotsAreStoredAfterAJointCommit(t *testing.T) {
 	})
 }
 
-func TestWatchersHearOfAllPartsOfAJointCommit(t *testing.T) {
+func TestWatchersAreNotifiedOfAllPartsOfAJointCommit(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
-		heard := map[aggregate.ID]uint64{}
+		notified := map[aggregate.ID]uint64{}
 		for _, kind := range []string{"user-account", "order"} {
-			defer s.Watch(kind, func(id aggregate.ID, version uint64) { heard[id] = version })()
+			defer s.Watch(kind, func(id aggregate.ID, version uint64) { notified[id] = version })()
 		}
 		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(order("2"), 0, 0)}})
 		require.NoError(t, err)
-		assert.Equal(t, map[aggregate.ID]uint64{user("1"): 2, order("1"): 1}, heard)
+		assert.Equal(t, map[aggregate.ID]uint64{user("1"): 2, order("1"): 1}, notified)
 	})
 }
 
-// Writers move money between accounts, side by side, while replies get lost and requests come late:
-// the sum that is left by whole transactions never changes.
+// Concurrent writers move money between accounts, while replies get lost and requests arrive late.
+// With whole transactions the sum never changes.
 func TestJointCommitsAreWrittenWholeOrNotAtAll(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, db *dynamotest.DB) {
 		for _, fault := range []dynamotest.Fault{dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Throttle(), dynamotest.Conflict()} {
@@ -408,7 +408,8 @@ func TestAJointCommitHoldsAsMuchAsATransaction(t *testing.T) {
 		for i := range n {
 			p := part(user(fmt.Sprint(i)), 0, 1)
 			p.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
-			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1} // for which there is no room
+			// There is no room for it.
+			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1}
 			c.Parts = append(c.Parts, p)
 		}
 		receipts, err := s.AppendJoint(t.Context(), c)

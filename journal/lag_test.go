@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// hide leaves out the items whose sequence number is to be hidden.
+// hide leaves out the items whose sequence number should be hidden.
 func (s store) hide(items []item, hidden func(number int) bool) []item {
 	return slices.DeleteFunc(items, func(it item) bool {
 		n, err := strconv.Atoi(it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value)
@@ -25,8 +25,8 @@ func (s store) hide(items []item, hidden func(number int) bool) []item {
 	})
 }
 
-// The aggregate index of DynamoDB lags behind the table; that of DynamoDB Local does not, so the
-// lag is made up.
+// DynamoDB's aggregate index lags behind the table, that of DynamoDB Local does not. So the test
+// simulates the lag.
 func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		const n = 250
@@ -71,14 +71,14 @@ func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
 	})
 }
 
-// Head and events are separate reads: of a transaction that is just being written one can show
+// Head and events are separate reads. While a transaction is being written, one can become visible
 // before the other.
 func TestAnEventThatIsAbsentForAMomentIsReadAgain(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			events        int
 			hidden        func(number int) bool
-			transactional bool // absent until read in a transaction
+			transactional bool // absent until it is read in a transaction
 		}{
 			"one":                      {1, func(int) bool { return true }, false},
 			"all of a commit":          {5, func(int) bool { return true }, false},

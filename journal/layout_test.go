@@ -132,12 +132,12 @@ func TestTablesMadeBeforeThereWasALayoutAreClassic(t *testing.T) {
 	}
 }
 
-// A commit pays for the state wherever it is in the item that the commit writes.
+// A commit pays for the state, wherever the state is in the item that the commit writes.
 func TestACommitPaysForTheStateInTheHead(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[journal.Layout]struct{ with, without, version float64 }{
-		// A state of 100 KB is 98 units with its keys, doubled by the transaction; the index takes
-		// it once more.
+		// A state of 100 KB takes 98 units with its keys, and the transaction doubles this. The
+		// index takes the same once more.
 		journal.Classic: {2*98 + 98, 2*98 + 98, 25},
 	} {
 		s, db := inMemory(t, journal.Config{Layout: layout})

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// open makes a journal in a database of its own.
+// open returns a journal in its own database.
 func open(t *testing.T) *engine {
 	t.Helper()
 	client := testdb.Client(t)
@@ -44,8 +44,8 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes, Unit: "bytes"}, *large)
 }
 
-// A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one
-// more if DynamoDB counted a single byte more.
+// A write unit is a started KB. An item that fills KBs exactly by our count would cost one more
+// unit if DynamoDB counted a single byte more.
 func TestItemSizeIsNotLessThanDynamoDBCounts(t *testing.T) {
 	t.Parallel()
 	j := open(t)

@@ -14,13 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// loading is what one Load has told a reader that starts from snapshots.
+// loading records the calls of one Load to a reader that starts from snapshots.
 type loading struct {
 	heads        []journal.Head
 	snapshotErrs []error
-	start        []uint64 // of the state, each time that it began
+	start        []uint64 // the number of its last event, for each time that the load began
 	applied      []*journal.Record
-	fail         error // of apply
+	fail         error // returned by apply
 }
 
 func (l *loading) load(t *testing.T, j eventlog.Log, id aggregate.ID) (uint64, error) {
@@ -57,7 +57,7 @@ func TestALoadGoesOnFromTheSnapshot(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 24, version)
 		require.Len(t, l.heads, 1)
-		if !s.isPacked() { // which has not read so far yet
+		if !s.isPacked() { // it has not read that far yet
 			assert.EqualValues(t, 24, l.heads[0].Version)
 		}
 		assert.Equal(t, stateAt(4), l.heads[0].Snapshot, "decoded")
@@ -112,7 +112,7 @@ func TestALoadFindsNoAggregateOrATombstone(t *testing.T) {
 	})
 }
 
-// afterHead acts once, after the first read of a head.
+// afterHead calls act once, after the first read of a head.
 func (s store) afterHead(t *testing.T, act func()) eventlog.Log {
 	t.Helper()
 	client := &meddler{Client: s.client}
@@ -160,7 +160,7 @@ func TestALoadReportsADeletionBetweenItsReads(t *testing.T) {
 	})
 }
 
-// Truncated events that no snapshot stands for, to this reader, cannot be had by starting over.
+// Starting again does not help if truncated events have no snapshot that this reader can use.
 func TestALoadThatNeedsTruncatedEventsFails(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 12)
@@ -168,7 +168,7 @@ func TestALoadThatNeedsTruncatedEventsFails(t *testing.T) {
 		begun := 0
 		_, err := s.Load(t.Context(), user("1"), func(journal.Head, error) uint64 { begun++; return 0 }, func(*journal.Record) error { return nil })
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
-		if !s.isPacked() { // which begins again without a snapshot
+		if !s.isPacked() { // it begins again without a snapshot
 			assert.Equal(t, 1, begun)
 		}
 	})

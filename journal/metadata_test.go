@@ -21,7 +21,7 @@ func TestMetadataThatIsNotTextSurvives(t *testing.T) {
 		_, err := s.Append(t.Context(), commit)
 		require.NoError(t, err)
 
-		for _, to := range []int{1, 30} { // by key, and by the index
+		for _, to := range []int{1, 30} { // by key, and with the index
 			records, err := read(t, s.Log, user("1"), 1, uint64(to))
 			require.NoError(t, err)
 			requireNumbers(t, records, 1, to)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// newest collects what a journal yields, and the errors of single events.
+// newest collects the records that a journal yields, and the errors of single events.
 func newest(t *testing.T, j *journal.Journal, limit int) (records []*journal.Record, errs []error) {
 	t.Helper()
 	for r, err := range j.Newest(t.Context(), "user-account", limit) {
@@ -92,7 +92,7 @@ func TestNewestYieldsEventsOfTheFutureFirst(t *testing.T) {
 	})
 }
 
-// Large events are not in the tail index of the packed layout, and are read as they are needed.
+// Large events are not in the tail index of the packed layout, and are read when they are needed.
 func TestNewestReadsLargeEventsAsTheyAreNeeded(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})

@@ -102,7 +102,7 @@ func TestOpenRefusesTablesWithoutDescriptor(t *testing.T) {
 	})
 }
 
-// otherHash is a resolver of another name.
+// otherHash is a resolver with another name.
 type otherHash struct{ journal.KeyResolver }
 
 func (otherHash) Name() string { return "other-hash" }
@@ -158,7 +158,7 @@ func TestOpenGivesTheMismatchAsAType(t *testing.T) {
 func TestOpenLeavesTablesOfALaterFormatAlone(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.change(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"), item{
-			"millrace_format": number(2), "millrace_shards": nil, // a later format may do without
+			"millrace_format": number(2), "millrace_shards": nil, // a later format may omit them
 		})
 
 		_, err := journal.Open(t.Context(), s.client, s.Config())

@@ -20,12 +20,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// one is a commit of one event to a new aggregate.
+// one returns a commit of one event to a new aggregate.
 func one(value string) eventlog.Commit {
 	return eventlog.Commit{Aggregate: user(value), Events: events(1, 1)}
 }
 
-// requireWrittenOnce wants the commit's event in the store, and what came after up to a version.
+// requireWrittenOnce requires the commit's event in the store, and later events up to a version.
 func (s store) requireWrittenOnce(t *testing.T, value string, receipt eventlog.Receipt, version int) {
 	t.Helper()
 	head, err := s.Head(t.Context(), user(value))
@@ -38,8 +38,8 @@ func (s store) requireWrittenOnce(t *testing.T, value string, receipt eventlog.R
 	require.Empty(t, s.get(t, s.Config().Tables.Journal, s.keyOf(user(value), version+1)))
 }
 
-// DynamoDB, like DynamoDB Local, remembers the token of a transaction for ten minutes and answers a
-// repetition as it answered the first.
+// DynamoDB, like DynamoDB Local, remembers the token of a transaction for ten minutes, and answers
+// a repetition like the first request.
 func TestALostReplyIsSuccessOnce(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		sent := 0
@@ -59,7 +59,7 @@ func TestALostReplyIsSuccessOnce(t *testing.T) {
 	})
 }
 
-// What a repetition meets once DynamoDB has forgotten the token: its own events.
+// After DynamoDB has forgotten the token, a repetition meets its own events.
 func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, evaluatesAll := range map[string]bool{"all conditions are evaluated": true, "only the first false condition is": false} {
@@ -69,8 +69,8 @@ func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
 					if call == 1 {
 						_, err := send()
 						assert.NoError(t, err)
-						// Another writer commits before the repetition: the head does not show the
-						// first any more.
+						// Another writer commits before the repetition, so the head does not show
+						// the first commit any more.
 						s.write(t, user(name), 2, 1)
 						return nil, errConnectionLost
 					}
@@ -93,7 +93,7 @@ func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
 	})
 }
 
-// A client that repeats requests by itself gets to see its own events too.
+// A client that repeats requests itself also meets its own events.
 func TestACommitThatTheClientSentTwiceIsSuccess(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		client := &meddler{Client: s.client}
@@ -113,7 +113,7 @@ func TestACommitThatTheClientSentTwiceIsSuccess(t *testing.T) {
 	})
 }
 
-// withoutToken sends a transaction as one that DynamoDB has not seen before.
+// withoutToken sends a transaction that DynamoDB does not recognize.
 func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	t.Helper()
 	repetition := *in
@@ -121,8 +121,8 @@ func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) 
 	return s.client.TransactWriteItems(t.Context(), &repetition)
 }
 
-// In the classic layout, what would tell whose the events were is gone, so a conflict would say too
-// much. In the packed layout, the commit's item stays.
+// In the classic layout, the events that would show whose commit it was are removed, so a conflict
+// would not be certain. In the packed layout, the commit's item stays.
 func TestALostReplyWhoseEventsWereRemovedSinceIsNoConflict(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		client := &meddler{Client: s.client}
@@ -169,7 +169,7 @@ func TestALostReplyOfATransactionThatLostARaceIsAConflict(t *testing.T) {
 	})
 }
 
-// The head may come to the version that a request on its way expects. A conflict would say that the
+// The head may reach the version that a request under way expects. A conflict would mean that the
 // commit is not written. The packed layout sends nothing before it has compared the version.
 func TestALostReplyOfACommitThatExpectsAVersionYetToComeLeavesTheOutcomeOpen(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
@@ -212,7 +212,7 @@ func TestARequestThatNeverArrivedIsSentAgain(t *testing.T) {
 func TestARefusalAfterALostReplyLeavesTheOutcomeOpenUnlessTheTableTells(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
-			arrived bool // the attempt whose reply was lost
+			arrived bool // whether the attempt with the lost reply arrived
 			refusal func() (*http.Response, error)
 		}{
 			"written, then no access":     {true, func() (*http.Response, error) { return refuse(http.StatusBadRequest, "AccessDeniedException", "") }},
@@ -246,7 +246,7 @@ func TestARefusalAfterALostReplyLeavesTheOutcomeOpenUnlessTheTableTells(t *testi
 	})
 }
 
-// An error that says that nothing was written would make its caller repeat the command.
+// An error that means that nothing was written would make its caller repeat the command.
 func TestAnOutcomeIsUnknownWhateverHoldsItsRepetitionUp(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func() (*http.Response, error){
@@ -436,7 +436,7 @@ func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.
 				require.NoError(t, err)
 				assert.Equal(t, arrives, written)
 
-				// A later commit changes nothing about it.
+				// A later commit does not change this.
 				if arrives {
 					s.write(t, user(name), 4, 1)
 				} else {
@@ -450,7 +450,7 @@ func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.
 	})
 }
 
-// The other transaction is seen in part: its event is there and its head is not. That is no corrupt
+// A part of the other transaction is visible: its event, but not its head. This is not a corrupt
 // event.
 func TestACommitThatMeetsAnotherInPartIsSentAgain(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {

@@ -72,7 +72,7 @@ func FuzzPackedEvents(f *testing.F) {
 	})
 }
 
-// Whatever is in place of the events, it is read as events or as a corrupt item.
+// Any data in place of the events is read as events or as a corrupt item.
 func FuzzDamagedPackedEvents(f *testing.F) {
 	whole, err := packEvent(&storage.Event{ID: "6ba7b810-9dad-11d1-80b4-00c04fd430c8", Type: "t", Metadata: aggregate.Metadata{"k": "v"}}, new(int64))
 	require.NoError(f, err)
@@ -84,10 +84,15 @@ func FuzzDamagedPackedEvents(f *testing.F) {
 		f.Add(bytes.ReplaceAll(joined, []byte("k"), nil), uint64(n))
 	}
 	f.Add([]byte{}, uint64(1))
-	f.Add([]byte{0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint64(1)<<62) // a list of 2^63-1
-	f.Add([]byte{0x81, 0x86, 0x60, 0x40, 0x81, 0x40, 0xf6, 0xf6, 0x60}, uint64(1))     // metadata of one half
-	f.Add([]byte{0x81, 0x86, 0x60, 0x40, 0xf6, 0x41, 0x01, 0xf6, 0x60}, uint64(1))     // an id of one byte
-	f.Add([]byte{0x81, 0x86, 0x60, 0x40, 0xf6, 0x05, 0xf6, 0x60}, uint64(1))           // an id that is a number
+	for _, damaged := range [][]byte{
+		{0x81, 0x86, 0x60, 0x40, 0x81, 0x40, 0xf6, 0xf6, 0x60}, // metadata with one half of a pair
+		{0x81, 0x86, 0x60, 0x40, 0xf6, 0x41, 0x01, 0xf6, 0x60}, // an id of one byte
+		{0x81, 0x86, 0x60, 0x40, 0xf6, 0x05, 0xf6, 0x60},       // an id that is a number
+	} {
+		f.Add(damaged, uint64(1))
+	}
+	// A list of 2^63-1 elements.
+	f.Add([]byte{0x9b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint64(1)<<62)
 	p := fuzzedPacked()
 	f.Fuzz(func(t *testing.T, damaged []byte, count uint64) {
 		it := p.commitItem(aggregate.ID{Type: "a", Value: "b"}, 1, commitValue("commit"), time.UnixMilli(0), "")
@@ -112,7 +117,7 @@ func FuzzDamagedPackedEvents(f *testing.F) {
 	})
 }
 
-// An item has its events in one of two attributes. One that somebody has given both reads the same
+// An item has its events in one of two attributes. An item with both must be read in the same way
 // each time.
 func TestAnItemWithTwoListsOfEventsHasOne(t *testing.T) {
 	t.Parallel()
@@ -126,8 +131,8 @@ func TestAnItemWithTwoListsOfEventsHasOne(t *testing.T) {
 	}
 }
 
-// Whatever is in the table, parse returns a place in an aggregate's history, or an error that names
-// the item.
+// For any item in the table, parse returns a place in an aggregate's history, or an error that
+// names the item.
 func FuzzParse(f *testing.F) {
 	kinds := func(k ...byte) []byte { return k }
 	for _, k := range [][]byte{

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Writers and readers learn of new partitions at different times, readers crash and go on at the
-// time up to which they have read, and no event is missed.
+// Writers and readers learn of new partitions at different times. Readers crash and continue at the
+// time up to which they have read. No event is missed.
 func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -55,7 +55,8 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 					require.ErrorAs(t, err, new(*journal.ConfigError))
 				}
 			case 1:
-				shard := r.IntN(2) // a reader crashes; another one goes on at the time that it has stored
+				// A reader crashes. Another one continues at the stored time.
+				shard := r.IntN(2)
 				readers[shard] = open()
 				cursors[shard] = eventlog.Cursor{OccurredAt: cursors[shard].OccurredAt}
 			case 2:
@@ -185,7 +186,8 @@ func TestPackedAReportOfAProcessThatWasIdleHasNewPartitions(t *testing.T) {
 	}
 }
 
-// A process that wakes up asks once for all of its requests, and none waits for longer than it may.
+// A process that wakes up reads the descriptor once for all of its requests. No request waits
+// longer than it may.
 func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -224,7 +226,7 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 	})
 }
 
-// None of the requests with which an idle process begins may go by what it knew before.
+// None of the first requests of an idle process may use outdated information.
 func TestPackedNoneOfManyCommitsOfAnIdleProcessPassesARestore(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})

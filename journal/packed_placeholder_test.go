@@ -27,8 +27,8 @@ func (s store) requireKnown(t *testing.T, id aggregate.ID, commandID string) {
 	assert.True(t, known, commandID)
 }
 
-// A command without events does not move the version, so what another writer knows of the commands
-// at that version lacks it.
+// A command without events does not change the version, so another writer's list of commands at
+// that version lacks it.
 func TestPackedACommandWithoutEventsTakesEffectOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
@@ -37,7 +37,7 @@ func TestPackedACommandWithoutEventsTakesEffectOnce(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
 	require.NoError(t, err)
-	// Another command of the writer that has loaded before, and then x.
+	// The writer has loaded before: another command, and then x.
 	receipt, err := s.Append(t.Context(), eventlog.Commit{
 		Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: "y", Commands: found.Commands,
 	})
@@ -96,7 +96,7 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	}
 }
 
-// What a writer knows lacks the command, and so does the placeholder: it has become a guard.
+// The command is neither in the writer's list nor in the placeholder, because it became a guard.
 func TestPackedACommandThatBecameAGuardMeanwhileIsKnown(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
@@ -115,7 +115,7 @@ func TestPackedACommandThatBecameAGuardMeanwhileIsKnown(t *testing.T) {
 	}
 }
 
-// asks is an encoding that asks how the event before was encoded, as one with late keys does.
+// asks is an encoding that asks for the encoding of the previous event, like one with late keys.
 type asks struct{}
 
 func (asks) Name() string  { return "asks" }
@@ -138,7 +138,7 @@ func TestPackedAnEncodingAsksAboutADeletedAggregate(t *testing.T) {
 	assert.ErrorAs(t, err, new(*journal.DeletedError))
 }
 
-// Its reply was lost, others have made a guard of it, and a commit with events has its place.
+// Its reply was lost, another writer made it a guard, and a commit with events has its place.
 func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)
@@ -195,7 +195,7 @@ func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
 	assert.Less(t, recording.Counts()["PutItem"], 30*30, "30 would be 32 guards each")
 }
 
-// A page of the tail may be read when the table still shows the placeholder.
+// A page of the tail may be read while the table still returns the placeholder.
 func TestPackedATailReadDoesNotTakeAPlaceholderForACommit(t *testing.T) {
 	t.Parallel()
 	s, _ := inMemory(t, packed)
@@ -211,7 +211,7 @@ func TestPackedATailReadDoesNotTakeAPlaceholderForACommit(t *testing.T) {
 	assert.Len(t, page.Records, 1)
 }
 
-// behind answers eventually consistent reads of items by one of before.
+// behind answers eventually consistent reads of items with items of before.
 type behind struct {
 	journal.Client
 	item  item
@@ -249,7 +249,7 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	require.ErrorAs(t, beyond(user("bob")), new(*journal.DeletedError))
 }
 
-// The time that is left to look for the command is the journal's, and so is the error.
+// The search for the command is limited by the journal's budget, and so is the error.
 func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 	})
 }
 
-// Whether its first attempt was written is in a guard that cannot be read.
+// A guard that cannot be read shows whether its first attempt was written.
 func TestPackedACommandWhoseGuardCannotBeReadMayBeWritten(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)

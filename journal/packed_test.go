@@ -25,13 +25,13 @@ import (
 
 var packed = journal.Config{Layout: journal.Packed}
 
-// packedKey is where the packed layout has an item.
+// packedKey returns the key of an item in the packed layout.
 func (s store) packedKey(id aggregate.ID, number string) item {
 	a := s.Config().Attributes
 	return item{a.PartitionKey: text(id.Type + "/" + id.Value), a.SortKey: &types.AttributeValueMemberN{Value: number}}
 }
 
-// packedNumbers are those of the events of an aggregate that are in the table.
+// packedNumbers returns the numbers of an aggregate's events that are in the table.
 func (s store) packedNumbers(t *testing.T, id aggregate.ID) (found []int) {
 	t.Helper()
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
@@ -45,7 +45,7 @@ func (s store) packedNumbers(t *testing.T, id aggregate.ID) (found []int) {
 	return found
 }
 
-// packedSnapshots are the numbers of the redundant snapshots that are there.
+// packedSnapshots returns the numbers of the redundant snapshots that exist.
 func (s store) packedSnapshots(t *testing.T, id aggregate.ID) (found []uint64) {
 	t.Helper()
 	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
@@ -65,7 +65,7 @@ func numberIn(t *testing.T, v types.AttributeValue) (n int) {
 	return n
 }
 
-// proven appends n events to a version that the caller is sure of.
+// proven appends n events to a version that the caller has proven.
 func (s store) proven(t *testing.T, id aggregate.ID, expected uint64, n int) (eventlog.Receipt, error) {
 	t.Helper()
 	return s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: expected, Proven: true, Events: events(int(expected)+1, n)})
@@ -82,7 +82,7 @@ func (s store) commitSnapshot(t *testing.T, id aggregate.ID, expected uint64, st
 	require.NoError(t, receipt.SnapshotError)
 }
 
-// loaded is what a load gives.
+// loaded is the result of a load.
 type loaded struct {
 	state   string // of the snapshot
 	from    uint64
@@ -133,7 +133,7 @@ func TestPackedStaleWritersConflictAfterTruncationAndDeletion(t *testing.T) {
 	s.commitSnapshot(t, user("ada"), 4, "five")
 	s.write(t, user("ada"), 6, 1)
 	require.NoError(t, s.Truncate(t.Context(), user("ada"), 6, journal.Removal{}))
-	for _, version := range []uint64{0, 2, 4, 5} { // each was the last one, once
+	for _, version := range []uint64{0, 2, 4, 5} { // each was once the last version
 		_, err := s.proven(t, user("ada"), version, 1)
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict, version)
@@ -176,7 +176,7 @@ func TestPackedTheItemsOfAnAggregateTile(t *testing.T) {
 					_, err := s.proven(t, id, stale[r.IntN(len(stale))], 1+r.IntN(4))
 					require.ErrorIs(t, err, journal.ErrConflict, "seed %d: %v", seed, ends)
 				}
-			case 1: // one that has read nothing
+			case 1: // a writer that has read nothing
 				_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: version + 1 + r.Uint64N(3), Events: events(1, 1)})
 				require.ErrorIs(t, err, journal.ErrConflict, "seed %d", seed)
 			case 2:
@@ -212,7 +212,8 @@ func TestPackedASnapshotOfALostHistoryIsNotUsed(t *testing.T) {
 	s := setup(t, packed)
 	s.write(t, user("ada"), 1, 2)
 	s.commitSnapshot(t, user("ada"), 2, "lost")
-	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "3")) // as a restored table would not have it
+	// a restored table may lack it
+	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "3"))
 	s.write(t, user("ada"), 3, 1)
 	s.write(t, user("ada"), 4, 1)
 
@@ -411,7 +412,7 @@ func TestPackedAnEventThatAQueryDoesNotShowIsReadAgain(t *testing.T) {
 			},
 		} {
 			if name == "load" && hidden == "4" {
-				continue // a load cannot know of it
+				continue // a load cannot know it
 			}
 			proxy := dynamotest.NewProxy(t, s.client)
 			proxy.Inject(dynamotest.Hide(func(it item) bool {
@@ -466,7 +467,7 @@ func TestPackedTwoExecutionsOfACommandWithoutEventsAreOne(t *testing.T) {
 	s := setup(t, packed)
 	s.write(t, user("at 1"), 1, 1)
 	for id, version := range map[string]uint64{"at 0": 0, "at 1": 1} {
-		// Neither knows of the other's command: both have read before.
+		// Neither knows the other's command, because both have read before.
 		commit := eventlog.Commit{Aggregate: user(id), Expected: version, Proven: true, CommandID: "pay", Commands: &eventlog.Commands{Version: version}}
 		receipt, err := s.Append(t.Context(), commit)
 		require.NoError(t, err)
@@ -502,7 +503,7 @@ func TestPackedAnEncodingFindsNothingBeforeACommitToATombstone(t *testing.T) {
 	}
 }
 
-// looksBack is an encoding that asks what was applied to the event before the commit.
+// looksBack is an encoding that asks for the encodings of the event before the commit.
 type looksBack struct{ wrapped }
 
 func (e *looksBack) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
@@ -619,7 +620,7 @@ func TestPackedAPageOfTheTailHasAMegabyteAtMost(t *testing.T) {
 	assert.Equal(t, commits, seen)
 }
 
-// More events that the index does not have than one request can read.
+// More events are missing in the index than one request can read.
 func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Packed, Shards: 1})
@@ -674,7 +675,7 @@ func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
 	assert.ErrorIs(t, err, broken)
 }
 
-// The library that reads CBOR has a limit of its own.
+// The CBOR library has a lower limit by default.
 func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
@@ -690,8 +691,8 @@ func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
 	}
 }
 
-// The snapshot table is of a later moment than the journal, so what it says of truncated events is
-// of another history.
+// The snapshot table is of a later moment than the journal, so its truncation belongs to another
+// history.
 func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)

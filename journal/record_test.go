@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// valueOf makes an attribute of any kind.
+// valueOf returns an attribute of any kind.
 func valueOf(kind byte, text string) types.AttributeValue {
 	switch kind % 8 {
 	case 0:
@@ -36,8 +36,8 @@ func valueOf(kind byte, text string) types.AttributeValue {
 	}
 }
 
-// Whatever is in the table, recordOf gives a record that is stored as that very item's events are,
-// or an error that names the item.
+// For any item in the table, recordOf returns a record that would be stored as the same item, or an
+// error that names the item.
 func FuzzRecordOf(f *testing.F) {
 	kinds := func(k ...byte) []byte { return k }
 	for _, k := range [][]byte{
@@ -83,7 +83,7 @@ func FuzzRecordOf(f *testing.F) {
 		require.Equal(t, aid, r.Aggregate.String())
 		require.Positive(t, r.Size())
 
-		// The stored shard is whichever the writer chose; ours may be another.
+		// The writer may have chosen another shard than ours.
 		again := l.itemOf(r)
 		again["pkey"] = it["pkey"]
 		r2, err := l.recordOf(again)

@@ -24,7 +24,7 @@ func stateAt(n uint64) *journal.Snapshot {
 	return &journal.Snapshot{Number: n, Payload: fmt.Appendf(nil, "state %d", n), Schema: 3}
 }
 
-// snap commits one event and a snapshot of it, redundantly.
+// snap commits one event and a redundant snapshot of it.
 func snap(t *testing.T, j eventlog.Log, id aggregate.ID, expected uint64, r eventlog.Redundancy) eventlog.Receipt {
 	t.Helper()
 	receipt, err := j.Append(t.Context(), eventlog.Commit{
@@ -35,7 +35,7 @@ func snap(t *testing.T, j eventlog.Log, id aggregate.ID, expected uint64, r even
 	return receipt
 }
 
-// snapshots are the numbers of the redundant rows that are there.
+// snapshots returns the numbers of the redundant rows that exist.
 func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
 	t.Helper()
 	var numbers []uint64
@@ -55,7 +55,7 @@ func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
 	return numbers
 }
 
-// requireListed wants the head and the table to name the same snapshots.
+// requireListed requires that the head and the table name the same snapshots.
 func (s store) requireListed(t *testing.T, id aggregate.ID, listed, rows []uint64) {
 	t.Helper()
 	head, err := s.Head(t.Context(), id)
@@ -70,7 +70,7 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 			t.Parallel()
 			s := setup(t, config)
 			c, a, id := s.Config(), s.Config().Attributes, user("1")
-			const century = 100 * 365 * 24 * time.Hour // the store's clock stands in the past
+			const century = 100 * 365 * 24 * time.Hour // the store's clock is in the past
 			for _, ttl := range []time.Duration{0, century} {
 				version := 3
 				if ttl > 0 {
@@ -303,8 +303,7 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 	assert.Equal(t, stateAt(4), head.Snapshot, "the latest stays")
 }
 
-// The order in which a full commit gives things up: deletions for others first, then the redundant
-// row.
+// A full commit leaves out parts in this order: first deletions for others, then the redundant row.
 func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		for free := range 5 {
@@ -359,15 +358,15 @@ func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
 	}
 }
 
-// Without room for it the head would be over 400 KB, and the commit would fail for a snapshot that
-// it can do without.
+// Without room for the list, the head would be over 400 KB, and the commit would fail because of an
+// optional snapshot.
 func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	const version = 1 << 61
 	listed := []uint64{}
 	for n := range uint64(1000) {
-		listed = append(listed, 1<<60+n) // numbers as long as they get
+		listed = append(listed, 1<<60+n) // the longest numbers
 	}
 	for size := eventlog.MaxItemBytes - 40_000; size < eventlog.MaxItemBytes; size += 4_000 {
 		id := user(fmt.Sprint(size))
@@ -440,14 +439,14 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 				want(uint64(number), snapshot)
 			}
 			require.NoError(t, s.RemoveSnapshots(t.Context(), id, []uint64{6}))
-			want(8, 3) // though the head lists it still
+			want(8, 3) // the head still lists it
 			want(9, 9)
 		})
 	}
 }
 
-// A foreign writer keeps no list, and its aggregate may share the text of its id with one of
-// another type.
+// Another program keeps no list, and its aggregate may have the same id text as one of another
+// type.
 func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
@@ -479,7 +478,7 @@ func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testi
 			require.NoError(t, err)
 			assert.Nil(t, got)
 		}
-		// A listed row that a foreign writer put in the place of ours.
+		// A listed row that another program replaced.
 		got, err := s.SnapshotBefore(t.Context(), journal.Head{Aggregate: one, Redundant: []uint64{2}}, 5)
 		require.NoError(t, err)
 		assert.Equal(t, &journal.Snapshot{Payload: []byte("user2")}, got)
@@ -488,7 +487,7 @@ func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testi
 
 func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		id := user(strings.Repeat("x", 900)) // a long id takes room of the state
+		id := user(strings.Repeat("x", 900)) // a long id leaves less room for the state
 		for n, size := range []int{eventlog.MaxItemBytes - 2_000, 100} {
 			receipt, err := s.Append(t.Context(), eventlog.Commit{
 				Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
@@ -515,7 +514,7 @@ func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 
 		require.NoError(t, err)
 		assert.False(t, receipt.SnapshotLeftOut)
-		if layout == journal.Classic { // in the packed layout it does not belong to the transaction
+		if layout == journal.Classic { // in the packed layout it is not in the transaction
 			assert.Empty(t, receipt.Redundant)
 		}
 		s.requireVersion(t, user("1"), 90)

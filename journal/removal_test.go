@@ -22,8 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// covered writes n events and a snapshot of the last. In the packed layout each is a commit of its
-// own, since commits are removed as a whole.
+// covered writes n events and a snapshot of the last one. In the packed layout each event is a
+// separate commit, because commits are removed as a whole.
 func (s store) covered(t *testing.T, id aggregate.ID, n int) {
 	t.Helper()
 	if !s.isPacked() {
@@ -38,7 +38,7 @@ func (s store) covered(t *testing.T, id aggregate.ID, n int) {
 	require.NoError(t, err)
 }
 
-// numbers are those of the events of an aggregate that are in the table, by their keys.
+// numbers returns the numbers of an aggregate's events in the table, by their keys.
 func (s store) numbers(t *testing.T, id aggregate.ID) []int {
 	t.Helper()
 	if s.isPacked() {
@@ -136,7 +136,7 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 			require.NoError(t, err)
 			requireNumbers(t, records, 31, int(to))
 		}
-		// What is missing above is still corrupt, whatever is truncated below.
+		// A missing event above is still corrupt, whatever is truncated below.
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(id, 35))
 		_, err := read(t, s.Log, id, 31, 40)
 		require.ErrorAs(t, err, new(*journal.CorruptItemError))
@@ -171,7 +171,7 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 	})
 }
 
-// Nobody knows of which event a foreign snapshot is.
+// It is not known of which event a foreign snapshot is.
 func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 3)
@@ -209,7 +209,8 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 			listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 5}).Redundant
 		}
 		if !s.isPacked() {
-			foreign := s.keyOf(id, 2) // a row that a foreign writer put, which the head does not list
+			// A row of another program, which the head does not list.
+			foreign := s.keyOf(id, 2)
 			foreign[a.AggregateID], foreign[a.SequenceNumber] = text(id.String()), number(2)
 			require.NoError(t, s.RemoveSnapshots(t.Context(), id, []uint64{2}))
 			s.put(t, c.Tables.Snapshot, foreign)
@@ -223,7 +224,8 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 			tombstone := s.keyOf(id, 0)
 			tombstone[a.AggregateID], tombstone[a.SequenceNumber], tombstone[a.Version], tombstone[a.TTL] = text(id.String()), number(0), number(5), number(0)
 			tombstone["truncated_before"], tombstone["deleted_at"] = number(6), number(1_700_000_000_000)
-			tombstone["snapshot_seq_nr"] = &types.AttributeValueMemberN{Value: "18446744073709551615"} // which no commit's condition lets pass
+			// No commit's condition is true with this number.
+			tombstone["snapshot_seq_nr"] = &types.AttributeValueMemberN{Value: "18446744073709551615"}
 			assert.Equal(t, []item{tombstone}, s.scan(t, c.Tables.Snapshot))
 		}
 		assert.Len(t, s.scan(t, c.Tables.Snapshot), 1, "the tombstone")
@@ -304,7 +306,7 @@ func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
 		require.NoError(t, j.Truncate(t.Context(), id, 3, journal.Removal{}))
 		assert.Equal(t, numbersFrom(3, 5), s.numbers(t, id))
 
-		if s.isPacked() { // in which a truncation changes no row that a commit writes
+		if s.isPacked() { // a truncation does not change a row that a commit writes
 			return
 		}
 		proxy.Inject(overtake, dynamotest.On("UpdateItem"))
@@ -313,7 +315,7 @@ func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
 	})
 }
 
-// Otherwise the events that the further truncation has removed would be called corrupt.
+// Otherwise the events that the further truncation removed would be reported as corrupt.
 func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
@@ -413,7 +415,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				} else {
 					require.Error(t, err, "%s, request %d", name, n)
 					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
-					// Whatever is missing now has been announced.
+					// All events that are missing now have been announced.
 					if _, err := read(t, s.Log, id, 1, 12); err != nil {
 						require.ErrorAs(t, err, new(*journal.TruncatedError), "%s, request %d", name, n)
 					}

@@ -33,7 +33,7 @@ func TestAnOutcomeThatLacksWhatFindsItsCommitIsRefusedAndNotAskedFor(t *testing.
 			"nil":           nil,
 			"nothing in it": {},
 			"no number":     {ID: user("1"), CommitID: "c"},
-			// Events of a foreign writer have no commit id either.
+			// Events of other programs have no commit id either.
 			"no commit":                {ID: user("1"), First: 1},
 			"only a command":           {ID: user("1"), CommandID: "c"},
 			"a command without commit": {ID: user("1"), First: 1, CommandID: "c"},

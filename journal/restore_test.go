@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// old makes records as another journal may have had them: of several commits, and one of a foreign
-// writer.
+// old returns records of another journal: of several commits, and one of another program.
 func old(id aggregate.ID, from, n int) []*journal.Record {
 	records := make([]*journal.Record, n)
 	for i := range records {
@@ -40,8 +39,8 @@ func restoration(id aggregate.ID, expected uint64, records []*journal.Record) ev
 	}
 }
 
-// requireRestored wants the records as they were. In the packed layout, they were written when they
-// were restored.
+// requireRestored requires the original records. In the packed layout, their WrittenAt is the time
+// of the restoration.
 func (s store) requireRestored(t *testing.T, want, stored []*journal.Record) {
 	t.Helper()
 	for _, r := range stored {
@@ -95,7 +94,7 @@ func TestWhatIsRestoredAlreadyIsSuccess(t *testing.T) {
 		_, err = s.Restore(t.Context(), restoration(user("1"), 0, other))
 		require.ErrorIs(t, err, journal.ErrConflict, "one of them is another event")
 
-		if s.isPacked() { // which has no head
+		if s.isPacked() { // it has no head
 			return
 		}
 		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Config().Attributes.Version: number(9)})
@@ -320,7 +319,7 @@ func TestRecordsAreEqualInAllThatIsStored(t *testing.T) {
 	}
 }
 
-// Archives have no command ids, but the journal may have some of its own.
+// Archives have no command ids, but the journal may have its own.
 func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)

@@ -22,8 +22,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// renamed uses words that DynamoDB reserves wherever there are some, so that a name which an
-// expression holds as it is fails.
+// renamed uses words that DynamoDB reserves where possible. So an expression that contains a name
+// without a placeholder fails.
 var renamed = journal.Config{
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
 	Attributes: journal.Attributes{
@@ -32,7 +32,7 @@ var renamed = journal.Config{
 	},
 }
 
-// layouts are those that tests of every layout run on.
+// layouts are the layouts of tests for every layout.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 // classics returns the configs of the classic layout.
@@ -56,7 +56,7 @@ func database(t *testing.T) *dynamodb.Client {
 
 var stores atomic.Int64
 
-// ownTables returns a config tables that no other test has.
+// ownTables returns a config with tables that no other test uses.
 func ownTables(c journal.Config) journal.Config {
 	n := stores.Add(1)
 	c.Tables = journal.Tables{
@@ -65,7 +65,7 @@ func ownTables(c journal.Config) journal.Config {
 	return c
 }
 
-// store is an empty journal with tables of its own.
+// store is an empty journal with its own tables.
 type store struct {
 	eventlog.Log
 	client *dynamodb.Client
@@ -88,7 +88,8 @@ func setup(t *testing.T, config journal.Config) store {
 		config.Shards = 7
 	}
 	if config.RetryBudget == 0 {
-		config.RetryBudget = time.Minute // a commit of 4 MB can take longer than the default on a busy machine
+		// On a busy machine a commit of 4 MB can take longer than the default.
+		config.RetryBudget = time.Minute
 	}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)
@@ -97,7 +98,7 @@ func setup(t *testing.T, config journal.Config) store {
 	return s
 }
 
-// onClassic runs a test of what only the classic layout has, with default and with other names.
+// onClassic runs a test of a feature of the classic layout, with default and with other names.
 func onClassic(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
 	t.Parallel()
@@ -146,7 +147,7 @@ func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 	}
 }
 
-// read collects what j gives of an aggregate's events.
+// read collects the events of an aggregate that j yields.
 func read(t *testing.T, j eventlog.Log, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
 	t.Helper()
 	var records []*journal.Record
@@ -160,7 +161,7 @@ func read(t *testing.T, j eventlog.Log, id aggregate.ID, from, to uint64) ([]*jo
 	return records, nil
 }
 
-// requireNumbers wants the records from..to, written by write, in order and each once.
+// requireNumbers requires the records from..to of write, in order and each once.
 func requireNumbers(t *testing.T, records []*journal.Record, from, to int) {
 	t.Helper()
 	require.Len(t, records, max(to-from+1, 0))
@@ -201,7 +202,7 @@ func (s store) keyOf(id aggregate.ID, number int) item {
 	return s.key(eventlog.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
 }
 
-// placeOf is the key that an error names.
+// placeOf returns the key in an error.
 func (s store) placeOf(err *journal.CorruptItemError) item {
 	if s.isPacked() {
 		a := s.Config().Attributes
@@ -212,7 +213,7 @@ func (s store) placeOf(err *journal.CorruptItemError) item {
 
 func (s store) isPacked() bool { return s.Config().Layout == journal.Packed }
 
-// either returns the operation that does in the store's layout what a test disturbs.
+// either returns the operation that a test disturbs in the store's layout.
 func (s store) either(classic, packed string) string {
 	if s.isPacked() {
 		return packed
@@ -220,7 +221,7 @@ func (s store) either(classic, packed string) string {
 	return classic
 }
 
-// get reads an item as it is.
+// get reads an item.
 func (s store) get(t *testing.T, table string, key item) item {
 	t.Helper()
 	out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
@@ -228,14 +229,14 @@ func (s store) get(t *testing.T, table string, key item) item {
 	return out.Item
 }
 
-// put writes an item behind the journal's back.
+// put writes an item without using the journal.
 func (s store) put(t *testing.T, table string, it item) {
 	t.Helper()
 	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it})
 	require.NoError(t, err)
 }
 
-// change overwrites attributes of an item behind the journal's back; nil removes one.
+// change overwrites attributes of an item without using the journal; nil removes one.
 func (s store) change(t *testing.T, table string, key, attributes item) {
 	t.Helper()
 	it := s.get(t, table, key)

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// forSnapshots is an encoding that is applied to snapshots alone, or fails there.
+// forSnapshots is an encoding that is applied only to snapshots, or fails for them.
 type forSnapshots struct {
 	wrapped
 	fails error
@@ -50,7 +50,7 @@ func TestASnapshotThatCannotBeEncodedIsLeftOutAndTheCommitIsWritten(t *testing.T
 	})
 }
 
-// Who has destroyed a key wants no more to be known of the aggregate.
+// A caller that destroyed a key wants no new data of the aggregate to be stored.
 func TestADestroyedKeyRefusesTheCommitAlsoWhereOnlyTheSnapshotNeedsIt(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		destroyed := fmt.Errorf("%w: of %s", journal.ErrKeyDestroyed, user("1"))
@@ -80,7 +80,7 @@ func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
 			"stored": {eventlog.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
 		} {
 			if name == "no room" && s.isPacked() {
-				x.want = nil // it does not belong to the transaction
+				x.want = nil // it is not in the transaction
 			}
 			x.commit.Aggregate = user(name)
 			receipt, err := s.Append(t.Context(), x.commit)
@@ -113,7 +113,7 @@ func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 		}
 		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
 		require.NoError(t, err, "one of an event before the commit counts too")
-		if s.isPacked() { // where a load begins behind the last event of a commit
+		if s.isPacked() { // a load begins behind the last event of a commit
 			require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrNoRoom)
 			return
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// A program that ended would be started again, and add to the disturbance.
+// Otherwise a program that ended would be started again and add to the disturbance.
 func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Every command is tried by two writers until one of them hears that it has been executed; the
-// counter is the caller's own table, which has no guard but the commit.
+// Two writers try every command until one of them knows that it was executed. The counter is in the
+// caller's own table, which has no guard except the commit.
 func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 	t.Parallel()
 	const commands, writers = 12, 4
@@ -66,7 +66,8 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 					assert.Equal(t, commitID, command.CommitID)
 				}
 				assert.Equal(t, item{"id": text("n"), "times": number(commands)}, s.get(t, c.name, item{"id": text("n")}))
-				if layout == journal.Packed { // any fault may have left a snapshot out or a surplus one there
+				// Any fault may have prevented a snapshot, or left a surplus one.
+				if layout == journal.Packed {
 					listed := s.head(t, id).Redundant
 					assert.True(t, slices.IsSorted(listed), "%v", listed)
 					receipt := snap(t, s.Log, id, commands, eventlog.Redundancy{Listed: append([]uint64{}, listed...), Keep: 2})
@@ -82,7 +83,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 	}
 }
 
-// requireSound wants a load to begin with the snapshot of the last event, and nothing to be
+// requireSound requires that a load begins with the snapshot of the last event, and that nothing is
 // corrupt.
 func (s store) requireSound(t *testing.T, id aggregate.ID, version uint64) {
 	t.Helper()
@@ -95,7 +96,7 @@ func (s store) requireSound(t *testing.T, id aggregate.ID, version uint64) {
 	assert.Empty(t, found.Corrupt)
 }
 
-// tryCommand executes a command once more and tells whether it has now been executed for certain.
+// tryCommand executes a command once more and reports whether it is certain that it was executed.
 func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 	id := user("1")
 	head, err := s.Head(t.Context(), id)
@@ -114,7 +115,8 @@ func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 	})
 	if err == nil {
 		assert.Equal(t, head.Version+1, receipt.Version)
-		_ = s.RemoveSnapshots(t.Context(), id, receipt.Surplus) // what fails is made good by the next commit
+		// The next commit repeats failed deletions.
+		_ = s.RemoveSnapshots(t.Context(), id, receipt.Surplus)
 	}
 	return err == nil || errors.As(err, new(*journal.DuplicateCommandError))
 }

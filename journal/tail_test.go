@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// tailOf asks for the tail of the shard in which an aggregate lies.
+// tailOf returns a query for the tail of an aggregate's shard.
 func (s store) tailOf(id aggregate.ID) eventlog.TailQuery {
 	return eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
 }
@@ -30,7 +30,7 @@ func tail(t *testing.T, j eventlog.Log, q eventlog.TailQuery) eventlog.TailPage 
 	return page
 }
 
-// cursorAfter is the cursor just after an event.
+// cursorAfter returns the cursor just after an event.
 func cursorAfter(r *journal.Record) eventlog.Cursor {
 	return eventlog.Cursor{OccurredAt: r.WrittenAt.UnixMilli(), SortKey: storage.SortKey(r.Aggregate, r.Number)}
 }
@@ -45,7 +45,7 @@ func places(records []*journal.Record) []string {
 
 func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		// 1 and n2 are in one shard, 2 is in another.
+		// 1 and n2 are in one shard, 2 is in another one.
 		require.Equal(t, s.Shard(user("1")), s.Shard(user("n2")))
 		require.NotEqual(t, s.Shard(user("1")), s.Shard(user("2")))
 		for n := range 3 {
@@ -54,7 +54,7 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 				s.write(t, user(value), n+1, 1)
 			}
 		}
-		// Another type that has a shard of the same number.
+		// Another type with a shard of the same number.
 		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
 		require.NoError(t, err)
 
@@ -94,7 +94,7 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 			})
 			require.NoError(t, err)
 			if from%100 == 0 {
-				s.clock.advance(time.Millisecond) // 100 events to a millisecond
+				s.clock.advance(time.Millisecond) // 100 events for each millisecond
 			}
 		}
 		seen := map[uint64]int{}
@@ -119,7 +119,7 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		for number, times := range seen {
 			require.Equal(t, 1, times, "event %d", number)
 		}
-		if !s.isPacked() { // whose index has only the keys of large commits
+		if !s.isPacked() { // its index has only the keys of large commits
 			assert.Len(t, sizes, 2, "pages")
 		}
 		assert.Empty(t, tail(t, s.Log, q).Records, "nothing is left")
@@ -247,7 +247,8 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		table := s.Config().Tables.Journal
-		for n, at := range []int64{-86_400_000, 0, 999, 1_600_000_000_000_000_000} { // before 1970, JavaScript's, nanoseconds
+		// Before 1970, JavaScript's times, and nanoseconds.
+		for n, at := range []int64{-86_400_000, 0, 999, 1_600_000_000_000_000_000} {
 			s.put(t, table, s.foreignEvent(user("1"), n+1, binary("x"), at))
 		}
 		s.write(t, user("n2"), 1, 1)
@@ -280,7 +281,7 @@ func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
 	})
 }
 
-// A page that a filter or a limit left empty may still not be the last one.
+// A page may be empty because of a filter or a limit without being the last one.
 func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})

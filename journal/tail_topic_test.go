@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// topicTail collects what a journal yields, and the errors of single events.
+// topicTail collects the records that a journal yields, and the errors of single events.
 func topicTail(t *testing.T, j *journal.Journal, since time.Time) (records []*journal.Record, errs []error) {
 	t.Helper()
 	for r, err := range j.Tail(t.Context(), "user-account", since) {

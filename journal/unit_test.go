@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// dated writes an aggregate whose events another program has dated so.
+// dated writes an aggregate whose events have times of another program.
 func dated(t *testing.T, client *dynamodb.Client, c journal.Config, value string, times ...types.AttributeValue) {
 	t.Helper()
 	foreignAggregate(t, client, c, value, len(times))
@@ -42,7 +42,7 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			t.Parallel()
 			client, config := database(t), ownTables(document)
 			foreignTables(t, client, config, aidIndex, tailIndex)
-			// Two events are within one millisecond.
+			// Two events within one millisecond.
 			first := begin.UnixNano() / int64(unit)
 			dated(t, client, config, "7", number(first), number(first+1), number(first+2))
 
@@ -135,7 +135,7 @@ func TestAdoptComparesTheUnitWithTheEvents(t *testing.T) {
 	require.ErrorAs(t, err, &config)
 }
 
-// The index was added when there were events with times that it cannot hold.
+// The index was added after events with times that it cannot contain.
 func TestAdoptRefusesTimesThatAreText(t *testing.T) {
 	t.Parallel()
 	client, config := database(t), ownTables(document)

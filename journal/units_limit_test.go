@@ -19,7 +19,7 @@ func TestRequestsBeyondALimitOfUnitsFail(t *testing.T) {
 	newest := func(limit float64) (read float64, err error) {
 		outer, sum := journal.CountUnits(t.Context())
 		sum.LimitRead(limit)
-		ctx, units := journal.CountUnits(outer) // which the outer limit bounds too
+		ctx, units := journal.CountUnits(outer) // the outer limit also applies to it
 		for range 5 {
 			for _, err = range j.Newest(ctx, "cart", 1) {
 				return units.Read(), err

@@ -126,7 +126,7 @@ func requireCounts(t *testing.T, of recorder, client journal.Client, layout jour
 
 		calls.Stop()
 		read, write := calls.Units()
-		if !testdb.IsLocal() { // which reports nothing for what is empty
+		if !testdb.IsLocal() { // it reports nothing for empty results
 			assert.Positive(t, units.Read()+units.Write(), name)
 		}
 		assert.Positive(t, units.Requests(), name)

@@ -52,7 +52,7 @@ func TestAWatcherThatStoppedIsToldNothingMore(t *testing.T) {
 		s.write(t, user("1"), 1, 1)
 
 		stop()
-		stop() // does no harm
+		stop() // it has no further effect
 		s.write(t, user("1"), 2, 1)
 
 		assert.Equal(t, 1, stopped)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// callers is a table of the caller's, with the key "id".
+// callers is a table of the caller with the key "id".
 type callers struct{ name string }
 
 func (s store) callersTable(t *testing.T) callers {
@@ -32,7 +32,7 @@ func (s store) callersTable(t *testing.T) callers {
 	return callers{name}
 }
 
-// insert puts an item that must not be there yet.
+// insert puts an item that must not exist yet.
 func (c callers) insert(it item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &c.name, Item: it, ConditionExpression: aws.String("attribute_not_exists(id)"),
@@ -52,14 +52,14 @@ func (c callers) remove(id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{TableName: &c.name, Key: item{"id": text(id)}}}
 }
 
-// exists checks for an item.
+// exists checks that an item exists.
 func (c callers) exists(id string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &c.name, Key: item{"id": text(id)}, ConditionExpression: aws.String("attribute_exists(id)"),
 	}}
 }
 
-// with is a commit of one event and writes to a new aggregate.
+// with returns a commit of one event and writes to a new aggregate.
 func with(value string, writes ...types.TransactWriteItem) eventlog.Commit {
 	c := one(value)
 	c.Writes = writes
@@ -121,8 +121,7 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 	})
 }
 
-// The caller decided on a state that is not the present one, so what else was refused may be no
-// fault.
+// The caller decided on an outdated state, so other refusals may not be faults.
 func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
@@ -151,7 +150,7 @@ func TestActionsOfACommitAreCountedBeforeItIsSent(t *testing.T) {
 		for name, x := range map[string]struct {
 			events, writes int
 			command        string
-			limit          int // of events, -1 for a commit that fits
+			limit          int // number of events, -1 for a commit that fits
 		}{
 			"98 events and a write":              {98, 1, "", -1},
 			"99 events and a write":              {99, 1, "", 98},
@@ -218,7 +217,7 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 		both.Delete = c.remove("n").Delete
 		own := present(tables.Snapshot, a.PartitionKey, s.keyOf(user("1"), 0))
 		ownByARN := present(arn(tables.Snapshot), a.PartitionKey, s.keyOf(user("1"), 0))
-		if s.isPacked() { // which has no heads
+		if s.isPacked() { // it has no heads
 			own = present(tables.Journal, a.PartitionKey, s.keyOf(user("1"), 1))
 			ownByARN = present(arn(tables.Journal), a.PartitionKey, s.keyOf(user("1"), 1))
 		}
@@ -252,7 +251,7 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 	})
 }
 
-// DynamoDB would refuse the transaction in words that name no write.
+// DynamoDB would refuse the transaction with a message that names no write.
 func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		tables, a := s.Config().Tables, s.Config().Attributes
@@ -262,7 +261,7 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 		require.NoError(t, err)
 		_, err = s.execute(t, user("2"), 0, 1, "now")
 		require.NoError(t, err)
-		// guard is the key of a command's guard: its sort key tells the command whatever the
+		// guard returns the key of a command's guard. Its sort key identifies the command for any
 		// aggregate.
 		guard := func(command string) item {
 			for _, it := range s.scan(t, tables.Journal) {
@@ -380,7 +379,7 @@ func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
 	})
 }
 
-// The condition of the caller's may come true again before the first attempt arrives.
+// The caller's condition may become true again before the first attempt arrives.
 func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)

@@ -38,48 +38,48 @@ type Config struct {
 	// Default: groups.Groups.WaitApplied with Group.
 	Wait func(ctx context.Context, r *journal.Record) error
 
-	// WaitTimeout is how long the feed waits for the read model to apply an event. After it, the
-	// failure is logged and watchers are notified anyway. It should be longer than a takeover takes
-	// after a member of the group has crashed: 1.25 times subscriber.Config.LeaseDuration, which is
-	// 10 seconds by default. For the next events of an aggregate that was late the feed
-	// waits a twentieth of it, until the read model is in time again. Default: 15 seconds.
+	// WaitTimeout limits the time that the feed waits for the read model to apply an event. After
+	// that it logs the failure, and notifies watchers anyway. Choose it longer than a takeover
+	// after a crash of a member of the group: 1.25 times subscriber.Config.LeaseDuration, whose
+	// default is 10 seconds. After a wait that has failed, the feed waits a twentieth of
+	// WaitTimeout for each later event of the aggregate, until a wait succeeds again. Default: 15
+	// seconds.
 	WaitTimeout time.Duration
 
-	// Key returns the key that an event concerns, as watchers name it, or "" for none. It is called
-	// after the wait, so it may query the read model. An error is logged, and nobody is notified.
-	// An event that concerns more keys can call [Feed.Notify] for the others. Default: the id of
-	// the event's aggregate, without its type (Record.Aggregate.Value).
+	// Key returns the key of the watchers that an event concerns, or "" for none. It is called
+	// after the wait, so it may query the read model. An error is logged, and no watcher is
+	// notified. If an event concerns several keys, call [Feed.Notify] for the others. Default: it
+	// returns the value of the aggregate's id, without the type (Record.Aggregate.Value).
 	Key func(ctx context.Context, r *journal.Record) (string, error)
 
-	// Hint returns the same key from the record alone, if that is possible. Events whose key nobody
-	// watches then cost no reads. Default: none, or with the default Key the same id.
+	// Hint, if set, returns the same key as Key from the record alone. Then events without watchers
+	// cost no reads. Default: none; with the default Key it returns the same id.
 	Hint func(r *journal.Record) string
 
-	// RefreshInterval is how often [Feed.Serve] repeats its query without a notification. Each
-	// repetition also keeps proxies from closing an idle connection, which many do after a minute.
-	// Default: 25 seconds.
+	// RefreshInterval is the interval at which [Feed.Serve] repeats its query without a
+	// notification. Each repetition also keeps the connection in use; many proxies close idle
+	// connections after a minute. Default: 25 seconds.
 	RefreshInterval time.Duration
 
-	// WriteTimeout is how long a write to a client may take before Serve ends the stream. It applies
-	// to each write, and replaces http.Server.WriteTimeout for the stream. Default: 10 seconds.
+	// WriteTimeout limits each write to a client. After it Serve ends the stream. It replaces
+	// http.Server.WriteTimeout for the stream. Default: 10 seconds.
 	WriteTimeout time.Duration
 
-	// ReconnectDelay is how long clients wait before they reconnect, at least. Each gets a random
-	// time between this and twice as much, so that they do not come all at once when a process has
-	// stopped. Default: 1 second.
+	// ReconnectDelay is the minimum time that clients wait before they reconnect. Each client gets
+	// a random time between this and twice this, so that clients do not reconnect all at once after
+	// a process has stopped. Default: 1 second.
 	ReconnectDelay time.Duration
 
-	// Subscriber configures the subscription to each topic, such as its PollInterval, which
-	// determines the latency of events of other processes. The feed sets Journal, Broadcast and
-	// Start.
+	// Subscriber configures the subscription to each topic. Its PollInterval determines the latency
+	// of events that other processes write. The feed sets Journal, Broadcast and Start.
 	Subscriber subscriber.Config
 
-	// Logger receives failed waits, keys and queries, and the logs of the subscription. Default:
-	// none.
+	// Logger receives the errors of Wait, Key and queries, and the logs of the subscription.
+	// Default: none.
 	Logger watermill.LoggerAdapter
 }
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid setting: its field, and why it is invalid.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("live config: %s %s", e.Field, e.Reason) }

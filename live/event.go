@@ -9,16 +9,16 @@ import (
 
 // Event is a server-sent event of a stream.
 type Event struct {
-	// Name is the type of the event, which the client listens to. Default: "message".
+	// Name is the type of the event, for which the client listens. Default: "message".
 	Name string
-	// ID identifies the state that the event shows, such as a version. An event with an ID is not
-	// sent again while name, id and data are those of the last one. One without is always sent, such
-	// as one that only says that something has changed.
+	// ID identifies the state that the event shows, such as a version. An event with an ID is sent
+	// only if its name, id or data differ from the last event. An event without an ID is always
+	// sent.
 	ID string
-	// Data is sent as JSON.
+	// Data is the content of the event. It is sent as JSON.
 	Data any
-	// Last ends the stream after the event. A browser's EventSource reconnects all the same, unless
-	// the page closes it when it gets the event.
+	// Last ends the stream after the event. The page should then close its EventSource; otherwise
+	// the browser reconnects.
 	Last bool
 }
 

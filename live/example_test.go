@@ -30,7 +30,8 @@ type Entered struct{ Room, Name string }
 func (Entered) EventType() string { return "room.entered.v1" }
 func (Entered) Apply(*Room)       {}
 
-// view is the read model: who is in which room. One in a table works the same way.
+// view is the read model: the names of the people in each room. A read model in a table works the
+// same way.
 type view struct {
 	mu    sync.Mutex
 	names map[string][]string
@@ -50,7 +51,7 @@ func (v *view) query(room string) (live.Event, error) {
 	return live.Event{Name: "names", ID: fmt.Sprint(len(names)), Data: names}, nil
 }
 
-// A client gets who is in a room, and again when somebody has entered.
+// A client receives the names of the people in a room, and receives them again after each change.
 func Example() {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	ctx, stop := context.WithCancel(context.Background())

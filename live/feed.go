@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Feed observes events and notifies the watchers of its process. It is safe for concurrent use.
+// Feed observes events, and notifies the watchers of its process. It is safe for concurrent use.
 type Feed struct {
 	config   Config
 	router   *message.Router
@@ -29,11 +29,11 @@ type Feed struct {
 	once    sync.Once // for the work of Close
 }
 
-// closeTimeout is how long the router waits for handlers, beyond subscriber.Config.CloseTimeout,
-// whose default is 5 seconds.
+// closeTimeout is the time that the router waits for handlers after the end of
+// subscriber.Config.CloseTimeout, whose default is 5 seconds.
 const closeTimeout = 5 * time.Second
 
-// New returns a feed that observes nothing before [Feed.Run].
+// New returns a feed. Call [Feed.Run] to observe events.
 //
 // Errors: [*ConfigError], [*subscriber.ConfigError].
 func New(config Config) (*Feed, error) {
@@ -59,8 +59,8 @@ func New(config Config) (*Feed, error) {
 	return f, nil
 }
 
-// Run observes events until ctx ends or [Feed.Close] is called, and returns nil then. All streams
-// and watchers end when it returns. It is called once. After Close it returns nil at once.
+// Run observes events until ctx ends or [Feed.Close] is called, and then returns nil. All streams
+// and watchers end when it returns. Call Run once. After Close it returns nil at once.
 func (f *Feed) Run(ctx context.Context) error {
 	defer f.endWatching()
 	ctx, cancel := context.WithCancel(ctx)
@@ -77,7 +77,7 @@ func (f *Feed) Run(ctx context.Context) error {
 		defer catchUp.Done()
 		select {
 		case <-f.Running():
-			f.watchers.notifyAll() // of what happened before
+			f.watchers.notifyAll() // events may have been missed before
 		case <-ctx.Done():
 		}
 	}()
@@ -92,9 +92,9 @@ func (f *Feed) Run(ctx context.Context) error {
 // that.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
-// Close ends all streams and watchers at once, and then Run. It waits for the calls of [Config].Key
-// and Wait, whose contexts end, but not longer than subscriber.Config.CloseTimeout and a few
-// seconds. Later calls return nil.
+// Close ends all streams and watchers at once, and then Run. It ends the contexts of [Config].Key
+// and Wait, and waits for their calls, at most subscriber.Config.CloseTimeout and a few seconds.
+// Later calls return nil.
 func (f *Feed) Close() (err error) {
 	f.once.Do(func() {
 		f.endWatching()
@@ -112,9 +112,10 @@ func (f *Feed) endWatching() {
 	f.watchers.close()
 }
 
-// Watch returns a channel that receives a value after a change of what the key names. Changes
-// before the value is received are one value. The channel is closed when the feed ends. The caller
-// queries after Watch has returned, and calls stop when it no longer watches.
+// Watch returns a channel that receives a value after each change that concerns the key. Several
+// changes become one value if the earlier value has not been received. The channel is closed when
+// the feed ends. Query after Watch has returned, so that no change is missed, and call stop at the
+// end.
 func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
 	return f.watchers.add(key)
 }
@@ -175,7 +176,7 @@ func (f *Feed) isWatched(r *journal.Record) bool {
 	return f.watchers.has(f.config.Hint(r))
 }
 
-// wait waits until the read model has an event, and repeats failed waits until the timeout.
+// wait waits until the read model has applied an event. It repeats failed waits until the timeout.
 func (f *Feed) wait(ctx context.Context, r *journal.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, f.late.timeout(r.Aggregate, f.config.WaitTimeout))
 	defer cancel()

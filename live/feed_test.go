@@ -156,7 +156,7 @@ func TestAnAggregateThatStaysLateIsWaitedForLess(t *testing.T) {
 	f := setup(t)
 	timeouts := make(chan time.Duration, 3)
 	failures := make(chan error, 3)
-	failures <- groups.ErrExternalPositions // which is not repeated
+	failures <- groups.ErrExternalPositions // not repeated
 	failures <- nil
 	failures <- nil
 	config := f.waiting(func(ctx context.Context, _ *journal.Record) error {

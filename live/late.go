@@ -10,7 +10,7 @@ import (
 const (
 	// lateShare divides WaitTimeout for an aggregate whose last wait failed.
 	lateShare = 20
-	// maxLate bounds the aggregates that are remembered as late.
+	// maxLate limits the number of aggregates that are remembered as late.
 	maxLate = 10_000
 )
 
@@ -21,7 +21,7 @@ type late struct {
 	ids map[aggregate.ID]struct{}
 }
 
-// timeout returns how long to wait for an aggregate.
+// timeout returns the time to wait for an aggregate.
 func (l *late) timeout(id aggregate.ID, whole time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,18 +11,20 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Serve streams what query returns as server-sent events: at once, after each change of what the
-// key names, and every [Config].RefreshInterval. An [Event] with an ID is sent only if it differs
-// from the last one. Serve returns nil when the client disconnects, does not read for
-// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends. The end of the
-// feed also ends the context of all queries except the first.
+// Serve streams the results of query as server-sent events. It calls query at once, after each
+// change that concerns the key, and every [Config].RefreshInterval. An [Event] with an ID is sent
+// only if it differs from the last one.
+//
+// Serve returns nil when the client disconnects, when a write takes longer than
+// [Config].WriteTimeout, after an event with Last, and when the feed ends. The end of the feed also
+// ends the contexts of all queries except the first.
 //
 // If the first query fails, Serve returns its error and has written nothing, so the caller can
-// answer with a status. A browser's EventSource does not reconnect after a status other than 200.
-// If a later query fails, Serve logs the error and ends the stream, and the client reconnects.
+// reply with a status. A browser's EventSource does not reconnect after a status other than 200. If
+// a later query fails, Serve logs the error and ends the stream, and the client reconnects.
 //
-// The writer must support flushing: one that a middleware has wrapped needs a method Flush or
-// Unwrap. Otherwise Serve returns [http.ErrNotSupported] and has written nothing.
+// The writer must support flushing. A writer that a middleware has wrapped needs a method Flush or
+// Unwrap. Otherwise Serve returns [http.ErrNotSupported], and has written nothing.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query func(context.Context) (Event, error)) error {
 	if !canFlush(w) {
 		return fmt.Errorf("stream events: flush a %T: %w", w, http.ErrNotSupported)
@@ -50,7 +52,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	defer cancel()
 	defer context.AfterFunc(f.closing, cancel)()
 	if err := f.follow(ctx, &s, changed, query); err != nil && ctx.Err() == nil {
-		f.config.Logger.Error("A query failed, and with it a stream of events", err, watermill.LogFields{"key": key})
+		f.config.Logger.Error("A query failed, so its stream of events ends", err, watermill.LogFields{"key": key})
 	}
 	return nil // the reply has begun
 }
@@ -84,7 +86,7 @@ func (f *Feed) follow(ctx context.Context, s *stream, changed <-chan struct{}, q
 	}
 }
 
-// canFlush reports whether a writer, or one that it wraps, supports flushing.
+// canFlush reports whether a writer, or a writer that it wraps, supports flushing.
 func canFlush(w http.ResponseWriter) bool {
 	for {
 		switch t := w.(type) {
@@ -98,8 +100,8 @@ func canFlush(w http.ResponseWriter) bool {
 	}
 }
 
-// stream is the reply to a client. It keeps a digest of the last event, as the size of the event is
-// not bounded.
+// stream is the reply to a client. It keeps a digest of the last event, and not the event, since an
+// event may have any size.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -107,7 +109,8 @@ type stream struct {
 	last    [sha256.Size]byte
 }
 
-// encode returns what to send for an event: a comment if the client already has it.
+// encode returns the text to send for an event. It returns a comment if the client already has the
+// event.
 func (s *stream) encode(e Event) ([]byte, error) {
 	text, err := e.encode()
 	if err != nil {
@@ -122,7 +125,8 @@ func (s *stream) encode(e Event) ([]byte, error) {
 }
 
 func (s *stream) send(text []byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) // without an effect if it is not supported
+	// A writer that does not support deadlines has none.
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
 	if _, err := s.w.Write(text); err != nil {
 		return false
 	}

@@ -131,7 +131,7 @@ func TestAStreamThatCannotBeginIsAnError(t *testing.T) {
 	}
 }
 
-// bare hides the Flush of a writer, as a middleware may.
+// bare hides the Flush method of a writer, as some middlewares do.
 type bare struct{ http.ResponseWriter }
 
 type wrapped struct{ bare }
@@ -217,7 +217,7 @@ func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
 	defer connection.Close()
-	_, err = connection.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // and never read
+	_, err = connection.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")) // it never reads
 	require.NoError(t, err)
 	select {
 	case err := <-ended:
@@ -232,7 +232,7 @@ func TestAStreamOutlivesTheWriteTimeoutOfTheServer(t *testing.T) {
 	f := setup(t)
 	feed := f.feed(f.config())
 	server := httptest.NewUnstartedServer(stream(feed, numbered()))
-	server.Config.WriteTimeout = time.Nanosecond // which is over before the first write
+	server.Config.WriteTimeout = time.Nanosecond // it has passed before the first write
 	server.Start()
 	t.Cleanup(server.Close)
 	b := get(t, server.URL)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits the time that a test waits before it fails. It says nothing about speed.
 const patience = 2 * time.Minute
 
 type counter struct{ N int }
@@ -39,7 +39,7 @@ func add(counter) (aggregate.Events[counter], error) {
 
 func idOf(value string) aggregate.ID { return aggregate.ID{Type: "counter", Value: value} }
 
-// fixture is a journal with a read model, which is the position of its group.
+// fixture is a journal with a read model. The read model is the position of its group.
 type fixture struct {
 	t       *testing.T
 	client  *dynamodb.Client
@@ -58,7 +58,7 @@ func setup(t *testing.T) *fixture {
 	return f
 }
 
-// open opens the journal as another process does.
+// open opens the journal again, like another process.
 func (f *fixture) open() *journal.Journal {
 	f.t.Helper()
 	j, err := journal.Open(f.t.Context(), f.client, journal.Config{})
@@ -99,12 +99,12 @@ func (f *fixture) model() (ack chan<- struct{}) {
 	return tokens
 }
 
-// config is that of a feed with the default key, the id of the aggregate.
+// config returns the config of a feed with the default key, the id of the aggregate.
 func (f *fixture) config() live.Config {
 	return live.Config{Journal: f.journal, Group: "model", Topics: []string{"counter"}}
 }
 
-// waiting is the config of a feed with a wait of its own.
+// waiting returns the config of a feed with its own wait.
 func (f *fixture) waiting(wait func(context.Context, *journal.Record) error) live.Config {
 	config := f.config()
 	config.Group, config.Wait = "", wait
@@ -121,7 +121,7 @@ func (f *fixture) feed(config live.Config) *live.Feed {
 	started, stop := feed.Watch("")
 	defer stop()
 	f.run(feed)
-	await(f.t, started, "the feed runs") // so that what watches from now on is notified of changes only
+	await(f.t, started, "the feed runs") // later watchers are notified of changes only
 	return feed
 }
 
@@ -144,7 +144,7 @@ func await(t *testing.T, changed <-chan struct{}, when string) {
 	}
 }
 
-// browser reads a stream of a feed.
+// browser reads the stream of a feed.
 type browser struct {
 	t        *testing.T
 	response *http.Response
@@ -158,7 +158,7 @@ func (f *fixture) browse(feed *live.Feed, query func(context.Context) (live.Even
 	return get(f.t, server.URL)
 }
 
-// stream streams what concerns the key "a".
+// stream opens a stream for the key "a".
 func stream(feed *live.Feed, query func(context.Context) (live.Event, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := feed.Serve(w, r, "a", query); err != nil {

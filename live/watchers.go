@@ -2,7 +2,7 @@ package live
 
 import "sync"
 
-// watchers are the channels of watchers, by key. The zero value has none.
+// watchers holds the channels of watchers by key. The zero value is empty.
 type watchers struct {
 	mu     sync.Mutex
 	byKey  map[string]map[chan struct{}]struct{}

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// App is what [Collectors] asks; a *millrace.App is one.
+// App yields the components to observe. *millrace.App implements it.
 type App interface {
 	Components() iter.Seq2[string, any]
 }
 
-// Collectors returns the collectors of all that was added to an App: repositories, subscribers,
-// projections and process managers.
+// Collectors returns a collector for each repository, subscriber, projection and process manager
+// that was added to an App.
 func Collectors(app App) (collectors []prometheus.Collector) {
 	for name, part := range app.Components() {
 		switch p := part.(type) {

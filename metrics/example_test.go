@@ -36,7 +36,7 @@ func Example() {
 		return
 	}
 
-	registry := prometheus.NewRegistry() // as a rule prometheus.DefaultRegisterer, which promhttp.Handler serves
+	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer
 	registry.MustRegister(
 		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
 		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),

@@ -17,7 +17,7 @@ import (
 )
 
 // Two groups have the same events and the same handler, which fails on one aggregate and is slow
-// with another; they differ in what they do about it.
+// with another. They have different failure policies.
 func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// processStats is a process manager in any state.
+// processStats is a process manager with given counts.
 type processStats process.Stats
 
 func (s processStats) Stats() process.Stats { return process.Stats(s) }
@@ -64,7 +64,7 @@ type (
 func (opened) EventType() string { return "saga.opened" }
 func (opened) Apply(*saga)       {}
 
-// broker takes nothing.
+// broker refuses all messages.
 type broker struct{}
 
 func (broker) Publish(string, ...*message.Message) error { return errors.New("not now") }
@@ -107,7 +107,7 @@ func deposited(ctx context.Context) *message.Message {
 	return msg
 }
 
-// What a process manager does is scraped beside what its subscriber does.
+// A registry has the metrics of a process manager and of its subscriber.
 func ExampleNewProcessCollector() {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	ctx := context.Background()
@@ -129,7 +129,7 @@ func ExampleNewProcessCollector() {
 		fmt.Println(err)
 		return
 	}
-	registry := prometheus.NewRegistry() // as a rule prometheus.DefaultRegisterer, which promhttp.Handler serves
+	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer
 	registry.MustRegister(metrics.NewProcessCollector(manager, metrics.ProcessConfig{Type: sagas.Type()}))
 
 	families, err := registry.Gather()

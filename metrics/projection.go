@@ -6,28 +6,29 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Projection is what a collector asks; a *projection.Projection is one, and a *sqlprojection.Store.
+// Projection returns the counts of a projection. *projection.Projection and *sqlprojection.Store
+// implement it.
 type Projection interface {
 	Stats() projection.Stats
 }
 
 // ProjectionConfig configures [NewProjectionCollector].
 type ProjectionConfig struct {
-	// Name is the label projection. Required.
+	// Name is the label projection, such as the name of the consumer group. Required.
 	Name string
 }
 
-// NewProjectionCollector makes a collector of a projection's metrics. It is safe for concurrent
-// use.
+// NewProjectionCollector returns a collector of the metrics of a projection. It is safe for
+// concurrent use.
 //
-// Registering it fails if the projection is nil or the name empty, and if the registry has a
-// collector of that name already.
+// Its registration fails if the projection is nil, if the name is empty, or if the registry already
+// has a collector of that name.
 func NewProjectionCollector(p Projection, config ProjectionConfig) prometheus.Collector {
 	switch {
 	case p == nil:
-		return invalid("the projection is nil: give a *projection.Projection or a *sqlprojection.Store")
+		return invalid("the projection is nil: pass a *projection.Projection or a *sqlprojection.Store")
 	case config.Name == "":
-		return invalid("Name is empty: give one that tells the projection from others")
+		return invalid("Name is empty: set a name that is unique among projections")
 	}
 	named := func(name, help string, read func(projection.Stats) uint64) count[projection.Stats] {
 		return newCount("projection", name, help, prometheus.Labels{"projection": config.Name}, read)
@@ -37,7 +38,7 @@ func NewProjectionCollector(p Projection, config ProjectionConfig) prometheus.Co
 			func(s projection.Stats) uint64 { return s.Applied }),
 		named("events_ignored_total", "Events without writes.",
 			func(s projection.Stats) uint64 { return s.Ignored }),
-		named("writes_dropped_total", "Idempotent writes that were left out, as their condition was false.",
+		named("writes_dropped_total", "Idempotent writes that were left out, since their condition was false.",
 			func(s projection.Stats) uint64 { return s.Dropped }),
 	}}
 }
@@ -47,10 +48,10 @@ type projectionCollector struct {
 	counts     []count[projection.Stats]
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *projectionCollector) Describe(out chan<- *prometheus.Desc) { describe(out, c.counts) }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *projectionCollector) Collect(out chan<- prometheus.Metric) {
 	stats := c.projection.Stats()
 	for _, count := range c.counts {

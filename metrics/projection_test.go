@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 )
 
-// The handlers of a store of an SQL database count as a projection does.
+// The handlers of an SQL store have the same metrics as a projection.
 var _ metrics.Projection = (*sqlprojection.Store)(nil)
 
-// stats is a projection in any state.
+// stats is a projection with given counts.
 type stats projection.Stats
 
 func (s stats) Stats() projection.Stats { return projection.Stats(s) }

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Repository is what a collector asks; a *repository.Repository of any state is one.
+// Repository returns the counts of a repository. *repository.Repository implements it.
 type Repository interface {
 	Stats() repository.Stats
 }
@@ -17,17 +17,17 @@ type RepositoryConfig struct {
 	AggregateType string
 }
 
-// NewRepositoryCollector makes a collector of a repository's metrics. It is safe for concurrent
-// use.
+// NewRepositoryCollector returns a collector of the metrics of a repository. It is safe for
+// concurrent use.
 //
-// Registering it fails if the repository is nil or the type empty, and if the registry has a
-// collector of that type already.
+// Its registration fails if the repository is nil, if the type is empty, or if the registry already
+// has a collector of that type.
 func NewRepositoryCollector(r Repository, config RepositoryConfig) prometheus.Collector {
 	switch {
 	case r == nil:
-		return invalid("the repository is nil: give a *repository.Repository")
+		return invalid("the repository is nil: pass a *repository.Repository")
 	case config.AggregateType == "":
-		return invalid("AggregateType is empty: give that of the repository's aggregates")
+		return invalid("AggregateType is empty: set it to the type of the repository's aggregates")
 	}
 	labels := prometheus.Labels{"aggregate_type": config.AggregateType}
 	named := func(name, help string, read func(repository.Stats) uint64) count[repository.Stats] {
@@ -36,9 +36,9 @@ func NewRepositoryCollector(r Repository, config RepositoryConfig) prometheus.Co
 	return &repositoryCollector{
 		repository: r,
 		commitTime: prometheus.NewDesc(prometheus.BuildFQName(namespace, "repository", "commit_duration_seconds"),
-			"Time that commits took, with all repetitions of their requests.", nil, labels),
+			"Duration of commits, including all repetitions of their requests.", nil, labels),
 		counts: []count[repository.Stats]{
-			named("decisions_total", "Runs of a decision.",
+			named("decisions_total", "Calls of decisions.",
 				func(s repository.Stats) uint64 { return s.Decisions }),
 			named("decisions_refused_total", "Decisions that returned an error.",
 				func(s repository.Stats) uint64 { return s.Refused }),
@@ -46,9 +46,9 @@ func NewRepositoryCollector(r Repository, config RepositoryConfig) prometheus.Co
 				func(s repository.Stats) uint64 { return s.Commits }),
 			named("events_total", "Events that were written.",
 				func(s repository.Stats) uint64 { return s.Events }),
-			named("commits_conflicting_total", "Commits that were not written, because somebody else was faster.",
+			named("commits_conflicting_total", "Commits that were not written because of another writer.",
 				func(s repository.Stats) uint64 { return s.Conflicts }),
-			named("commits_repeated_total", "Commits that were not written, because their command was executed before.",
+			named("commits_repeated_total", "Commits that were not written because their command had been executed before.",
 				func(s repository.Stats) uint64 { return s.Repeated }),
 			named("commits_unknown_total", "Commits whose outcome was unknown.",
 				func(s repository.Stats) uint64 { return s.Unknown }),
@@ -58,11 +58,11 @@ func NewRepositoryCollector(r Repository, config RepositoryConfig) prometheus.Co
 				func(s repository.Stats) uint64 { return s.Snapshots }),
 			named("snapshots_left_out_total", "Snapshots that were not stored.",
 				func(s repository.Stats) uint64 { return s.SnapshotsLeftOut }),
-			named("loads_total", "Reads of the present state of an aggregate.",
+			named("loads_total", "Reads of the current state of an aggregate.",
 				func(s repository.Stats) uint64 { return s.Loads }),
-			named("cache_hits_total", "Decisions and loads that began with a state from the cache.",
+			named("cache_hits_total", "Decisions and loads that started from a cached state.",
 				func(s repository.Stats) uint64 { return s.CacheHits }),
-			named("cache_misses_total", "Decisions and loads that did not, in a repository with a cache.",
+			named("cache_misses_total", "Decisions and loads without a cached state, in a repository with a cache.",
 				func(s repository.Stats) uint64 { return s.CacheMisses }),
 		},
 	}
@@ -74,13 +74,13 @@ type repositoryCollector struct {
 	counts     []count[repository.Stats]
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *repositoryCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.commitTime
 	describe(out, c.counts)
 }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *repositoryCollector) Collect(out chan<- prometheus.Metric) {
 	stats := c.repository.Stats()
 	commits := stats.Commits + stats.Conflicts + stats.Repeated + stats.Unknown + stats.Failed

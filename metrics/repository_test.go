@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// done is a repository in any state.
+// done is a repository with given counts.
 type done repository.Stats
 
 func (d done) Stats() repository.Stats { return repository.Stats(d) }
@@ -26,7 +26,7 @@ func TestEveryCountOfARepositoryIsAMetric(t *testing.T) {
 	values := slices.Sorted(maps.Values(gather(t, metrics.NewRepositoryCollector(done(s), metrics.RepositoryConfig{AggregateType: "order"}))))
 
 	for i := range n {
-		if time.Duration(i+1)*time.Second != s.CommitTime { // which is a summary
+		if time.Duration(i+1)*time.Second != s.CommitTime { // a summary
 			assert.Contains(t, values, i+1, "field %d of repository.Stats has no metric", i+1)
 		}
 	}

@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 const namespace = "millrace"
 
-// count is a counter that is read from what counts already.
+// count is a counter. It reads its value from the stats of a component.
 type count[S any] struct {
 	desc *prometheus.Desc
 	read func(S) uint64
@@ -18,7 +18,7 @@ func (c count[S]) of(stats S) prometheus.Metric {
 	return metric(c.desc, prometheus.CounterValue, float64(c.read(stats)))
 }
 
-// gauge is one of a subscriber.
+// gauge is a gauge of a subscriber.
 type gauge[S any] struct {
 	desc *prometheus.Desc
 	read func(S) float64
@@ -32,7 +32,7 @@ func (g gauge[S]) of(status S, labels ...string) prometheus.Metric {
 	return metric(g.desc, prometheus.GaugeValue, g.read(status), labels...)
 }
 
-// metric reports a label that cannot be one instead of panicking.
+// metric returns an invalid metric, instead of a panic, for an invalid label.
 func metric(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) prometheus.Metric {
 	m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
 	if err != nil {

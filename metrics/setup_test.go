@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience is how long a test waits for what must happen.
+// patience limits the time that a test waits before it fails.
 const patience = 2 * time.Minute
 
-// source is a subscriber in any state.
+// source is a subscriber with given counts and shards.
 type source struct {
 	stats  subscriber.Stats
 	shards []subscriber.ShardStatus
@@ -35,8 +35,8 @@ func collector(s metrics.Subscriber) prometheus.Collector {
 	})
 }
 
-// countUp sets the fields of a struct of counts to 1, 2, ..., durations to as many seconds, and
-// tells how many there are.
+// countUp sets the fields of a struct of counts to 1, 2 and so on, and durations to as many
+// seconds. It returns the number of fields.
 func countUp(t *testing.T, stats any) int {
 	t.Helper()
 	fields := reflect.ValueOf(stats).Elem()
@@ -53,8 +53,8 @@ func countUp(t *testing.T, stats any) int {
 	return fields.NumField()
 }
 
-// gather returns what a registry with one collector says, by the series' names and labels. Values
-// are whole numbers in these tests.
+// gather returns the values of a collector by the names and labels of their series. Values are
+// whole numbers in these tests.
 func gather(t require.TestingT, c prometheus.Collector) map[string]int {
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Subscriber is what a collector asks; a *subscriber.Subscriber is one.
+// Subscriber returns the counts and shards of a subscriber. *subscriber.Subscriber implements it.
 type Subscriber interface {
 	Stats() subscriber.Stats
 	Shards() []subscriber.ShardStatus
@@ -18,23 +18,24 @@ type Subscriber interface {
 
 // SubscriberConfig configures [NewSubscriberCollector].
 type SubscriberConfig struct {
-	// ConsumerGroup is that of the subscriber. Required.
+	// ConsumerGroup is the label consumer_group, the subscriber's consumer group. Required.
 	ConsumerGroup string
-	// Now is the clock by which events have an age. Default: time.Now.
+	// Now is the clock for the age of events. Default: time.Now.
 	Now func() time.Time
 }
 
-// NewSubscriberCollector makes a collector of a subscriber's metrics. It is safe for concurrent
-// use, also after the subscriber was closed: the counters then stay and the shards are gone.
+// NewSubscriberCollector returns a collector of the metrics of a subscriber. It is safe for
+// concurrent use. After the subscriber was closed, the counters keep their values, and there are no
+// series of shards.
 //
-// Registering it fails if the subscriber is nil or the group empty, and if the registry has a
-// collector of that group already.
+// Its registration fails if the subscriber is nil, if the group is empty, or if the registry
+// already has a collector of that group.
 func NewSubscriberCollector(sub Subscriber, config SubscriberConfig) prometheus.Collector {
 	switch {
 	case sub == nil:
-		return invalid("the subscriber is nil: give a *subscriber.Subscriber")
+		return invalid("the subscriber is nil: pass a *subscriber.Subscriber")
 	case config.ConsumerGroup == "":
-		return invalid("ConsumerGroup is empty: give that of the subscriber")
+		return invalid("ConsumerGroup is empty: set it to the consumer group of the subscriber")
 	}
 	if config.Now == nil {
 		config.Now = time.Now
@@ -61,39 +62,39 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 	}
 	passedOver := func(reason string, read func(subscriber.Stats) uint64) count[subscriber.Stats] {
 		labels := prometheus.Labels{"consumer_group": group["consumer_group"], "reason": reason}
-		return newCount("subscriber", "events_passed_over_total", "Events that were not delivered, on purpose.", labels, read)
+		return newCount("subscriber", "events_passed_over_total", "Events that were not delivered on purpose.", labels, read)
 	}
 	return []count[subscriber.Stats]{
-		named("messages_delivered_total", "Messages handed to handlers, redeliveries included.",
+		named("messages_delivered_total", "Messages delivered to handlers, including redeliveries.",
 			func(s subscriber.Stats) uint64 { return s.Delivered }),
 		named("messages_acked_total", "Messages that handlers acked.",
 			func(s subscriber.Stats) uint64 { return s.Acked }),
 		named("messages_nacked_total", "Messages that handlers nacked.",
 			func(s subscriber.Stats) uint64 { return s.Nacked }),
-		named("messages_expired_total", "Messages that handlers did not answer within AckDeadline.",
+		named("messages_expired_total", "Messages that handlers did not ack or nack within AckDeadline.",
 			func(s subscriber.Stats) uint64 { return s.Expired }),
-		named("duplicates_dropped_total", "Events that were seen again and dropped.",
+		named("duplicates_dropped_total", "Events that were read again and dropped.",
 			func(s subscriber.Stats) uint64 { return s.Duplicates }),
 		named("events_fetched_total", "Events read by aggregate: local commits, and gaps in the tail.",
 			func(s subscriber.Stats) uint64 { return s.Fetched }),
-		named("events_late_total", "Events that a trailing read found, and the live read had missed.",
+		named("events_late_total", "Events that a trailing read found and the live read had missed.",
 			func(s subscriber.Stats) uint64 { return s.Late }),
 		named("events_reconciled_total", "Events that only a reconciliation found.",
 			func(s subscriber.Stats) uint64 { return s.Reconciled }),
-		named("positions_beyond_journal_total", "Sightings of positions beyond the last event of their aggregate.",
+		named("positions_beyond_journal_total", "Times that a reconciliation found a position beyond the last event of its aggregate.",
 			func(s subscriber.Stats) uint64 { return s.Beyond }),
 		passedOver("filtered", func(s subscriber.Stats) uint64 { return s.Filtered }),
 		passedOver("key_destroyed", func(s subscriber.Stats) uint64 { return s.Destroyed }),
 		passedOver("removed", func(s subscriber.Stats) uint64 { return s.Truncated }),
-		named("failures_total", "Readings of an aggregate that failed and were put off.",
+		named("failures_total", "Reads of an aggregate that failed and were postponed.",
 			func(s subscriber.Stats) uint64 { return s.Failures }),
-		named("corrupt_items_total", "Items of the tail that are no events, and heads that cannot be read.",
+		named("corrupt_items_total", "Items of the tail that are not events, and heads that cannot be read.",
 			func(s subscriber.Stats) uint64 { return s.Corrupt }),
 		named("aggregates_parked_total", "Aggregates that were parked after too many failed attempts.",
 			func(s subscriber.Stats) uint64 { return s.Parked }),
 		named("events_poisoned_total", "Events that went to the poison queue after too many failed attempts.",
 			func(s subscriber.Stats) uint64 { return s.Poisoned }),
-		named("events_skipped_total", "Events that were skipped, with a record, after too many failed attempts.",
+		named("events_skipped_total", "Events that were skipped with a record after too many failed attempts.",
 			func(s subscriber.Stats) uint64 { return s.Skipped }),
 		named("events_deferred_total", "Events that were deferred, and are retried on their own.",
 			func(s subscriber.Stats) uint64 { return s.Deferred }),
@@ -101,18 +102,18 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Retried }),
 		named("group_stops_total", "Times that an event stopped the group after too many failed attempts.",
 			func(s subscriber.Stats) uint64 { return s.Stopped }),
-		named("positions_claimed_total", "Positions read for a new term.",
+		named("positions_claimed_total", "Positions that were read for a new term of a shard.",
 			func(s subscriber.Stats) uint64 { return s.Claims }),
-		named("positions_stored_total", "Positions stored, one write each.",
+		named("positions_stored_total", "Positions that were stored, with one write each.",
 			func(s subscriber.Stats) uint64 { return s.Positions }),
 	}
 }
 
 func maxima(group prometheus.Labels) []gauge[subscriber.Stats] {
 	return []gauge[subscriber.Stats]{
-		newGauge("max_lateness_seconds", "How long after its time, at least, an event showed in the tail; the most so far.", group, nil,
+		newGauge("max_lateness_seconds", "Lower bound of the longest delay with which an event appeared in the tail.", group, nil,
 			func(s subscriber.Stats) float64 { return s.Lateness.Seconds() }),
-		newGauge("max_ahead_seconds", "How far ahead of this process's clock an event was dated; the most so far.", group, nil,
+		newGauge("max_ahead_seconds", "Longest time by which an event was dated ahead of this process's clock.", group, nil,
 			func(s subscriber.Stats) float64 { return s.Ahead.Seconds() }),
 	}
 }
@@ -124,9 +125,9 @@ func topicGauges(group prometheus.Labels) []gauge[topicStatus] {
 		return newGauge(name, help, group, []string{"topic"}, read)
 	}
 	return []gauge[topicStatus]{
-		named("shards_held", "Logical shards that the subscriber holds.",
+		named("shards_held", "Logical shards that the subscriber owns.",
 			func(s topicStatus) float64 { return float64(s.held) }),
-		named("shards_caught_up", "Logical shards that the subscriber holds and whose tail it has read to the end.",
+		named("shards_caught_up", "Logical shards that the subscriber owns and whose tail it has read to the end.",
 			func(s topicStatus) float64 { return float64(s.caughtUp) }),
 	}
 }
@@ -141,20 +142,20 @@ func shardGauges(group prometheus.Labels) []gauge[shardStatus] {
 		return newGauge(name, help, group, []string{"topic", "shard"}, read)
 	}
 	return []gauge[shardStatus]{
-		named("shard_epoch", "Term under which the logical shard is held; it rises whenever the shard changes hands.",
+		named("shard_epoch", "Term of the shard's owner; it rises when the owner changes.",
 			func(s shardStatus) float64 { return float64(s.Epoch) }),
-		named("lag_events", "Events known and not acked.",
+		named("lag_events", "Known events that are not acked.",
 			func(s shardStatus) float64 { return float64(s.Behind) }),
-		named("oldest_unacked_age_seconds", "Time since the oldest event that is not acked occurred, 0 if there is none.",
+		named("oldest_unacked_age_seconds", "Age of the oldest known event that is not acked; 0 if there is none.",
 			func(s shardStatus) float64 { return s.age.Seconds() }),
 		named("blocked_aggregates", "Aggregates that wait for another attempt at their next event.",
 			func(s shardStatus) float64 { return float64(s.Blocked) }),
-		named("parked_aggregates", "Aggregates whose events wait until someone resumes them.",
+		named("parked_aggregates", "Aggregates that wait for an operator.",
 			func(s shardStatus) float64 { return float64(s.Parked) }),
 	}
 }
 
-// Describe is that of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (c *subscriberCollector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, c.counts)
 	describe(out, c.maxima)
@@ -162,7 +163,7 @@ func (c *subscriberCollector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, c.shards)
 }
 
-// Collect is that of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 	stats := c.sub.Stats()
 	for _, count := range c.counts {
@@ -196,8 +197,8 @@ func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// latest leaves one status for each shard. Two subscriptions in one process can hand a shard over
-// to one another just then, and a registry refuses all metrics of a process if one comes twice.
+// latest returns one status for each shard. While a shard moves between two subscriptions of one
+// process, both report it. A registry refuses all metrics of a process if one occurs twice.
 func latest(statuses []subscriber.ShardStatus) map[place]subscriber.ShardStatus {
 	byPlace := make(map[place]subscriber.ShardStatus, len(statuses))
 	for _, status := range statuses {
@@ -214,7 +215,7 @@ type place struct {
 	shard int
 }
 
-// invalid is a collector that no registry takes, for a reason.
+// invalid returns a collector whose registration fails with a reason.
 func invalid(reason string) prometheus.Collector {
 	return refused{prometheus.NewInvalidDesc(errors.New(reason))}
 }

@@ -78,31 +78,31 @@ func TestShardsHaveGaugesOfTheirOwnAndTopicsTheirSums(t *testing.T) {
 millrace_subscriber_blocked_aggregates{consumer_group="totals",shard="0",topic="account"} 2
 millrace_subscriber_blocked_aggregates{consumer_group="totals",shard="5",topic="account"} 0
 millrace_subscriber_blocked_aggregates{consumer_group="totals",shard="0",topic="order"} 0
-# HELP millrace_subscriber_lag_events Events known and not acked.
+# HELP millrace_subscriber_lag_events Known events that are not acked.
 # TYPE millrace_subscriber_lag_events gauge
 millrace_subscriber_lag_events{consumer_group="totals",shard="0",topic="account"} 7
 millrace_subscriber_lag_events{consumer_group="totals",shard="5",topic="account"} 0
 millrace_subscriber_lag_events{consumer_group="totals",shard="0",topic="order"} 0
-# HELP millrace_subscriber_oldest_unacked_age_seconds Time since the oldest event that is not acked occurred, 0 if there is none.
+# HELP millrace_subscriber_oldest_unacked_age_seconds Age of the oldest known event that is not acked; 0 if there is none.
 # TYPE millrace_subscriber_oldest_unacked_age_seconds gauge
 millrace_subscriber_oldest_unacked_age_seconds{consumer_group="totals",shard="0",topic="account"} 90
 millrace_subscriber_oldest_unacked_age_seconds{consumer_group="totals",shard="5",topic="account"} 0
 millrace_subscriber_oldest_unacked_age_seconds{consumer_group="totals",shard="0",topic="order"} 0
-# HELP millrace_subscriber_parked_aggregates Aggregates whose events wait until someone resumes them.
+# HELP millrace_subscriber_parked_aggregates Aggregates that wait for an operator.
 # TYPE millrace_subscriber_parked_aggregates gauge
 millrace_subscriber_parked_aggregates{consumer_group="totals",shard="0",topic="account"} 1
 millrace_subscriber_parked_aggregates{consumer_group="totals",shard="5",topic="account"} 0
 millrace_subscriber_parked_aggregates{consumer_group="totals",shard="0",topic="order"} 0
-# HELP millrace_subscriber_shard_epoch Term under which the logical shard is held; it rises whenever the shard changes hands.
+# HELP millrace_subscriber_shard_epoch Term of the shard's owner; it rises when the owner changes.
 # TYPE millrace_subscriber_shard_epoch gauge
 millrace_subscriber_shard_epoch{consumer_group="totals",shard="0",topic="account"} 3
 millrace_subscriber_shard_epoch{consumer_group="totals",shard="5",topic="account"} 1
 millrace_subscriber_shard_epoch{consumer_group="totals",shard="0",topic="order"} 2
-# HELP millrace_subscriber_shards_caught_up Logical shards that the subscriber holds and whose tail it has read to the end.
+# HELP millrace_subscriber_shards_caught_up Logical shards that the subscriber owns and whose tail it has read to the end.
 # TYPE millrace_subscriber_shards_caught_up gauge
 millrace_subscriber_shards_caught_up{consumer_group="totals",topic="account"} 1
 millrace_subscriber_shards_caught_up{consumer_group="totals",topic="order"} 1
-# HELP millrace_subscriber_shards_held Logical shards that the subscriber holds.
+# HELP millrace_subscriber_shards_held Logical shards that the subscriber owns.
 # TYPE millrace_subscriber_shards_held gauge
 millrace_subscriber_shards_held{consumer_group="totals",topic="account"} 2
 millrace_subscriber_shards_held{consumer_group="totals",topic="order"} 1
@@ -148,7 +148,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 
 func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
-	overview, operations := read(t, "doc.go"), read(t, "../docs/operations/README.md")
+	overview, operations := read(t, "doc.go"), read(t, "../docs/operations/metrics.md")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),

@@ -20,16 +20,16 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Backlog is what process managers have left to do: timeouts that are set, commands that are stored
-// and not sent, and processes that are not over. It is for tools of operators, and needs no
+// Backlog lists the pending work of process managers: timeouts that are set, commands that are
+// stored and not sent, and processes that are not over. It is for operators' tools, and needs no
 // definition. It is safe for concurrent use.
 type Backlog struct {
 	client journal.Client
 	table  string
 }
 
-// NewBacklog returns the backlog of all managers whose [Config].Table is that table; an empty name
-// is [DefaultTable]. It makes no requests.
+// NewBacklog returns the backlog of all managers with that [Config].Table. An empty name means
+// [DefaultTable]. It makes no requests.
 func NewBacklog(client journal.Client, table string) *Backlog {
 	if table == "" {
 		table = DefaultTable
@@ -40,22 +40,23 @@ func NewBacklog(client journal.Client, table string) *Backlog {
 // Pending is a timeout that is set, or the commands of a step that are stored and not sent.
 type Pending struct {
 	Process aggregate.ID
-	// Row identifies it within the process: "timeout/" with a name, or "commands/" with the id
-	// of an input.
+	// Row identifies it within the process: "timeout/" and the name of the timeout, or "commands/"
+	// and the id of an input.
 	Row string
-	// Timeout is the name of the timeout; empty for commands.
+	// Timeout is the name of the timeout, or empty for commands.
 	Timeout string
-	// Input is the id of the input that led to the commands; empty for a timeout.
+	// Input is the id of the input that led to the commands, or empty for a timeout.
 	Input    string
 	Commands []PendingCommand
 	// At is when the timeout is due, or when the commands were stored.
 	At time.Time
-	// Next is when a manager takes it up. It is At for a timeout without an attempt, and otherwise
+	// Next is when a manager handles it. It is At for a timeout without an attempt, and otherwise
 	// [Config].RetryAfter after the commands were stored or the last attempt began.
 	Next time.Time
-	// Attempts is how often [Manager.Run] has taken it up. The last attempt may be running.
+	// Attempts is how often [Manager.Run] has begun to handle it. The last attempt may be running.
 	Attempts int
-	// Failure is the error of the last attempt that failed, cut after 500 bytes; empty if none failed.
+	// Failure is the error of the last attempt that failed, at most 500 bytes, or empty if none
+	// failed.
 	Failure string
 
 	token string
@@ -67,23 +68,24 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// Query selects what [Backlog.Pending] and [Backlog.Open] return. The zero value is everything.
+// Query selects the results of [Backlog.Pending] and [Backlog.Open]. The zero value selects
+// everything.
 type Query struct {
 	// Type is the type of the processes. Default: all types.
 	Type string
 	// ID is the id of one process. It requires Type. Default: all processes.
 	ID string
-	// Before selects what has a Pending.At, or an OpenProcess.Begun, before that time. With the
-	// current time, Pending returns the timeouts that are overdue, and commands. Default: all.
+	// Before selects results whose Pending.At or OpenProcess.Begun is before that time. With the
+	// current time, Pending returns the overdue timeouts, and commands. Default: all.
 	Before time.Time
 }
 
-// Pending returns what is pending: of one process in the order of Pending.Row, otherwise in no
-// order. The sequence ends with the first error.
+// Pending yields pending timeouts and commands: those of one process in the order of Pending.Row,
+// otherwise in no order. The sequence ends with the first error.
 //
-// It costs half a read unit for each 4 KB of the whole table, eventually consistent, also for rows
-// that the query does not select. The table holds only what is pending, a small row for each open
-// process, and one for each type. For one process it costs a read unit for each 4 KB that is
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, including rows
+// that the query does not select. The table holds only pending work, a small row for each open
+// process, and one row for each type. For one process it costs one read unit for each 4 KB that is
 // pending there, strongly consistent.
 //
 // Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
@@ -102,7 +104,7 @@ func (b *Backlog) Pending(ctx context.Context, query Query) iter.Seq2[Pending, e
 	}
 }
 
-// rows returns the rows of open processes, or those of what is pending.
+// rows returns the rows of open processes, or the other rows of processes.
 func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[item, error] {
 	read := b.scan(query, open)
 	if query.ID != "" {
@@ -110,7 +112,7 @@ func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[it
 	}
 	return func(yield func(item, error) bool) {
 		if query.ID != "" && query.Type == "" {
-			yield(nil, &ConfigError{"Query.Type", "is empty, and an ID is that of one process of a type: give both"})
+			yield(nil, &ConfigError{"Query.Type", "is empty, and an ID alone does not identify a process: set both"})
 			return
 		}
 		var start item
@@ -137,7 +139,7 @@ func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[it
 	}
 }
 
-// page reads some rows, and returns where the next ones begin.
+// page reads some rows, and returns the key after which the next ones begin.
 type page func(ctx context.Context, start item) (rows []item, next item, err error)
 
 func (b *Backlog) query(query Query, open bool) page {
@@ -231,14 +233,14 @@ func pendingOf(row item) Pending {
 	return p
 }
 
-// Retry makes p due, so that a manager takes it up within its [Config].PollInterval instead of
-// after [Config].RetryAfter. A timeout does not fire before Pending.At. Retry costs one write unit
-// and two of the index.
+// Retry makes p due, so that a manager handles it within its [Config].PollInterval instead of after
+// [Config].RetryAfter. A timeout does not fire before Pending.At. Retry costs one write unit and
+// two of the index.
 //
 // If a manager is handling p, it is handled twice: the step of a timeout still happens once, and
 // commands are sent again with the same UUIDs.
 //
-// Errors: [ErrNotPending], those of Pending.
+// Errors: [ErrNotPending], and those of Pending.
 func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 	due := p.At
 	if due.IsZero() {
@@ -253,18 +255,18 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 	return b.explain("retry", p, err)
 }
 
-// Drop deletes p without firing or sending it. It costs two write units, or more if the row is over
-// 1 KB. Nothing else of the process changes.
+// Drop deletes p without firing or sending it. It costs two write units, or more if the row is
+// larger than 1 KB. It changes nothing else of the process.
 //
-// A timeout that is dropped never fires. The process is not told: if it waits for nothing else, it
-// waits forever. Commands that are dropped are not sent, though the process counts them as sent.
-// Those before the one that failed may have been sent already. Pending.Commands holds all of them,
-// for an operator to do what they ask for in another way.
+// A dropped timeout never fires. The process does not learn of it: if it waits for nothing else, it
+// waits forever. Dropped commands are not sent, though the process counts them as sent. If an
+// attempt failed, the commands before the failed one may have been sent already. Pending.Commands
+// holds all of them, so that an operator can do their work in another way.
 //
-// If a manager is handling p, the timeout has either fired or does not fire, and commands that are
-// being published arrive.
+// If a manager is handling p at the same time, a timeout either has fired or does not fire, and
+// commands that are being published arrive.
 //
-// Errors: [ErrNotPending], those of Pending.
+// Errors: [ErrNotPending], and those of Pending.
 func (b *Backlog) Drop(ctx context.Context, p Pending) error {
 	still, names, values := p.still()
 	if len(values) == 0 {
@@ -276,7 +278,7 @@ func (b *Backlog) Drop(ctx context.Context, p Pending) error {
 	return b.explain("drop", p, err)
 }
 
-// still is the condition that the row is what was read.
+// still returns the condition that the row has not changed since it was read.
 func (p Pending) still() (condition string, names map[string]string, values item) {
 	if p.token == "" {
 		return "attribute_exists(#p)", map[string]string{"#p": pkey}, item{}

@@ -16,23 +16,23 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Due yields what managers of a type take up before a time, in the order of Pending.Next: timeouts
-// and stored commands, from the index of the table instead of the whole table. The zero time
+// Due yields the pending timeouts and commands of a type that managers handle before a time, in the
+// order of Pending.Next. It reads the index of the table instead of the whole table. The zero time
 // selects all of them.
 //
-// A timeout under attempt, or whose last attempt failed, has a Next that is [Config].RetryAfter
-// after the beginning of that attempt, and so later than its At. To find timeouts that are overdue,
-// pass a time that is at least RetryAfter in the future, and compare At. For a type that has
-// nothing pending, or that no manager has, Due yields nothing.
+// If an attempt at a timeout is running or the last one failed, its Next is [Config].RetryAfter
+// after the beginning of that attempt, and so later than its At. To find overdue timeouts, pass a
+// time that is at least RetryAfter in the future, and compare At. Due yields nothing for a type
+// that has nothing pending or no manager.
 //
-// The index is eventually consistent, the rows are read strongly consistent. If managers handle
-// rows meanwhile, Due leaves out what is done, yields each row at most once, and may yield a row
-// that is taken up out of order.
+// The index is eventually consistent; the rows are read strongly consistent. If managers handle
+// rows meanwhile, Due omits finished rows, yields each row at most once, and may yield a row out of
+// order.
 //
-// Due reads as it is consumed: from each queue of the type ([Config].Queues) pages of 25 rows of
-// the index, which grow to 200, and then rows of the table, first 25 and later 100 at once. It
-// costs half a read unit for the number of queues, half a unit for each 4 KB of the index, at least
-// for each page and each queue, and one unit for each 4 KB of each row.
+// Due reads as the sequence is consumed. From each queue of the type ([Config].Queues) it reads
+// pages of 25 rows of the index, which grow to 200. Then it reads rows of the table, first 25 and
+// later 100 at once. It costs half a read unit for the number of queues, half a unit for each 4 KB
+// of the index, at least for each page and each queue, and one unit for each 4 KB of each row.
 //
 // The sequence ends with the first error. Errors: [*ConfigError] for an empty type,
 // journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
@@ -44,10 +44,11 @@ func (b *Backlog) Due(ctx context.Context, processType string, before time.Time)
 	}
 }
 
-// firstDue and mostDue are how many rows of the table are read at once, at first and at most.
+// firstDue and mostDue are the first and the largest number of rows of the table that are read at
+// once.
 const firstDue, mostDue = 25, 100
 
-// due passes what is due to yield until that returns false.
+// due passes pending rows to yield until yield returns false.
 func (b *Backlog) due(ctx context.Context, processType string, before time.Time, yield func(Pending) bool) error {
 	queues, err := b.dueQueues(ctx, processType, before)
 	if err != nil {
@@ -68,7 +69,7 @@ func (b *Backlog) due(ctx context.Context, processType string, before time.Time,
 		for _, key := range keys {
 			row, isThere := rows[rowName(key)]
 			if !isThere || !before.IsZero() && !timeOf(row[dueAttribute]).Before(before) {
-				continue // it is done, or is taken up later
+				continue // it is finished, or due later
 			}
 			if !yield(pendingOf(row)) {
 				return nil
@@ -77,7 +78,7 @@ func (b *Backlog) due(ctx context.Context, processType string, before time.Time,
 	}
 }
 
-// dueQueues returns the queues of a type, of which nothing was read yet.
+// dueQueues returns the queues of a type. Nothing was read from them yet.
 func (b *Backlog) dueQueues(ctx context.Context, processType string, before time.Time) (*dueQueues, error) {
 	if processType == "" {
 		return nil, &ConfigError{"the type", "is empty: name a type of processes"}
@@ -117,10 +118,11 @@ func (b *Backlog) readQueue(queue string, before time.Time) func(ctx context.Con
 // dueQueues merges the queues of a type.
 type dueQueues struct {
 	queues []*dueQueue
-	seen   map[string]struct{} // a row that is taken up moves back, and would come again
+	// When a manager takes a row, the row moves back in the queue, and would be read again.
+	seen map[string]struct{}
 }
 
-// next returns the keys of up to n rows, the earliest first, none of which it has returned before.
+// next returns the keys of up to n rows, the earliest first. It returns each row once.
 func (d *dueQueues) next(ctx context.Context, n int) (keys []item, err error) {
 	for len(keys) < n {
 		var first *dueQueue
@@ -150,11 +152,11 @@ type dueQueue struct {
 	limit int32
 	start item
 	ended bool
-	rows  []item    // that were read and not taken
-	due   time.Time // when the first of them is
+	rows  []item    // read, but not taken
+	due   time.Time // when the first of rows is due
 }
 
-// fill reads until there is a row, or the queue has ended.
+// fill reads until rows has an element or the queue ends.
 func (q *dueQueue) fill(ctx context.Context) (err error) {
 	for len(q.rows) == 0 && !q.ended {
 		if q.rows, q.start, err = q.read(ctx, q.start, q.limit); err != nil {
@@ -179,8 +181,9 @@ func (q *dueQueue) setDue() {
 	}
 }
 
-// rowsOf reads rows by their keys, strongly consistent, and returns those that exist by their
-// names. It repeats what DynamoDB leaves unprocessed, for half a minute without progress.
+// rowsOf reads rows by their keys, strongly consistent, and returns the existing ones by their
+// names. It repeats the read of keys that DynamoDB leaves unprocessed, for half a minute without
+// progress.
 func (b *Backlog) rowsOf(ctx context.Context, keys []item) (map[string]item, error) {
 	rows := map[string]item{}
 	wait := backoff.NewExponentialBackOff(

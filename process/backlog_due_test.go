@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// due returns what is due before a time, up to n.
+// due returns the first n values of Due before a time.
 func (w *world) due(before time.Time, n int) (all []process.Pending) {
 	w.t.Helper()
 	for p, err := range w.backlog().Due(w.t.Context(), "saga", before) {
@@ -32,7 +32,7 @@ func (w *world) due(before time.Time, n int) (all []process.Pending) {
 const everything = 1 << 30
 
 // putTimeouts stores n timeouts of processes of a type in some queues, in the order of their
-// numbers, a second apart.
+// numbers, one second apart.
 func putTimeouts(t *testing.T, client *dynamodb.Client, processType string, queues, n int, start time.Time) {
 	t.Helper()
 	number := func(v any) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
@@ -145,7 +145,7 @@ func TestARowThatIsTakenUpMeanwhileComesOnce(t *testing.T) {
 	for p, err := range w.backlog().Due(t.Context(), "saga", w.now.Add(time.Hour)) {
 		require.NoError(t, err)
 		if got = append(got, p.Process.Value); len(got) == 1 {
-			_, err := w.failing().Fire(t.Context()) // moves all of them back
+			_, err := w.failing().Fire(t.Context()) // it makes all of them due later
 			require.ErrorIs(t, err, errNotNow)
 		}
 		if len(got) == 26 {
@@ -160,7 +160,7 @@ func TestARowThatIsTakenUpMeanwhileComesOnce(t *testing.T) {
 func TestWhatIsTakenUpLaterMeanwhileIsLeftOut(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "o", 40) // so all of the index is read before
+	w.place(w.withQueues(w.client, 4), "o", 40) // so that all of the index is read before
 	w.pass(deadline)
 	n := 0
 	for _, err := range w.backlog().Due(t.Context(), "saga", w.now.Add(time.Second)) {

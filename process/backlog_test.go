@@ -33,7 +33,7 @@ func (w *world) pending(query process.Query) (all []process.Pending) {
 	return all
 }
 
-// one returns what must be the only thing that is pending.
+// one returns the single pending value.
 func (w *world) one(query process.Query) process.Pending {
 	w.t.Helper()
 	all := w.pending(query)
@@ -70,7 +70,8 @@ func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})), errOffline)
 
 	stored := w.now
-	query := process.Query{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)} // without the timeout
+	// Before excludes the timeout.
+	query := process.Query{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)}
 	p := w.one(query)
 	assert.Equal(t, "commands/e1", p.Row)
 	assert.Equal(t, "e1", p.Input)
@@ -111,7 +112,7 @@ func TestStoredCommandsKeepMetadataThatIsNotText(t *testing.T) {
 	assert.Equal(t, "\xff", w.sent[0].metadata["correlation_id"])
 }
 
-// noisy are processes of another type, whose commands are large.
+// noisy returns the manager of another type, whose commands are large.
 func (w *world) noisy() *process.Manager[Saga] {
 	w.t.Helper()
 	m, err := process.New(w.j, w.client, process.Define(aggregate.Define[Saga]("saga2", Begun{}),
@@ -145,14 +146,14 @@ func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
 	w := setup(t)
 	w.setOffline(true)
 	m := w.noisy()
-	for i := range 6 { // of some 270 KB, as JSON
+	for i := range 6 { // of about 270 KB each, as JSON
 		require.ErrorIs(t, m.Handle(event(t.Context(), fmt.Sprint("e", i), "c", CreditReserved{Order: "o1"})), errOffline)
 	}
 	assert.Len(t, w.pending(process.Query{}), 6)
 	assert.Len(t, w.pending(process.Query{Type: "saga2", ID: "o1"}), 6)
 	for _, err := range w.backlog().Pending(t.Context(), process.Query{}) {
 		require.NoError(t, err)
-		break // whoever has seen enough may stop
+		break // a consumer may stop early
 	}
 }
 
@@ -226,7 +227,7 @@ func TestATimeoutThatWasSetAnewIsNotDropped(t *testing.T) {
 	assert.Len(t, w.pending(process.Query{}), 1)
 }
 
-// dropping drops a timeout just when a manager has taken it up.
+// dropping drops a timeout just after a manager has taken it.
 type dropping struct {
 	*dynamodb.Client
 	once sync.Once
@@ -326,7 +327,7 @@ func TestAnIDWithoutATypeIsRefused(t *testing.T) {
 func TestABacklogWithoutATableSaysSo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	b := process.NewBacklog(w.client, "elsewhere")
+	b := process.NewBacklog(w.client, "missing")
 	for _, query := range []process.Query{{}, {Type: "saga", ID: "o1"}} {
 		looks := 0
 		for _, err := range b.Pending(t.Context(), query) {
@@ -338,7 +339,7 @@ func TestABacklogWithoutATableSaysSo(t *testing.T) {
 	require.ErrorIs(t, b.Drop(t.Context(), process.Pending{Row: "timeout/credit"}), journal.ErrTableMissing)
 }
 
-// An operator looks at what fails, and has it done at once when the cause is mended.
+// An operator lists failures, and retries them when the cause is fixed.
 func ExampleBacklog() {
 	ctx := context.Background()
 	db := dynamotest.Open()
@@ -364,7 +365,7 @@ func ExampleBacklog() {
 		}
 	}
 	broker.setOffline(false)
-	_, err = manager.Fire(ctx) // which manager.Run does by itself
+	_, err = manager.Fire(ctx) // manager.Run does this by itself
 	check(err)
 	fmt.Println("sent to", broker.topics())
 	// Output:

@@ -13,7 +13,7 @@ import (
 
 const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// last returns the metadata of a process's last event.
+// last returns the metadata of the last event of a process.
 func (w *world) last(m *process.Manager[Saga], id string) aggregate.Metadata {
 	w.t.Helper()
 	_, version := w.saga(m, id)
@@ -28,7 +28,7 @@ func TestATimeoutGoesOnWithTheTraceOfItsSetting(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.manager(w.client, w.config())
-	placed := event(t.Context(), "e1", "o1", OrderPlaced{Total: 5}) // of another subscriber
+	placed := event(t.Context(), "e1", "o1", OrderPlaced{Total: 5}) // from another subscriber
 	placed.Metadata["traceparent"] = traceparent
 	require.NoError(t, m.Handle(placed))
 	set := aggregate.Metadata{"correlation_id": "request", "causation_id": "e1", "traceparent": traceparent}

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Client is the part of a *dynamodb.Client that a [Manager] uses. Its account and region must be
-// those of the journal, as one transaction writes to the tables of both.
+// Client is the part of a *dynamodb.Client that a [Manager] uses. Use the account and region of the
+// journal, since one transaction writes to the tables of both.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -19,8 +19,8 @@ type Client interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 }
 
-// bounded ends each request after dynamo.ReplyLimit, so that a dead connection does not hold up
-// what waits for it.
+// bounded ends each request after dynamo.ReplyLimit, so that a dead connection does not block the
+// work that waits for it.
 type bounded struct {
 	client  Client
 	observe func(sent time.Time, reply middleware.Metadata) // called after each poll

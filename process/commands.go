@@ -18,10 +18,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// maxCommandBytes leaves room for keys in DynamoDB's item of 400 KB.
+// maxCommandBytes is the maximum size of the commands of a step. It leaves room for keys in
+// DynamoDB's item of 400 KB.
 const maxCommandBytes = 390 << 10
 
-// commandsItem is the row that keeps the commands of a step until they are sent.
+// commandsItem returns the row that stores the commands of a step until they are sent.
 func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []command, now time.Time) (item, error) {
 	list, bytes := make([]types.AttributeValue, 0, len(commands)), 0
 	for _, c := range commands {
@@ -34,7 +35,7 @@ func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []comm
 		bytes += metadata.Size(c.message.Metadata) + len(c.topic) + len(c.message.UUID) + len(c.message.Payload) + 48
 	}
 	if bytes > maxCommandBytes {
-		return nil, fmt.Errorf("%w: its commands have %d bytes, one item takes %d: send what is large by reference", ErrInvalidStep, bytes, maxCommandBytes)
+		return nil, fmt.Errorf("%w: its commands have %d bytes, one item can have %d: store large data elsewhere and send a reference", ErrInvalidStep, bytes, maxCommandBytes)
 	}
 	row := rowKey(id, commandsPrefix+input)
 	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queues.of(id)), timeValue(now.Add(m.config.RetryAfter)), timeValue(now)
@@ -50,7 +51,7 @@ func commandsOf(row item) (commands []command, err error) {
 	for i, value := range list.Value {
 		fields, _ := value.(*types.AttributeValueMemberM)
 		if fields == nil {
-			return nil, fmt.Errorf("command %d of row %q / %q is no map: correct or delete it by hand", i+1, text(row[pkey]), text(row[skey]))
+			return nil, fmt.Errorf("command %d of row %q / %q is not a map: correct or delete it by hand", i+1, text(row[pkey]), text(row[skey]))
 		}
 		msg := message.NewMessage(text(fields.Value["uuid"]), nil)
 		if payload, ok := fields.Value["payload"].(*types.AttributeValueMemberB); ok {
@@ -83,7 +84,7 @@ func (m *Manager[S]) sendStored(ctx context.Context, id aggregate.ID, input stri
 }
 
 // sendRow sends the commands of a stored row. The row can be visible before the other items of its
-// step. So sendRow first waits for the step's transaction: the answer to a command must find the
+// step. So sendRow first waits for the transaction of the step: the handler of a reply must see the
 // process after the step.
 func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string, row item) error {
 	commands, err := commandsOf(row)
@@ -96,8 +97,8 @@ func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string,
 	return m.send(ctx, id, input, commands)
 }
 
-// awaitCommit waits for the commit to a process that is in progress, if there is one. Its outcome
-// does not matter: a conflict means that it was written.
+// awaitCommit waits for the commit to a process that is in progress, if there is one. The result is
+// the same for a commit that was written, which causes a conflict, and for one that was not.
 func (m *Manager[S]) awaitCommit(ctx context.Context, id aggregate.ID) error {
 	version, err := m.journal.Version(ctx, id)
 	if err == nil || errors.Is(err, journal.ErrNotFound) {
@@ -109,7 +110,7 @@ func (m *Manager[S]) awaitCommit(ctx context.Context, id aggregate.ID) error {
 	return err
 }
 
-// send sends the commands of a step that is stored, and forgets them.
+// send sends the commands of a stored step, and deletes their row.
 func (m *Manager[S]) send(ctx context.Context, id aggregate.ID, input string, commands []command) error {
 	if len(commands) == 0 {
 		return nil
@@ -122,7 +123,7 @@ func (m *Manager[S]) send(ctx context.Context, id aggregate.ID, input string, co
 	}
 	_, err := m.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(m.config.Table), Key: rowKey(id, commandsPrefix+input)})
 	if err != nil {
-		m.config.Logger.Info("Commands were sent and cannot be forgotten, so they will be sent again", m.fields(id, watermill.LogFields{"input": input, "err": err}))
+		m.config.Logger.Info("Commands were sent but cannot be deleted, so they will be sent again", m.fields(id, watermill.LogFields{"input": input, "err": err}))
 	}
 	return nil
 }

@@ -16,63 +16,65 @@ import (
 // Config configures a [Manager]. Publisher and GeneratePublishTopic are required if reactions send
 // commands.
 type Config struct {
-	// Table keeps the timeouts that are set and the commands that are not sent yet. [CreateTable]
-	// makes it. Managers of several types can share one. Default: "process".
+	// Table is the table of the timeouts that are set and the commands that are not sent yet.
+	// [CreateTable] creates it. Managers of several types can share one. Default: "process".
 	Table string
 
 	// Publisher sends the commands. A command is sent at least once, always with the same UUID.
 	Publisher message.Publisher
 
-	// GeneratePublishTopic returns the topic of a command, as that of a cqrs.CommandBus does.
+	// GeneratePublishTopic returns the topic of a command. The same function works for a
+	// cqrs.CommandBus.
 	GeneratePublishTopic cqrs.CommandBusGeneratePublishTopicFn
 
-	// Marshaler makes messages of commands, as that of a cqrs.CommandBus does. Default:
-	// cqrs.JSONMarshaler.
+	// Marshaler converts commands to messages. The same marshaler works for a cqrs.CommandBus.
+	// Default: cqrs.JSONMarshaler.
 	Marshaler cqrs.CommandEventMarshaler
 
-	// Codec decodes the events that come in. Default: aggregate.JSON.
+	// Codec decodes the events of aggregates without a definition. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Definitions are those of the aggregates that events come from. They upcast the events before
-	// the process gets them, and their codecs decode them. Events of other aggregates come as they
-	// are stored. Default: none.
+	// Definitions are the definitions of the aggregates whose events the process handles. They
+	// upcast the events before the process receives them, and their codecs decode these events.
+	// Events of other aggregates keep their stored form. Default: none.
 	Definitions []aggregate.AnyDefinition
 
-	// Repository configures the repository of the processes. Its Snapshots are by default taken
-	// with each step, as the states of processes are small and each step loads one.
+	// Repository configures the repository of the processes. The default of its Snapshots is a
+	// snapshot with each step, since the states of processes are small and each step loads one.
 	Repository repository.Config
 
 	// Queues is the number of partitions of the table's index over which timeouts and commands are
-	// spread. Each takes about 1,000 writes a second. The table stores the highest number that a
-	// manager of the type has had, and all of them use that number within a minute. So it can be
-	// raised at any time, in a rolling deployment too, and a lower number has no effect. At most 256.
-	// Default: 1.
+	// spread. Each takes about 1,000 writes per second. The table stores the highest number of all
+	// managers of the type, and all of them use that number within a minute. So the number can be
+	// increased at any time, also in a rolling deployment. A lower number has no effect. At most
+	// 256. Default: 1.
 	Queues int
 
-	// PollInterval is the time between two polls of [Manager.Run] for what is due. A poll that finds
-	// nothing costs half a read unit for each queue. Default: 1 second.
+	// PollInterval is the time between two polls of [Manager.Run] for timeouts and commands that
+	// are due. A poll that finds nothing costs half a read unit for each queue. Default: 1 second.
 	PollInterval time.Duration
 
-	// RetryAfter is how long the manager that found a timeout due, or that stored commands, has to
-	// handle them before another manager takes them up. So each attempt at a timeout or an event,
-	// with its requests and the publisher, is given up after that time. Default: 30 seconds.
+	// RetryAfter is the time that a manager has to handle a due timeout or the commands that it has
+	// stored. After it another manager tries again. So each attempt at a timeout or an event, with
+	// its requests and the publisher, is cancelled after that time. Default: 30 seconds.
 	RetryAfter time.Duration
 
 	// MaxAttempts limits the attempts at a step, the first included, if other inputs of the same
 	// process are stored first. The error after the last one is a journal.ErrConflict. Default: 50.
 	MaxAttempts int
 
-	// Middleware, if set, wraps each step of an event or a timeout. It must call next once, with ctx or
-	// a context derived from it, and return its error. next returns an [ErrPassedOver] if there was
-	// nothing to do. For spans use tracing.Steps. Default: none.
+	// Middleware, if set, wraps each step. In is the event or the timeout that the step handles.
+	// Middleware must call next once, with ctx or a context derived from it, and return the error
+	// of next. Next returns an [ErrPassedOver] if there was nothing to do. For tracing use
+	// tracing.Steps. Default: none.
 	Middleware func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
-	// Logger receives the failures that are not returned: of [Manager.Run], to delete commands that
-	// were sent, and to raise the number of queues. Default: none.
+	// Logger receives the failures that no call returns: the failures of [Manager.Run], and
+	// failures to delete sent commands or to increase the number of queues. Default: none.
 	Logger watermill.LoggerAdapter
 
-	// Now is the clock that timeouts are set and fire by. Default: the journal's
-	// (journal.Config.Now).
+	// Now returns the current time, for setting and firing timeouts. Default: the clock of the
+	// journal (journal.Config.Now).
 	Now func() time.Time
 }
 
@@ -109,7 +111,7 @@ func (c *Config) setDefaults() {
 func (c *Config) validate() error {
 	switch {
 	case (c.Publisher == nil) != (c.GeneratePublishTopic == nil):
-		return &ConfigError{"Publisher", "and GeneratePublishTopic go together: give both, or none where no commands are sent"}
+		return &ConfigError{"Publisher", "and GeneratePublishTopic go together: set both, or neither if no commands are sent"}
 	case c.Queues < 0:
 		return &ConfigError{"Queues", "is negative"}
 	case c.Queues > maxQueues:

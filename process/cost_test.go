@@ -41,9 +41,9 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		commands         = 2 + 1 + 1 + 1
 		set, cancelled   = 2 + 1, 2 + 1
 		lease, takenAway = 1 + 2, 2 + 1
-		number           = 0.5 // of queues, once a minute
+		number           = 0.5 // number of queues, read once a minute
 		listed, unlisted = 2, 2
-		state, again     = 1, 2 // the second by a transaction
+		state, again     = 1, 2 // the second read is a transaction
 	)
 	cost("a step with commands and a timeout", 1, single+commands+set+listed, handle("e1", OrderPlaced{Total: 1}))
 	w.pass(time.Second)

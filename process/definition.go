@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
-// Definition says what a process manager is: the aggregate that remembers what it has done, and
-// what it does on events and timeouts. Make one with [Define]. It needs no database, so package
+// Definition describes a process manager: the aggregate that holds the state of a process, and the
+// reactions to events and timeouts. Make one with [Define]. It needs no database, so package
 // processtest can test it in memory.
 type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
@@ -22,9 +22,9 @@ type Definition[S any] struct {
 	problems  []string
 }
 
-// Define makes the definition of a process manager from that of its aggregate and its reactions. It
-// never panics, so that a package variable can hold its result; [Definition.Validate] reports what
-// is wrong.
+// Define returns the definition of a process manager from the definition of its aggregate and its
+// reactions. It never panics, so a package variable can hold its result; [Definition.Validate]
+// reports what is wrong.
 func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) Definition[S] {
 	d := Definition[S]{
 		aggregate: process,
@@ -39,7 +39,7 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 		_, taken := of[name]
 		switch {
 		case r.react == nil || name == "":
-			d.problem("reaction %d is of no event type and no timeout: make it with On, for an event struct whose zero value tells its EventType, or with OnTimeout and a name", i+1)
+			d.problem("reaction %d is of no event type and no timeout: make it with On, for an event struct whose zero value returns its EventType, or with OnTimeout and a name", i+1)
 		case taken:
 			d.problem("there are two reactions to the %s %q: make one of them", kind, name)
 		case r.starts && kind == "timeout":
@@ -54,15 +54,15 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 	return d
 }
 
-// OverWhen returns a definition whose processes are over when the function returns true for their
-// state. Inputs of a process that is over are passed over, and its timeouts do not fire any more. A
-// reaction ends its process by an event that makes over true. Over must be pure.
+// OverWhen returns a copy of the definition with a function that reports whether a process in a
+// state is over. Inputs of a process that is over are passed over, and its timeouts do not fire any
+// more. A reaction ends its process by an event after which over returns true. Over must be pure.
 //
 // With OverWhen, processes are listed while they are not over ([Backlog.Open]). This costs two
 // write units for the step that begins a process and two or more for the step that ends it.
 func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
 	if over == nil {
-		d.problem("the function given to OverWhen is nil")
+		d.problem("the function passed to OverWhen is nil")
 		return d
 	}
 	d.over = over
@@ -73,7 +73,8 @@ func (d *Definition[S]) problem(format string, args ...any) {
 	d.problems = append(d.problems[:len(d.problems):len(d.problems)], fmt.Sprintf(format, args...))
 }
 
-// Validate returns a [*DefinitionError] with everything that is wrong, or that of the aggregate.
+// Validate returns a [*DefinitionError] that lists everything that is wrong, or the error of the
+// aggregate's definition.
 func (d Definition[S]) Validate() error {
 	if err := d.aggregate.Validate(); err != nil {
 		return err
@@ -84,16 +85,16 @@ func (d Definition[S]) Validate() error {
 	return nil
 }
 
-// Type is the aggregate type of the processes, and the topic of their events.
+// Type returns the aggregate type of the processes, which is the topic of their events.
 func (d Definition[S]) Type() string { return d.aggregate.Type() }
 
-// Aggregate is the aggregate that remembers.
+// Aggregate returns the definition of the aggregate that holds the state of a process.
 func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
 
-// EventTypes returns the event types that it reacts to, in alphabetical order.
+// EventTypes returns the event types that have a reaction, in alphabetical order.
 func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
 
-// IsOver reports whether a process of a state is over. See OverWhen.
+// IsOver reports whether a process in a state is over; see OverWhen.
 func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
 
 // key returns the id of the process to which an input belongs. Ok is false if there is none.
@@ -113,9 +114,9 @@ func (d Definition[S]) key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// react returns the step of a process on an input. It depends on the parameters only. Exists reports
-// whether the process has events. The Process of the input is the result of key. An
-// [ErrPassedOver] reports that the process does nothing, and why.
+// react returns the step of a process for an input. It depends on the parameters only. Exists says
+// whether the process has events. The Process of the input is the result of key. An [ErrPassedOver]
+// reports that the process does nothing, and why.
 func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
@@ -145,7 +146,7 @@ func (d Definition[S]) react(state S, exists bool, in Input) (Step[S], error) {
 	return step, d.check(step)
 }
 
-// check finds faults of a step that show before it is stored.
+// check returns the faults of a step that can be found before it is stored.
 func (d Definition[S]) check(step Step[S]) error {
 	if len(step.events) == 0 {
 		return ErrUnrecorded
@@ -182,20 +183,23 @@ func (d Definition[S]) check(step Step[S]) error {
 	return nil
 }
 
-// Input is what a process reacts to: an event, or a timeout of its own.
+// Input is an event or a timeout to which a process reacts.
 type Input struct {
-	// ID is the same whenever the input comes again: that of the event, or of the timeout. For an
-	// event id of more than 480 bytes it is a UUID that is derived from it.
-	ID         string
-	Type       string             // of the event
-	Source     aggregate.ID       // of the event, as far as it is known
-	Number     uint64             // of the event in its source, 0 if unknown
-	OccurredAt time.Time          // when the event occurred, zero if unknown; when the timeout was due
-	Metadata   aggregate.Metadata // of the event, or what the step that set the timeout carried
-	Timeout    string             // its name; empty for an event
+	// ID is the id of the event or of the timeout. It is the same whenever the input is delivered
+	// again. For an event id of more than 480 bytes, it is a UUID that is derived from it.
+	ID     string
+	Type   string       // type of the event
+	Source aggregate.ID // aggregate of the event, empty if unknown
+	// Sequence number of the event, 0 if unknown.
+	Number uint64
+	// When the event occurred, zero if unknown; when the timeout was due.
+	OccurredAt time.Time
+	// Metadata of the event, or of the step that set the timeout.
+	Metadata aggregate.Metadata
+	Timeout  string // name of the timeout; empty for an event
 
-	// Process is the id of the process that the input belongs to. It is empty in the function of [On]
-	// that returns that id.
+	// Process is the id of the process that the input belongs to. It is empty in the function of
+	// [On] that returns that id.
 	Process string
 
 	payload []byte
@@ -203,8 +207,7 @@ type Input struct {
 	codec   aggregate.Codec
 }
 
-// Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make
-// them.
+// Reaction handles one event type or timeout in a process manager. [On] and [OnTimeout] make one.
 type Reaction[S any] struct {
 	eventType, timeout string
 	starts             bool
@@ -213,13 +216,13 @@ type Reaction[S any] struct {
 	react              func(S, any, Input) (Step[S], error)
 }
 
-// On reacts to events of the type E. Key returns which process an event belongs to; none if it is
-// empty. React gets the state of that process, and its id as in.Process. Both must be pure, as a
-// decision is: they may run several times for one event. An error of react has the message nacked,
-// so that the event comes again.
+// On returns a [Reaction] to events of the type E. Key returns the id of the process to which an
+// event belongs, or "" if it belongs to none. React receives the state of that process, and its id
+// as in.Process. Both must be pure, as a decision must be: they may run several times for one
+// event. If react returns an error, the message is nacked and delivered again.
 //
-// E is the event as its aggregate defines it, or a type of the reader's own with the fields it
-// needs. The zero value of E must tell the type, so E is not a pointer.
+// E is the event as its aggregate defines it, or a type of your own with the fields that the
+// reaction needs. The zero value of E must return its EventType, so E is not a pointer.
 func On[S any, E interface{ EventType() string }](key func(event E, in Input) string, react func(state S, event E, in Input) (Step[S], error)) Reaction[S] {
 	if key == nil || react == nil {
 		return Reaction[S]{}
@@ -246,16 +249,16 @@ func decode[E any](in Input) (any, error) {
 	return event, nil
 }
 
-// Starts marks a reaction whose events may be the first of a process. An event of another reaction
-// that comes for a process without events is passed over, and counted.
+// Starts returns a copy of the reaction whose events may be the first of a process. If an event of
+// another reaction arrives for a process without events, it is passed over.
 func (r Reaction[S]) Starts() Reaction[S] {
 	r.starts = true
 	return r
 }
 
-// OnTimeout reacts to a timeout of a name. React is as in [On]. After React has returned a
-// step, empty or not, the timeout is not set any more, unless the step sets it. After an error it
-// fires again.
+// OnTimeout returns a [Reaction] to the timeout with a name. React is as in [On]. After react has
+// returned a step, empty or not, the timeout is no longer set, unless the step sets it again. After
+// an error it fires again.
 func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error)) Reaction[S] {
 	if react == nil {
 		return Reaction[S]{}
@@ -267,7 +270,7 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 	}
 }
 
-// What React says when there is nothing to do. All are an [ErrPassedOver].
+// These errors report why react does nothing. All of them wrap [ErrPassedOver].
 var (
 	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
 	errNotStarted   = fmt.Errorf("%w: its process has not begun, and its reaction is not marked with Starts", ErrPassedOver)

@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
-// dryRun has the methods of a [Definition] that only package processtest calls. It finds them by
-// package dryrun.
+// dryRun has the methods of a [Definition] that only package processtest calls. Package dryrun
+// passes them to it.
 type dryRun[S any] struct{ definition Definition[S] }
 
 func init() {

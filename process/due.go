@@ -16,10 +16,10 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Run fires timeouts when they are due, and sends commands that were stored and not sent, until ctx
-// ends. It returns the error of ctx. Run it in every process of the operating system that has the
-// manager: they share the work. Failures are logged and retried. If the publisher does not return,
-// its command is given up after [Config].RetryAfter, or when ctx ends, and retried.
+// Run fires timeouts when they are due, and sends stored commands that were not sent, until ctx
+// ends. It returns the error of ctx. Run it in every program that has the manager: the programs
+// share the work. Failures are logged and retried. If the publisher does not return, the attempt at
+// its command ends after [Config].RetryAfter, or when ctx ends, and is repeated later.
 func (m *Manager[S]) Run(ctx context.Context) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
@@ -36,17 +36,18 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 		}
 		m.poll(ctx, pool, func(_ bool, err error) {
 			if err != nil && ctx.Err() == nil {
-				m.config.Logger.Error("A part of what is due could not be handled; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
+				m.config.Logger.Error("Timeouts or commands that are due could not be handled; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
 			}
 		})
 		timer.Reset(between.NextBackOff())
 	}
 }
 
-// Fire does once what is due now, by [Config].Now, and waits until it is done. [Manager.Run] does
-// the same each PollInterval, without waiting. Fire returns the number of timeouts that were
-// handled, including those whose process had nothing to do any more. It joins the errors of all
-// that failed; these are due again after [Config].RetryAfter.
+// Fire handles once all timeouts and commands that are due now, by [Config].Now, and waits until
+// that is done. [Manager.Run] does the same each PollInterval, without waiting. Fire returns the
+// number of timeouts that were handled, including those whose process had nothing to do any more.
+// It joins the errors of all failures. Timeouts and commands that failed are due again after
+// [Config].RetryAfter.
 func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	var (
 		mu    sync.Mutex
@@ -65,9 +66,9 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	return int(count.Load()), err
 }
 
-// poll lets the workers of a pool take what is due. It calls done for each row, and for each other
-// failure. It reads the number of queues after it has visited the known ones, so that these do not
-// wait for the read.
+// poll passes due rows to the workers of a pool. It calls done for each row, and for each other
+// failure. It reads the number of queues after it has visited the known ones, so that the known
+// queues do not wait for the read.
 func (m *Manager[S]) poll(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
 	defer m.stats.polls.Add(1)
 	failed := func(err error) {
@@ -82,8 +83,8 @@ func (m *Manager[S]) poll(ctx context.Context, pool *workerPool, done func(fired
 	m.visit(ctx, known, m.queues.count(), func(queue string) { failed(m.pollQueue(ctx, queue, now, pool, done)) })
 }
 
-// visit calls do for some queues until ctx ends, in a random order, as other managers visit them
-// too.
+// visit calls do for some queues until ctx ends. The order is random, since other managers visit
+// the queues too.
 func (m *Manager[S]) visit(ctx context.Context, from, to int, do func(queue string)) {
 	for _, n := range rand.Perm(to - from) {
 		if ctx.Err() != nil {
@@ -93,16 +94,16 @@ func (m *Manager[S]) visit(ctx context.Context, from, to int, do func(queue stri
 	}
 }
 
-// pollQueue takes the rows of a queue that are due. Other managers see the same rows, so it takes
-// them in a random order, a batch at a time. When another manager already holds a row, it takes
-// fewer and queries again: a lost attempt costs one write unit.
+// pollQueue takes the due rows of a queue. Other managers see the same rows, so it takes them in
+// random order, a batch at a time. If another manager already holds a row, pollQueue takes fewer
+// and queries again, since a lost attempt costs one write unit.
 func (m *Manager[S]) pollQueue(ctx context.Context, queue string, now time.Time, pool *workerPool, done func(fired bool, err error)) error {
 	var start item
 	tried, batch := map[string]bool{}, 1
 	for {
 		page, last, err := m.due(ctx, queue, now, start)
 		if err != nil {
-			return fmt.Errorf("look for what is due: %w", err)
+			return fmt.Errorf("poll for due timeouts and commands: %w", err)
 		}
 		page = slices.DeleteFunc(page, func(row item) bool { return tried[rowName(row)] })
 		rand.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
@@ -130,8 +131,8 @@ func (m *Manager[S]) pollQueue(ctx context.Context, queue string, now time.Time,
 	}
 }
 
-// takeAll starts to take some rows and waits for their leases, at most for slotTimeout. It reports
-// whether another manager held one.
+// takeAll starts to take some rows and waits for their leases, at most for slotTimeout. Lost
+// reports whether another manager held one of them.
 func (m *Manager[S]) takeAll(ctx context.Context, rows []item, pool *workerPool, done func(fired bool, err error)) (lost bool, err error) {
 	leased := make(chan bool, len(rows))
 	for _, row := range rows {
@@ -161,10 +162,10 @@ func (m *Manager[S]) takeAll(ctx context.Context, rows []item, pool *workerPool,
 
 func rowName(row item) string { return text(row[pkey]) + separator + text(row[skey]) }
 
-// dueAtOnce is how many rows are read at a time: some 20 KB of keys.
+// dueAtOnce is the number of rows that are read at once, about 20 KB of keys.
 const dueAtOnce = 200
 
-// due returns a page of the rows of a queue that are due, and where the next one begins.
+// due returns a page of the due rows of a queue, and the key after which the next page begins.
 func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time, start item) (rows []item, last item, err error) {
 	out, err := m.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// Errors of this package, for errors.Is. Nothing was stored where one is returned.
+// Errors of this package, for errors.Is. With each of them, nothing was stored.
 var (
-	// ErrUnrecorded reports that a step sends commands or sets timeouts and has no event, so that
-	// the process would not remember it.
-	ErrUnrecorded = errors.New("the step records no event: return one that tells what was done")
-	// ErrInvalidStep reports a step that cannot be stored.
+	// ErrUnrecorded reports that a step sends commands or sets timeouts but has no event, so the
+	// process would not remember the step.
+	ErrUnrecorded = errors.New("the step records no event: return an event that records what the step does")
+	// ErrInvalidStep reports that a step cannot be stored. The text says why.
 	ErrInvalidStep = errors.New("invalid step")
-	// ErrPassedOver reports that a process has nothing to do with an input. Handle returns nil
-	// then.
+	// ErrPassedOver reports that a process has nothing to do for an input. [Config].Middleware
+	// receives it; Handle returns nil instead.
 	ErrPassedOver = errors.New("passed over")
-	// ErrNotPending reports that a timeout or command was done, cancelled, set again or dropped
+	// ErrNotPending reports that a timeout or command was handled, cancelled, set again or dropped
 	// since it was read, or that a process is not listed as open.
 	ErrNotPending = errors.New("not pending any more")
 	// ErrNotOver reports that a process has not begun, or is not over.
 	ErrNotOver = errors.New("the process is not over")
-	// ErrNoID reports a message without a UUID, by which redeliveries are recognised.
+	// ErrNoID reports a message without a UUID. The UUID is needed to recognise redeliveries.
 	ErrNoID = errors.New("message has no UUID")
 )
 
@@ -30,7 +30,7 @@ type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("process config: %s %s", e.Field, e.Reason) }
 
-// DefinitionError reports all that is wrong with a definition.
+// DefinitionError reports everything that is wrong with a definition.
 type DefinitionError struct {
 	Process  string
 	Problems []string
@@ -40,7 +40,7 @@ func (e *DefinitionError) Error() string {
 	return fmt.Sprintf("definition of process %q: %s", e.Process, strings.Join(e.Problems, "; "))
 }
 
-// UnknownTimeoutError reports a timeout to which the definition has no reaction.
+// UnknownTimeoutError reports a timeout without a reaction in the definition.
 type UnknownTimeoutError struct{ Process, Timeout string }
 
 func (e *UnknownTimeoutError) Error() string {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// List the timeouts that are overdue, the first ones first. A timeout under attempt is taken up
-// again later, so the time that is passed is in the future.
+// List the overdue timeouts, the earliest first. During an attempt a timeout is due later, so pass
+// a time in the future.
 func ExampleBacklog_Due() {
 	ctx := context.Background()
 	db := dynamotest.Open()
@@ -25,7 +25,7 @@ func ExampleBacklog_Due() {
 	check(err)
 
 	reminders := process.Define(
-		aggregate.Define[Reminder]("reminder", Sent{}, Settled{}),
+		aggregate.Define[Reminder]("reminder", Sent{}, Paid{}),
 		process.On(func(_ InvoiceSent, in process.Input) string { return in.Source.Value },
 			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) {
 				return process.Record(Sent{}).SetTimeout("unpaid", time.Hour), nil

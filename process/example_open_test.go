@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// List the processes that have begun and are not over: here reminders of invoices that nobody has
-// paid yet.
+// List the processes that have begun and are not over: here reminders of unpaid invoices.
 func ExampleBacklog_Open() {
 	ctx := context.Background()
 	db := dynamotest.Open()
@@ -26,20 +25,20 @@ func ExampleBacklog_Open() {
 
 	invoice := func(in process.Input) string { return in.Source.Value }
 	reminders := process.Define(
-		aggregate.Define[Reminder]("reminder", Sent{}, Settled{}),
+		aggregate.Define[Reminder]("reminder", Sent{}, Paid{}),
 		process.On(func(_ InvoiceSent, in process.Input) string { return invoice(in) },
 			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) {
 				return process.Record(Sent{}), nil
 			}).Starts(),
 		process.On(func(_ InvoicePaid, in process.Input) string { return invoice(in) },
 			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) {
-				return process.Record(Settled{}), nil
+				return process.Record(Paid{}), nil
 			}),
 	).OverWhen(func(r Reminder) bool { return r.Paid })
 	manager, err := process.New(j, db.Client(), reminders, process.Config{})
 	check(err)
 
-	// A subscriber hands such messages to the manager.
+	// A subscriber would pass such messages to the manager.
 	for i, event := range []struct{ name, invoice string }{
 		{"invoice.sent", "42"},
 		{"invoice.sent", "43"},

@@ -25,16 +25,16 @@ type Reminder struct {
 }
 
 type (
-	Sent    struct{}
-	Settled struct{}
+	Sent struct{}
+	Paid struct{}
 )
 
-func (Sent) EventType() string    { return "reminder.sent" }
-func (Settled) EventType() string { return "reminder.settled" }
-func (Sent) Apply(r *Reminder)    { r.Sent++ }
-func (Settled) Apply(r *Reminder) { r.Paid = true }
+func (Sent) EventType() string { return "reminder.sent" }
+func (Paid) EventType() string { return "reminder.paid" }
+func (Sent) Apply(r *Reminder) { r.Sent++ }
+func (Paid) Apply(r *Reminder) { r.Paid = true }
 
-// An invoice, whose events it reacts to.
+// The process reacts to these events of an invoice.
 type (
 	Invoice     struct{ Open bool }
 	InvoiceSent struct{ Total int }
@@ -46,7 +46,7 @@ func (InvoicePaid) EventType() string { return "invoice.paid" }
 func (InvoiceSent) Apply(i *Invoice)  { i.Open = true }
 func (InvoicePaid) Apply(i *Invoice)  { i.Open = false }
 
-// Remind is the command that it sends.
+// Remind is the command that the process sends.
 type Remind struct {
 	Invoice string
 	Time    int
@@ -57,14 +57,14 @@ func Example() {
 	const week = 7 * 24 * time.Hour
 	source := func(in process.Input) string { return in.Source.Value }
 	reminders := process.Define(
-		aggregate.Define[Reminder]("reminder", Sent{}, Settled{}),
+		aggregate.Define[Reminder]("reminder", Sent{}, Paid{}),
 		process.On(func(_ InvoiceSent, in process.Input) string { return source(in) },
 			func(Reminder, InvoiceSent, process.Input) (process.Step[Reminder], error) {
 				return process.Record(Sent{}).SetTimeout("unpaid", week), nil
 			}).Starts(),
 		process.On(func(_ InvoicePaid, in process.Input) string { return source(in) },
 			func(Reminder, InvoicePaid, process.Input) (process.Step[Reminder], error) {
-				return process.Record(Settled{}).CancelTimeout("unpaid"), nil
+				return process.Record(Paid{}).CancelTimeout("unpaid"), nil
 			}),
 		process.OnTimeout("unpaid", func(r Reminder, in process.Input) (process.Step[Reminder], error) {
 			return process.Record(Sent{}).
@@ -112,7 +112,7 @@ func Example() {
 	happens(InvoiceSent{Total: 100})
 	for range 2 {
 		now = now.Add(week)
-		_, err = manager.Fire(ctx) // which manager.Run does by itself
+		_, err = manager.Fire(ctx) // manager.Run does this by itself
 		check(err)
 	}
 	happens(InvoicePaid{})
@@ -127,7 +127,7 @@ func Example() {
 	// timeouts after it was paid: 0
 }
 
-// printer is a message.Publisher.
+// printer is a message.Publisher that prints messages.
 type printer struct{}
 
 func (printer) Publish(topic string, messages ...*message.Message) error {

@@ -17,11 +17,11 @@ func (m *Manager[S]) countFailed(ctx context.Context) {
 	}
 }
 
-// maxFailureBytes keeps the row of what fails small.
+// maxFailureBytes is the maximum size of a stored error. It keeps the rows small.
 const maxFailureBytes = 500
 
-// keepFailure stores in the row why it failed, unless another manager has leased it since. Row is
-// nil if it could not be leased.
+// keepFailure stores the error of an attempt in its row, unless another manager has leased the row
+// since. Row is nil if it could not be leased.
 func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
 	if row == nil || ctx.Err() != nil {
 		return

@@ -21,11 +21,13 @@ import (
 
 const patience = 2 * time.Minute
 
-// hanging does not return from publishing what names an order that hangs, until it is released.
+// hanging is a publisher that does not return for commands with an order that hangs, until it is
+// released.
 type hanging struct {
 	*world
 	release chan struct{}
-	calls   sync.Map // UUIDs of what hangs, with how often it was published
+	// How often each hanging command was published, by UUID.
+	calls sync.Map
 }
 
 func (w *world) hanging() *hanging {
@@ -78,7 +80,7 @@ func (w *world) rejected() (orders []string) {
 func TestAPublisherThatHangsHoldsUpNothingElse(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	const many = 12 // more than are fired at a time
+	const many = 12 // more than a manager fires at once
 	for n := range many {
 		require.NoError(t, w.manager(w.client, w.config()).Handle(event(t.Context(), fmt.Sprint("e", n), fmt.Sprint("hangs", n), OrderPlaced{Total: 5})))
 	}
@@ -143,7 +145,7 @@ type panicking struct{ *world }
 
 func (panicking) Publish(string, ...*message.Message) error { panic("boom") }
 
-// mute does not answer reads when it is told so, as on a connection that is dead.
+// mute can stop replying to reads, as a dead connection does.
 type mute struct {
 	*dynamodb.Client
 	isMute atomic.Bool

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// The process of a CreditReserved is that of the order, and its source is the account.
+// The process of a CreditReserved is the order, and its source is the account.
 func TestAReactionGetsTheIDOfItsProcess(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -25,7 +25,7 @@ import (
 )
 
 // Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of
-// processes of the operating system.
+// programs.
 type Manager[S any] struct {
 	definition Definition[S]
 	journal    eventlog.Log
@@ -38,21 +38,23 @@ type Manager[S any] struct {
 	stats      counters
 }
 
-// Stats counts what a manager has done since it was made.
+// Stats counts the work of a manager since it was made.
 type Stats struct {
-	Steps      uint64 // steps that were stored
-	PassedOver uint64 // inputs for which there was nothing to do
+	Steps      uint64 // stored steps
+	PassedOver uint64 // inputs without anything to do
 	Repeated   uint64 // inputs that had been handled before
-	Commands   uint64 // commands that were sent, again included
+	Commands   uint64 // sent commands, including repetitions
 	Fired      uint64 // timeouts that were handled
-	Failed     uint64 // failures of Run: at a timeout, at stored commands, or at a poll for them
-	Polls      uint64 // polls of Run for what is due
+	// Failures of Run: of a timeout, of stored commands, or of a poll.
+	Failed uint64
+	// Polls of Run for timeouts and commands that are due.
+	Polls uint64
 }
 
 type counters struct{ steps, passedOver, repeated, commands, fired, failed, polls atomic.Uint64 }
 
-// New makes a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], those of
-// [repository.New].
+// New returns a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], and
+// those of [repository.New].
 func New[S any](j *journal.Journal, client Client, d Definition[S], config Config) (*Manager[S], error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
@@ -80,7 +82,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	return m, nil
 }
 
-// Stats returns the counts.
+// Stats returns the current counts.
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
 		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
@@ -88,30 +90,31 @@ func (m *Manager[S]) Stats() Stats {
 	}
 }
 
-// Processes loads processes. Only the manager should write to them.
+// Processes returns the repository of the processes. Only the manager should write to it.
 func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes }
 
 // Type returns the type of the processes. It makes no request.
 func (m *Manager[S]) Type() string { return m.processes.Type() }
 
-// States yields the states of a process after some of its events. With [Manager.Type] it makes a
-// Manager a [repository.AnyRepository]. It is [repository.Repository.States] of Processes.
+// States yields the states of a process after some of its events, as [repository.Repository.States]
+// of Processes does. Manager implements [repository.AnyRepository] by this method and
+// [Manager.Type].
 func (m *Manager[S]) States(ctx context.Context, id string, q repository.StatesQuery) iter.Seq2[repository.StateAfter, error] {
 	return m.processes.States(ctx, id, q)
 }
 
-// Handle is a message.NoPublishHandlerFunc for messages of a
-// [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs stay the same when a
-// message comes again and whose metadata has the event type as "name".
+// Handle handles the event in a message, and returns nil when its step is stored and its commands
+// are sent. It is a message.NoPublishHandlerFunc. It takes messages of a
+// [github.com/millrace-dev/millrace/subscriber]. Messages of other subscribers need a UUID that
+// stays the same when they are delivered again, and the event type in the metadata "name".
 //
-// When it returns nil the step is stored and its commands are sent. After an error part of that may
-// be done. The rest is done when the message comes again; commands of a stored step are also sent
-// after [Config].RetryAfter. Handle takes no longer than that for each event, even if connections
-// are dead or the publisher hangs. Its error is then a context.DeadlineExceeded.
+// After an error, a part may be done. The rest is done when the message is delivered again.
+// Commands of a stored step are also sent after [Config].RetryAfter. Handle takes no longer than
+// RetryAfter for each event, even if connections are dead or the publisher hangs. Its error is then
+// a context.DeadlineExceeded.
 //
-// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep],
-// [*UnknownTimeoutError], those of repository.Repository.Save, of the marshaler and the publisher,
-// and the SDK's.
+// Errors: [ErrNoID], [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], and the errors of
+// the reaction, the codec, repository.Repository.Save, the marshaler, the publisher and the SDK.
 func (m *Manager[S]) Handle(msg *message.Message) error {
 	if msg == nil {
 		return ErrNoID
@@ -144,10 +147,10 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 	return nil
 }
 
-// maxInputID leaves room for what follows an id in a command id, which has at most 512 bytes.
+// maxInputID leaves room for a suffix in a command id, which has at most 512 bytes.
 const maxInputID = 480
 
-// inputs returns what a message stands for: one event, or what upcasters make of it.
+// inputs returns the inputs for a message: one event, or the events that upcasters return for it.
 func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if msg.UUID == "" {
 		return nil, ErrNoID
@@ -168,8 +171,8 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	return upcast(m.history, in)
 }
 
-// upcast returns what an input with a stored event stands for: one event, or what upcasters make of
-// it.
+// upcast returns the inputs for an input with a stored event: one event, or the events that
+// upcasters return for it.
 func upcast(h history.History, in Input) ([]Input, error) {
 	in.codec = h.Codec(in.Source.Type)
 	events, err := h.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
@@ -188,8 +191,8 @@ func upcast(h history.History, in Input) ([]Input, error) {
 	return inputs, nil
 }
 
-// step lets a process react and stores its step. It repeats that on the newer state if another
-// input was stored first. Fired is the timeout if the input is one.
+// step calls the reaction of a process and stores its step. If another input was stored first, it
+// repeats that on the newer state. Fired is the timeout if the input is one.
 func (m *Manager[S]) step(ctx context.Context, in Input, fired *timeoutRow) error {
 	ctx = in.withCause(ctx)
 	if m.config.Middleware == nil {
@@ -231,14 +234,15 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	if err != nil {
 		return err
 	}
-	own, err := m.processes.Copy(process) // for the reaction, which may change what it should not
+	// The reaction receives a copy, since it may change maps and slices by mistake.
+	own, err := m.processes.Copy(process)
 	if err != nil {
 		return err
 	}
 	step, err := m.definition.react(own.State, process.Version > 0, in)
 	if passedOver(err) && !errors.Is(err, errOver) {
-		// The input does not come again. It can follow from a step that is visible elsewhere before
-		// the process shows it, so check that the process has not changed.
+		// The input is not delivered again. It may follow from a step that other readers see before
+		// the process shows it. So check that the process has not changed.
 		if err := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {
 			return err
 		}
@@ -262,8 +266,8 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	return m.send(ctx, process.ID, in.ID, p.commands)
 }
 
-// repeated finds out whether an input that the reaction refuses now was handled before, in an
-// earlier state of the process. If so, it sends the commands of that step. Otherwise it returns the
+// repeated checks whether an input that the reaction refuses now was handled before, in an earlier
+// state of the process. If so, it sends the commands of that step. Otherwise it returns the
 // refusal.
 func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[S], in Input, refusal error) error {
 	if process.Version == 0 {
@@ -280,8 +284,8 @@ func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[
 	return m.sendStored(ctx, process.ID, in.ID)
 }
 
-// withCause returns a context that carries the metadata of what an input leads to. A message of our
-// subscriber, and a middleware for tracing, have put some into ctx.
+// withCause returns a context with the metadata for the results of an input. A subscriber of this
+// module, or a middleware for tracing, may have added metadata to ctx already.
 func (in Input) withCause(ctx context.Context) context.Context {
 	carried := aggregate.Metadata{}
 	switch {

@@ -219,8 +219,8 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
-// Whatever fails, each process goes the way that its inputs say, and each of its commands goes out
-// under one id alone.
+// Whatever fails, each process ends in the state that its inputs lead to, and each of its commands
+// is sent under a single id.
 func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1, 2, 3, 4} {
@@ -257,7 +257,7 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 						for err != nil {
 							err = manager().Handle(msg())
 						}
-						_ = manager().Handle(msg()) // it comes again all the same
+						_ = manager().Handle(msg()) // the message is delivered again anyway
 					}
 					until(func() *message.Message { return event(t.Context(), "placed-"+order, order, OrderPlaced{n}) })
 					if approved {
@@ -265,7 +265,7 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 					}
 				}()
 			}
-			for range 5 { // while this goes on, what was not sent is taken up
+			for range 5 { // meanwhile, unsent commands are sent
 				w.pass(7 * time.Second)
 				_, _ = manager().Fire(t.Context())
 			}
@@ -346,7 +346,7 @@ func TestAPanicOfAReactionToATimeoutIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "boom", "it is due again")
 }
 
-// Notes is a state with something that it shares.
+// Notes is a state with shared memory.
 type Notes struct{ Seen map[string]bool }
 
 type Noted struct{ What string }
@@ -379,7 +379,7 @@ func TestAReactionCannotSpoilTheState(t *testing.T) {
 	assert.Equal(t, Notes{Seen: map[string]bool{"e1": true, "e2": true}}, notes.State)
 }
 
-// meddling does something when a row is leased.
+// meddling calls a function when a row is leased.
 type meddling struct {
 	*dynamodb.Client
 	leased func()
@@ -410,7 +410,7 @@ func TestATimeoutThatIsMovedWhileItFiresDoesNothing(t *testing.T) {
 	assert.Equal(t, []string{"RejectOrder"}, w.topics())
 }
 
-// orderImported is an old event, which stands for two of today.
+// orderImported is an old event that stands for two current ones.
 type orderImported struct{ Total int }
 
 func (orderImported) EventType() string { return "order.imported" }
@@ -429,7 +429,8 @@ var importedOrders = aggregate.Define[struct{}]("order", orderNoted{}).WithUpcas
 	}),
 )
 
-// The subscriber can upcast in place of the process manager, or both, and either can begin to.
+// The subscriber can upcast instead of the process manager, or both can, and either can start to at
+// any time.
 func TestAManagerHandlesAllMessagesThatAnEventHasBecome(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -91,7 +91,7 @@ func TestTimeoutsGoByTheClockOfTheJournal(t *testing.T) {
 	assert.Equal(t, 1, w.fire(m))
 }
 
-// A manager that only looks for what is due learns of a clock that was set behind.
+// A manager that only polls learns that its clock is wrong.
 func TestALookForWhatIsDueCorrectsTheClock(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestALookForWhatIsDueCorrectsTheClock(t *testing.T) {
 		m := w.manager(db.Client(), config)
 		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{5})))
 
-		db.Clock().Advance(deadline + time.Minute) // so this machine is behind
+		db.Clock().Advance(deadline + time.Minute) // so this machine's clock is behind
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		require.ErrorIs(t, m.Run(ctx), context.DeadlineExceeded)

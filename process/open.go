@@ -15,14 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// openRow is the sort key of the row that a process has from its first step until a step makes it
-// over. The row is not in the index.
+// openRow is the sort key of the row that a process has from its first step until a step ends it.
+// The row is not in the index.
 const openRow = "open"
 
 // OpenProcess is a process that has begun and is not over.
 type OpenProcess struct {
 	Process aggregate.ID
-	// Begun is when its first step was stored, by the clock of the manager.
+	// Begun is when the first step of the process was stored, by the clock of the manager.
 	Begun time.Time
 }
 
@@ -31,7 +31,7 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	if m.definition.over == nil { // its processes have no end
 		return nil, nil
 	}
-	after, err := m.processes.Copy(process) // Apply may change what the state refers to
+	after, err := m.processes.Copy(process) // Apply may change shared memory
 	if err != nil {
 		return nil, err
 	}
@@ -48,23 +48,23 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 	return nil, nil
 }
 
-// Open returns the processes that have begun and are not over, in no order, also those that have
-// nothing pending. Query.Before selects the ones that began before that time. Only processes whose
+// Open yields the processes that have begun and are not over, in no order, including those without
+// pending work. Query.Before selects the ones that began before that time. Only processes whose
 // definition has [Definition.OverWhen] are listed. The sequence ends with the first error.
 //
-// The first step of a process adds it to the list in its transaction, and the step that makes it
-// over removes it. So the list differs from the journal in these cases only:
+// The first step of a process adds it to the list in its transaction, and the step that ends it
+// removes it. So the list differs from the journal only in these cases:
 //
 //   - A process that began before its definition had OverWhen is not listed.
-//   - A process that was deleted from the journal, or that a changed OverWhen makes over without a
-//     step, stays until [Backlog.Unlist].
-//   - A process that a changed OverWhen opens again is not listed.
+//   - A process that was deleted from the journal, or that is over because OverWhen was changed,
+//     stays listed until [Backlog.Unlist].
+//   - A process that is open again because OverWhen was changed is not listed.
 //
-// It costs half a read unit for each 4 KB of the whole table, eventually consistent, also for rows
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, including rows
 // that the query does not select. About 40 processes fit in 4 KB. For one process it costs one read
 // unit.
 //
-// Errors: as of Pending.
+// Errors: those of Pending.
 func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
 	return func(yield func(OpenProcess, error) bool) {
 		for row, err := range b.rows(ctx, query, true) {
@@ -79,10 +79,10 @@ func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, 
 	}
 }
 
-// Unlist removes a process from the list of open ones, as its last step would. Nothing else of it
-// changes. If the process goes on, it is not listed again. It costs one write unit.
+// Unlist removes a process from the list of open ones, as its last step would. It changes nothing
+// else. If the process continues, it is not listed again. It costs one write unit.
 //
-// Errors: [ErrNotPending] if it is not listed, those of Pending.
+// Errors: [ErrNotPending] if it is not listed, and those of Pending.
 func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {
 	_, err := units.Send(ctx, &dynamodb.DeleteItemInput{
 		TableName: &b.table, Key: rowKey(id, openRow), ConditionExpression: aws.String("attribute_exists(#p)"),
@@ -97,7 +97,7 @@ func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {
 	return fmt.Errorf("unlist process %s: %w", id, explain(err, b.table))
 }
 
-// notListedError is [ErrNotPending] about a process that is not listed as open.
+// notListedError is an [ErrNotPending] about a process that is not listed as open.
 type notListedError struct{ process aggregate.ID }
 
 func (e *notListedError) Error() string {

@@ -86,7 +86,7 @@ func TestAProcessWithoutAnEndIsNotListed(t *testing.T) {
 	assert.Empty(t, w.open(process.Query{}))
 }
 
-// The reaction gets a copy, and what it does to that does not count.
+// The reaction receives a copy. Changes to the copy have no effect.
 func TestAReactionCannotListItsProcessAsOver(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -142,9 +142,9 @@ func TestOpenProcessesOfABadQueryOrNoTable(t *testing.T) {
 	for _, err := range w.backlog().Open(t.Context(), process.Query{ID: "o1"}) {
 		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
-	elsewhere := process.NewBacklog(w.client, "elsewhere")
-	for _, err := range elsewhere.Open(t.Context(), process.Query{}) {
+	missing := process.NewBacklog(w.client, "missing")
+	for _, err := range missing.Open(t.Context(), process.Query{}) {
 		require.ErrorIs(t, err, journal.ErrTableMissing)
 	}
-	require.ErrorIs(t, elsewhere.Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}), journal.ErrTableMissing)
+	require.ErrorIs(t, missing.Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}), journal.ErrTableMissing)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// plan is what a step writes in the transaction of its events.
+// plan holds the writes of a step in the transaction of its events.
 type plan struct {
 	writes   []types.TransactWriteItem
 	commands []command
@@ -35,8 +35,8 @@ type command struct {
 	message *message.Message
 }
 
-// derived is the namespace of UUIDs that are derived from a process, an input and what the step
-// does. They are the same at each attempt.
+// derived is the namespace of UUIDs that are derived from a process, an input and a part of the
+// step. They are the same at each attempt.
 var derived = uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 
 func derive(id aggregate.ID, in Input, what string) string {
@@ -67,7 +67,7 @@ func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], 
 }
 
 // timeoutWrites returns the writes to the rows of the timeouts that a step sets, moves or cancels,
-// and of the one that has fired.
+// and of the timeout that has fired.
 func (m *Manager[S]) timeoutWrites(
 	id aggregate.ID, in Input, step Step[S], fired *timeoutRow, carried aggregate.Metadata, now time.Time,
 ) (writes []types.TransactWriteItem) {
@@ -96,7 +96,7 @@ func (m *Manager[S]) timeoutWrites(
 	return writes
 }
 
-// onlyIf adds the condition that the timeout still is the one that has fired.
+// onlyIf adds the condition that the timeout has not changed since it fired.
 func onlyIf(write types.TransactWriteItem, token string) types.TransactWriteItem {
 	const still = "#t = :fired"
 	names := map[string]string{"#t": tokenAttribute}
@@ -111,7 +111,7 @@ func onlyIf(write types.TransactWriteItem, token string) types.TransactWriteItem
 
 func (m *Manager[S]) commands(id aggregate.ID, in Input, carried aggregate.Metadata, values []any) (commands []command, err error) {
 	if m.config.Publisher == nil {
-		return nil, &ConfigError{"Publisher", "is nil, and a reaction sends commands: give one"}
+		return nil, &ConfigError{"Publisher", "is nil, and a reaction sends commands: set it"}
 	}
 	for i, value := range values {
 		msg, err := m.config.Marshaler.Marshal(value)
@@ -132,7 +132,8 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, carried aggregate.Metad
 		for key, value := range carried {
 			setDefault(msg, key, value)
 		}
-		setDefault(msg, publisher.AggregateIDKey, id.Value) // the commands of a process stay in order
+		// The commands of a process stay in order.
+		setDefault(msg, publisher.AggregateIDKey, id.Value)
 		commands = append(commands, command{topic, msg})
 	}
 	return commands, nil

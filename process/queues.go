@@ -19,21 +19,22 @@ const (
 	queuesRow      = "queues"
 	countAttribute = "count"
 
-	// maxQueues bounds what a mistake costs, as a stored number is never lowered.
+	// maxQueues limits the cost of a mistake, since a stored number is never lowered.
 	maxQueues = 256
 
-	countInterval = time.Minute      // from one read of the stored number to the next
+	// Time from one read of the stored number to the next.
+	countInterval = time.Minute
 	countRetry    = 10 * time.Second // the same after a failure
 	countTimeout  = time.Second
 )
 
 // queues are the partitions of the index over which the rows of one type of process are spread. The
-// table stores how many there are, in a row of the type, and that number only grows. Without the
-// row there is one.
+// table stores their number in a row of the type, and that number only grows. Without the row there
+// is one queue.
 //
-// A manager uses no more queues than it has seen stored. So it never writes to a queue that others
-// cannot know of, whatever becomes of its requests: until its own number is stored, its rows are in
-// fewer queues. A row stays in its queue when the number grows.
+// A manager uses no more queues than it has seen stored. So it never writes to a queue that other
+// managers do not know, whatever happens to its requests: until its own number is stored, its rows
+// are in fewer queues. A row stays in its queue when the number grows.
 type queues struct {
 	client  Client
 	table   string
@@ -42,9 +43,10 @@ type queues struct {
 	now     func() time.Time
 	known   atomic.Int64 // at most the stored number
 
-	turn chan struct{} // holds one element while the number is read, which guards what follows
-	read time.Time     // when it was, last
-	wait time.Duration // until the next time
+	// Turn holds one element while a goroutine reads the number. It protects the fields below.
+	turn chan struct{}
+	read time.Time     // time of the last read
+	wait time.Duration // time until the next read
 }
 
 func newQueues(client Client, process string, c Config) *queues {
@@ -57,15 +59,15 @@ func (q *queues) count() int { return int(q.known.Load()) }
 
 func (q *queues) name(n int) string { return fmt.Sprintf("%s-%d", q.process, n) }
 
-// of returns the queue of a row that is written now.
+// of returns the queue for a row that is written now.
 func (q *queues) of(id aggregate.ID) string {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(id.Value))
 	return q.name(int(hash.Sum32() % uint32(q.count()))) //nolint:gosec // a small positive number
 }
 
-// prepare has the wanted number stored, if it is not, for rows that are about to be written. It
-// does not wait for another call that does so.
+// prepare stores the wanted number if it is not stored, before rows are written. It does not wait
+// for another call that does the same.
 func (q *queues) prepare(ctx context.Context) error {
 	if q.count() >= q.want {
 		return nil
@@ -79,7 +81,7 @@ func (q *queues) prepare(ctx context.Context) error {
 	}
 }
 
-// refresh reads the stored number now and then. After an error the known number is still good.
+// refresh reads the stored number from time to time. After an error the known number stays valid.
 func (q *queues) refresh(ctx context.Context) error {
 	select {
 	case q.turn <- struct{}{}:
@@ -90,8 +92,8 @@ func (q *queues) refresh(ctx context.Context) error {
 	}
 }
 
-// update reads the stored number and raises it to the wanted one. It does nothing if the last read
-// was less than wait ago. The caller holds turn.
+// update reads the stored number and increases it to the wanted one. It does nothing if the last
+// read was less than wait ago. The caller holds turn.
 func (q *queues) update(ctx context.Context) error {
 	now := q.now()
 	if age := now.Sub(q.read); age >= 0 && age < q.wait {
@@ -115,7 +117,8 @@ func (q *queues) learn(ctx context.Context) error {
 	if stored > q.count() {
 		q.known.Store(int64(stored))
 	}
-	least := max(q.want, q.count()) // what was known was stored: perhaps the table was made again since
+	// The known number was stored before. Perhaps the table was created again since.
+	least := max(q.want, q.count())
 	if stored >= least {
 		return nil
 	}
@@ -144,7 +147,7 @@ func (q *queues) stored(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("row %q / %q has no %q from 1 to %d: correct it by hand", q.process, queuesRow, countAttribute, maxQueues)
 }
 
-// raise has the stored number be at least n.
+// raise stores a number of at least n.
 func (q *queues) raise(ctx context.Context, n int) error {
 	_, err := q.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(q.table), Key: q.key(),

@@ -31,7 +31,7 @@ var numberKey = map[string]types.AttributeValue{
 	"pkey": &types.AttributeValueMemberS{Value: "saga"}, "skey": &types.AttributeValueMemberS{Value: "queues"},
 }
 
-// number returns the number of queues that is stored, or "" if none is.
+// number returns the stored number of queues, or "" if there is none.
 func (w *world) number() string {
 	w.t.Helper()
 	out, err := w.client.GetItem(w.t.Context(), &dynamodb.GetItemInput{TableName: aws.String(process.DefaultTable), Key: numberKey})
@@ -57,7 +57,7 @@ func (w *world) queues() []string {
 
 var fourQueues = []string{"saga-0", "saga-1", "saga-2", "saga-3"}
 
-// place has a manager begin some processes, which set a timeout each.
+// place makes a manager begin n processes, which set a timeout each.
 func (w *world) place(m *process.Manager[Saga], name string, n int) {
 	w.t.Helper()
 	for i := range n {
@@ -75,7 +75,7 @@ func TestTheNumberOfQueuesGrowsWhileManagersRun(t *testing.T) {
 	assert.Empty(t, w.number(), "one queue needs no row")
 	assert.Equal(t, fourQueues[:1], w.queues())
 
-	w.place(w.withQueues(w.client, 4), "b", 20) // which is gone then
+	w.place(w.withQueues(w.client, 4), "b", 20) // the manager is gone then
 	assert.Equal(t, "4", w.number())
 	assert.Equal(t, fourQueues, w.queues())
 	w.place(old, "c", 20)
@@ -278,7 +278,7 @@ func TestTheNumberIsStoredAgainInATableThatWasMadeAgain(t *testing.T) {
 	w := setup(t)
 	w.place(w.withQueues(w.client, 4), "a", 1)
 	m := w.manager(w.client, w.config())
-	w.fire(m) // so it knows
+	w.fire(m) // so that it knows the number
 	_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(process.DefaultTable), Key: numberKey})
 	require.NoError(t, err)
 	w.fire(m)

@@ -11,7 +11,7 @@ import (
 
 // sendings are the calls of the publisher that have not returned, by the UUID of their command. A
 // publisher cannot be interrupted. If it hangs, another attempt at the same command waits for the
-// call that is running, so each command has at most one goroutine.
+// running call, so each command has at most one goroutine.
 type sendings struct {
 	mu  sync.Mutex
 	now map[string]*sending
@@ -19,10 +19,10 @@ type sendings struct {
 
 type sending struct {
 	done chan struct{}
-	err  error // when it is done
+	err  error // set when it is done
 }
 
-// send publishes a command and waits until that is done or ctx ends.
+// send publishes a command and waits until it is published or ctx ends.
 func (s *sendings) send(ctx context.Context, publisher message.Publisher, c command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -49,7 +49,8 @@ func (s *sendings) begin(ctx context.Context, publisher message.Publisher, c com
 	s.now[c.message.UUID] = own
 	go func() {
 		defer func() {
-			if cause := recover(); cause != nil { // Watermill's Recoverer is in another goroutine
+			// Watermill's Recoverer runs in another goroutine.
+			if cause := recover(); cause != nil {
 				own.err = fmt.Errorf("the publisher panics: %v\n%s", cause, debug.Stack())
 			}
 			s.mu.Lock()

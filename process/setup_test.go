@@ -21,7 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// A saga reserves credit for an order, approves it, or gives up when nothing comes in time.
+// A saga reserves credit for an order and approves the order. It gives up if no reply arrives in
+// time.
 type Saga struct {
 	Total    int
 	Reserved bool
@@ -42,7 +43,7 @@ func (e Begun) Apply(s *Saga)  { s.Total = e.Total }
 func (Reserved) Apply(s *Saga) { s.Reserved = true }
 func (e Ended) Apply(s *Saga)  { s.Outcome = e.Outcome }
 
-// What it reacts to.
+// These are the events that it reacts to.
 type (
 	OrderPlaced    struct{ Total int }
 	CreditReserved struct{ Order string }
@@ -55,7 +56,7 @@ func (CreditReserved) EventType() string { return "credit.reserved" }
 func (OrderTouched) EventType() string   { return "order.touched" }
 func (OrderBroken) EventType() string    { return "order.broken" }
 
-// What it commands.
+// These are the commands that it sends.
 type (
 	ReserveCredit struct {
 		Order string
@@ -182,7 +183,7 @@ func (w *world) setOffline(offline bool) {
 	w.offline = offline
 }
 
-// topics returns the topics of what was sent, and forgets it.
+// topics returns the topics of the sent messages, and clears them.
 func (w *world) topics() (topics []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -207,7 +208,7 @@ func (w *world) fire(m *process.Manager[Saga]) int {
 	return n
 }
 
-// event is a message as any subscriber gives it.
+// event returns a message as any subscriber would deliver it.
 func event(ctx context.Context, uuid, order string, e interface{ EventType() string }) *message.Message {
 	payload, err := json.Marshal(e)
 	if err != nil {

@@ -59,7 +59,8 @@ func shareWhatIsDue(t *testing.T, layout journal.Layout, queues int) {
 	assert.Len(t, w.rejected(), due)
 	leases := 0
 	for _, call := range recording.Calls() {
-		if call.Operation == "UpdateItem" && !slices.Contains(call.Tables, "snapshot") { // where the packed layout stores states
+		// Except in the table where the packed layout stores states.
+		if call.Operation == "UpdateItem" && !slices.Contains(call.Tables, "snapshot") {
 			leases++
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Step is what a reaction returns to be done. All of it is stored in one transaction, or nothing.
-// Make one with [Record]; the zero value does nothing. Its methods return a longer step and do not
-// change the one that they are called on.
+// Step is the result of a reaction: the events, commands and timeouts to store. Either all of it is
+// stored in one transaction, or nothing. Make one with [Record]; the zero value does nothing. Its
+// methods return a longer step and do not change their receiver.
 type Step[S any] struct {
 	events    aggregate.Events[S]
 	commands  []any
@@ -17,51 +17,53 @@ type Step[S any] struct {
 	cancelled []string
 }
 
-// Events returns what the process remembers.
+// Events returns the events that the process records.
 func (s Step[S]) Events() aggregate.Events[S] { return s.events }
 
-// Commands returns the commands that are sent, in their order.
+// Commands returns the commands to send, in their order.
 func (s Step[S]) Commands() []any { return s.commands }
 
-// Timeouts returns the timeouts that are set or moved.
+// Timeouts returns the timeouts to set or move.
 func (s Step[S]) Timeouts() []Timeout { return s.timeouts }
 
-// Cancelled returns the names of the timeouts that are cancelled.
+// Cancelled returns the names of the timeouts to cancel.
 func (s Step[S]) Cancelled() []string { return s.cancelled }
 
-// Timeout has a process react when a time has come. Either After or At is set.
+// Timeout says when a process reacts without an event. Either After or At is set.
 type Timeout struct {
-	Name  string        // of a reaction made with [OnTimeout]
-	After time.Duration // from when the step is made
+	Name  string        // name of a reaction made with [OnTimeout]
+	After time.Duration // duration since the step was made
 	At    time.Time
 }
 
-// Record begins a step with the events that the process remembers of it. Without an event a step
-// that does anything fails with [ErrUnrecorded].
+// Record returns a step with the events that the process records. A step without an event that
+// sends commands or changes timeouts fails with [ErrUnrecorded].
 //
 //	return process.Record(Begun{e.Total}).
 //		Send(ReserveCredit{e.Order, e.Total}).
 //		SetTimeout("credit", time.Minute), nil
 func Record[S any](events ...aggregate.Event[S]) Step[S] { return Step[S]{events: events} }
 
-// Send adds commands. They are sent in their order when the step is stored, as the messages that
-// [Config].Marshaler makes of them, to the topics of [Config].GeneratePublishTopic. All commands of
-// a step together must fit an item of 400 KB. A command that is nil fails with [ErrInvalidStep].
+// Send returns a step with additional commands. They are sent in their order when the step is
+// stored. [Config].Marshaler converts them to messages, and [Config].GeneratePublishTopic returns
+// their topics. The commands of a step together can have at most 390 KB. A command that is nil
+// fails with [ErrInvalidStep].
 func (s Step[S]) Send(commands ...any) Step[S] {
 	s.commands = append(slices.Clip(s.commands), commands...)
 	return s
 }
 
-// SetTimeout sets a timeout. It fires when the duration has passed since the step was made, and the
-// process then reacts by the [OnTimeout] of its name. A timeout that is set already is moved. A
-// name without a reaction fails with an [*UnknownTimeoutError]. A name that the step sets or
-// cancels twice, and a duration that is not more than 0, fail with [ErrInvalidStep].
+// SetTimeout returns a step that sets a timeout. The timeout fires when the duration has passed
+// since the step was made, and the process then reacts by the [OnTimeout] of that name. If the
+// timeout is already set, it is moved. A name without a reaction fails with an
+// [*UnknownTimeoutError]. A name that the step sets or cancels twice, and a duration of 0 or less,
+// fail with [ErrInvalidStep].
 func (s Step[S]) SetTimeout(name string, after time.Duration) Step[S] {
 	return s.timeout(Timeout{Name: name, After: after})
 }
 
-// SetTimeoutAt is SetTimeout with a time. If that is past, the timeout fires at the next poll of a
-// manager.
+// SetTimeoutAt returns a step that sets a timeout, as SetTimeout does, for a time. If the time is
+// in the past, the timeout fires at the next poll of a manager.
 func (s Step[S]) SetTimeoutAt(name string, at time.Time) Step[S] {
 	return s.timeout(Timeout{Name: name, At: at})
 }
@@ -71,7 +73,7 @@ func (s Step[S]) timeout(t Timeout) Step[S] {
 	return s
 }
 
-// CancelTimeout cancels timeouts, if they are set. Names fail as those of SetTimeout do.
+// CancelTimeout returns a step that cancels timeouts, if they are set. Names fail as in SetTimeout.
 func (s Step[S]) CancelTimeout(names ...string) Step[S] {
 	s.cancelled = append(slices.Clip(s.cancelled), names...)
 	return s

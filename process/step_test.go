@@ -26,7 +26,7 @@ func TestAStepHasAllThatItIsMadeOf(t *testing.T) {
 func TestStepsThatBeginAlikeDoNotShareWhatIsAdded(t *testing.T) {
 	t.Parallel()
 	base := process.Record(Begun{1})
-	for range 3 { // so that its slices have room for more
+	for range 3 { // so that its slices have spare capacity
 		base = base.Send("c").SetTimeout("t", 1).CancelTimeout("n")
 	}
 	one := base.Send("one").SetTimeout("one", 1).CancelTimeout("one")

@@ -15,33 +15,33 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// DefaultTable is the table of a [Config] that names none.
+// DefaultTable is the default of [Config].Table.
 const DefaultTable = "process"
 
 // The table has a row for each timeout that is set and for each step whose commands are not sent
-// yet. Its index orders them by the time at which a manager takes them up: when a timeout is due,
-// and when commands should have been sent. One more row for each type of process has the number of
-// queues, and is not in the index.
+// yet. Its index orders them by the time at which a manager handles them: when a timeout is due, or
+// when commands should have been sent. One more row for each type of process holds the number of
+// queues. It is not in the index.
 const (
-	pkey, skey       = "pkey", "skey" // the process, and what the row is
-	queueAttribute   = "queue"
-	dueAttribute     = "due" // ms since 1970
-	tokenAttribute   = "token"
-	atAttribute      = "at" // when the timeout fires, or the commands were stored; due is later during an attempt
+	pkey, skey     = "pkey", "skey" // pkey is the process, skey identifies the row
+	queueAttribute = "queue"
+	dueAttribute   = "due" // ms since 1970
+	tokenAttribute = "token"
+	// When the timeout fires, or the commands were stored. During an attempt, due is later.
+	atAttribute      = "at"
 	commandAttribute = "commands"
 	dueIndex         = "process-due"
 
-	// The attempts so far, for Backlog.Pending.
+	// Number of attempts so far, for Backlog.Pending.
 	attemptsAttribute = "attempts"
 	failureAttribute  = "failure"
 
 	timeoutPrefix, commandsPrefix = "timeout/", "commands/"
 )
 
-// CreateTable makes the table where it is missing and waits until it is active; one that exists is
-// compared. Name is that of [Config].Table. Errors: [*journal.DescriptorMismatchError] if the table
-// exists with other keys, [journal.ErrTableMissing] for an index that it lacks,
-// [journal.ErrAccess].
+// CreateTable creates the table if it is missing and waits until it is active. It compares the keys
+// of an existing table. Name is [Config].Table. Errors: [*journal.DescriptorMismatchError] if the
+// table exists with other keys, [journal.ErrTableMissing] for a missing index, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
 	return tables.Create(ctx, client, TableSchema(name))
 }
@@ -73,7 +73,7 @@ func TableSchema(name string) journal.TableSchema {
 	}}
 }
 
-// explain is [tables.Explain] for a table of this package.
+// explain calls [tables.Explain] for a table of this package.
 func explain(err error, table string) error {
 	return tables.Explain(err, table, "process.CreateTable")
 }
@@ -82,7 +82,7 @@ type item = map[string]types.AttributeValue
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// never is the latest time that is stored, in place of later ones.
+// never is the latest time that can be stored. It replaces later ones.
 var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
 func timeValue(t time.Time) types.AttributeValue {
@@ -111,14 +111,14 @@ func timeOf(v types.AttributeValue) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// separator is in no type and no id, so processes of two types never have the same key.
+// separator cannot be part of a type or an id, so processes of two types never have the same key.
 const separator = "\t"
 
 func rowKey(id aggregate.ID, sort string) item {
 	return item{pkey: textValue(id.Type + separator + id.Value), skey: textValue(sort)}
 }
 
-// idOf is the process of a row.
+// idOf returns the process of a row.
 func (m *Manager[S]) idOf(row item) aggregate.ID {
 	return aggregate.ID{Type: m.definition.Type(), Value: strings.TrimPrefix(text(row[pkey]), m.definition.Type()+separator)}
 }

@@ -19,11 +19,12 @@ import (
 
 // timeoutRow is a timeout that is set.
 type timeoutRow struct {
-	process  aggregate.ID
-	name     string
-	token    string // another one each time that it is set
+	process aggregate.ID
+	name    string
+	// Another token each time that the timeout is set.
+	token    string
 	at       time.Time
-	metadata aggregate.Metadata // for its step
+	metadata aggregate.Metadata // for the step of the timeout
 }
 
 func (m *Manager[S]) timeoutItem(t timeoutRow) item {
@@ -38,20 +39,22 @@ func (m *Manager[S]) deleteTimeout(id aggregate.ID, name string) *types.Delete {
 	return &types.Delete{TableName: aws.String(m.config.Table), Key: rowKey(id, timeoutPrefix+name)}
 }
 
-// take handles one row unless another manager holds it. It sends on leased once: false if another
-// manager holds the row. Fired reports that it was a timeout.
+// take handles one row unless another manager holds it. It sends one value on leased, which is
+// false if another manager holds the row. Fired reports whether the row was a timeout.
 func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
 	own := true
 	known := sync.OnceFunc(func() { leased <- own })
-	defer known()                     // if the lease fails or panics
-	defer func(ctx context.Context) { // after the next one, as a panic is a failure
+	defer known() // if the lease fails or panics
+	// It runs after the deferred function below, since a panic is a failure too.
+	defer func(ctx context.Context) {
 		if err != nil {
 			m.countFailed(ctx)
 			m.keepFailure(ctx, row, err)
 		}
 	}(ctx)
-	defer func() { // nobody else recovers here, and the row would be due again in the next program
+	// No caller recovers. Without this, the row would be due again in the next program.
+	defer func() {
 		if cause := recover(); cause != nil {
 			fired, err = false, fmt.Errorf("process %s: %q panics: %v\n%s", id, sort, cause, debug.Stack())
 		}
@@ -82,14 +85,15 @@ func (m *Manager[S]) handleRow(ctx context.Context, id aggregate.ID, sort string
 		return false, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
 	}
 	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute])}
-	timeout.metadata, _, _ = metadata.Of(row) // it fires even if the metadata were changed by hand
+	// The timeout fires even if its metadata were damaged by hand.
+	timeout.metadata, _, _ = metadata.Of(row)
 	if err := m.fire(ctx, timeout); err != nil {
 		return false, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
 	}
 	return true, nil
 }
 
-// lease makes a row due later and returns all of it, or nil if another manager was faster.
+// lease makes a row due later and returns the whole row, or nil if another manager was faster.
 func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
@@ -110,8 +114,8 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	return out.Attributes, nil
 }
 
-// fire lets a process react to a timeout. The row is deleted in the transaction of the step, or by
-// itself if there is nothing to do.
+// fire calls the reaction of a process to a timeout. The row is deleted in the transaction of the
+// step, or separately if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
 	err := m.step(ctx, in, &t)

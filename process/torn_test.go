@@ -35,7 +35,8 @@ func torn(t *testing.T, test func(t *testing.T, db *dynamotest.DB, w *world)) {
 func TestATimeoutThatShowsBeforeItsProcessIsNotPassedOver(t *testing.T) {
 	torn(t, func(t *testing.T, db *dynamotest.DB, w *world) {
 		m, other := w.manager(w.client, w.config()), w.manager(w.client, w.config())
-		for n := range 20 { // as what shows first is drawn at random
+		// The item that is visible first is drawn at random.
+		for n := range 20 {
 			id := fmt.Sprint("o", n)
 			placed := event(t.Context(), "placed "+id, id, OrderPlaced{Total: 5})
 			testdb.WhileTorn(t, db, func() { require.NoError(t, m.Handle(placed)) }, func() {

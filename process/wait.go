@@ -13,13 +13,12 @@ import (
 )
 
 // WaitOver waits until a process is over ([Definition.OverWhen]), and returns it. It also waits for
-// a process that has not begun, as its first event may be on the way. So pass a context with a
-// deadline. Any program that has the definition can call it, also one that does not run the
-// manager.
+// a process that has not begun, since its first event may arrive later. So pass a context with a
+// deadline. Any program that has the definition can call it, even if it does not run the manager.
 //
-// It loads the process at once, then after 10 ms, and then less and less often, up to every second.
-// Each load costs what that of an aggregate costs: one read unit for each 4 KB of state. A
-// throttled or unreachable database does not end the wait, and a load is given up after ten
+// It loads the process at once, again after 10 ms, and then at increasing intervals of up to one
+// second. Each load costs as much as the load of an aggregate: one read unit for each 4 KB of
+// state. A throttled or unreachable database does not end the wait. A load is cancelled after ten
 // seconds.
 //
 // Errors: [ErrNotOver] with the context's error, [*ConfigError] if the definition has no OverWhen,

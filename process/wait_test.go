@@ -83,14 +83,16 @@ func TestALoadThatHangsIsRepeated(t *testing.T) {
 	})
 }
 
-// In the handler of an event of the process a load may wait for the transaction of the event.
+// In the handler of an event of the process, a load may wait for the transaction of the event.
 func TestALoadThatMeetsTransactionsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		w, waiting, proxy := over(t)
-		met := proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Times(50)) // for longer than RetryBudget
+		// For longer than RetryBudget.
+		met := proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactGetItems"), dynamotest.Times(50))
 		ctx := context.WithValue(t.Context(), handled.Key{}, handled.Event{
-			Table: w.j.Config().Tables.Journal, Aggregate: aggregate.ID{Type: "saga", Value: "o1"}, Number: 4, // one that is not there yet
+			// The event does not exist yet.
+			Table: w.j.Config().Tables.Journal, Aggregate: aggregate.ID{Type: "saga", Value: "o1"}, Number: 4,
 		})
 		_, err := waiting.WaitOver(ctx, "o1")
 		require.NoError(t, err)

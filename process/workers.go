@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// atOnce bounds the work of a pool. Work that takes longer than slotTimeout no longer counts, so
-// work that hangs delays the rest by that time at most.
+// atOnce limits the concurrent work of a pool. Work that takes longer than slotTimeout frees its
+// slot, so hanging work delays the rest by that time at most.
 const (
 	atOnce      = 8
 	slotTimeout = time.Second

@@ -90,7 +90,7 @@ func TestLaterMessagesMayExpectWhatTheEarlierLeadTo(t *testing.T) {
 	var refused *publisher.MessageError
 	require.ErrorAs(t, err, &refused)
 	assert.Equal(t, 2, refused.Index)
-	assert.ErrorContains(t, err, "which is at 5 after the messages before it")
+	assert.ErrorContains(t, err, "which has version 5 after the messages before it")
 	assert.EqualValues(t, 3, s.version(order1))
 }
 

@@ -128,8 +128,8 @@ func (w *wire) readCount() int {
 	return w.reads
 }
 
-// hold stops transactions before they reach the database. arrived receives a value for each of them,
-// and release lets one of them pass.
+// hold stops transactions before they reach the database. arrived receives a value for each
+// transaction, and release lets one pass.
 func (w *wire) hold() (arrived <-chan struct{}, release func()) {
 	in, out := make(chan struct{}, 1_000), make(chan struct{}, 1_000)
 	w.set(func(w *wire) {

@@ -81,8 +81,8 @@ func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Re
 const removalLimit = time.Second
 
 // afterSnapshot logs a snapshot that was not stored, removes redundant snapshots beyond those to
-// keep, and returns the origin of the aggregate after the commit. Its failures are logged and are not
-// errors of the commit.
+// keep, and returns the origin of the aggregate after the commit. Its failures are logged and are
+// not errors of the commit.
 func (r *Repository[S]) afterSnapshot(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {

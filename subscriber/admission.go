@@ -2,10 +2,10 @@ package subscriber
 
 import "time"
 
-// admit reports whether a stream may be delivered. It may not while too many positions are not
-// stored yet, as in an outage of the store: what is acked meanwhile would pile up in memory, be
-// stored late, and come again after a crash. The stream comes back to the workers when some are
-// stored.
+// admit reports whether a worker may deliver events of a stream. It may not while too many
+// positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
+// memory, be stored late, and be delivered again after a crash. The stream returns to the workers
+// when some positions are stored.
 func (q *sequencer) admit(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -17,8 +17,9 @@ func (q *sequencer) admit(st *stream) bool {
 	return false
 }
 
-// readmit brings streams back for which there is room now: all of them once nothing is dirty, since
-// those that go on need not make anything dirty, and nothing else would bring the others back.
+// readmit returns waiting streams to the workers, up to the number of free places. If no position
+// is unstored, it returns all of them. A stream that continues may make no position unstored, and
+// then nothing would call readmit for the others.
 func (q *sequencer) readmit() {
 	n := min(len(q.waiting), max(0, q.maxUnstored-len(q.dirty)))
 	if len(q.dirty) == 0 {
@@ -32,9 +33,9 @@ func (q *sequencer) readmit() {
 	}
 }
 
-// awaitHealth waits while very many streams fail, as in an outage of what a handler needs: all of
-// history would be read, and each of its aggregates tried again and again. It returns false when
-// the shard stops.
+// awaitHealth waits while very many streams fail, as in an outage of a service that a handler
+// needs. Otherwise the shard would read all of its history, and retry each aggregate again and
+// again. awaitHealth returns false when the shard stops.
 func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
@@ -61,7 +62,7 @@ func (q *sequencer) isHealthy() bool {
 	return q.failing < q.maxFailing
 }
 
-// hasRoom reports that a reconciliation may add streams: few enough have something left to do.
+// hasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
 func (q *sequencer) hasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,7 +78,7 @@ func (q *sequencer) hasRoom() bool {
 	return true
 }
 
-// tell has those who wait look again.
+// notify wakes the callers of awaitHealth.
 func (q *sequencer) notify() {
 	if q.changed != nil {
 		close(q.changed)

@@ -7,19 +7,20 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// CommitAhead is [Position.Commit] for several events of the aggregate at once: that of the
-// message, and those behind it that the subscriber has read already, in order, up to a number of
-// them. When run succeeds all of them count as handled: with the ack of the message the subscriber
-// goes on behind the last. Types that were not asked for are not among them, and are passed over
-// with them.
+// CommitAhead is like [Position.Commit], for several events of the aggregate in one transaction:
+// the event of the message, and events after it that the subscriber has already read, in order.
+// most is the maximum number of events. If run succeeds, all of them count as handled, and after
+// the ack of the message the subscriber continues with the next event. Events whose type is not in
+// [Config].EventTypes are not passed to run, and count as handled too.
 //
-// Any of several events may be why run fails, or they may be too many for [Config.AckDeadline]. So
-// a delivery that fails after that is no failed attempt at the event of the message
-// ([Config.Failures]): the message comes again at once, and then, as whenever it comes again and
-// for another call with the same message, has no others with it. An event that cannot be handled is
-// found out like this, and fails alone. The next events are taken half as many at a time, and one
-// more with each success. A run for several events that does not end with its context keeps the
-// message from coming again, as nothing shows then which of them is to blame.
+// If run fails, any of the events may be the reason, or there may be too many of them for
+// [Config.AckDeadline]. So a failure of a run for several events is not a failed attempt at the
+// event of the message ([Config.Failures]): the message is delivered again at once. A message that
+// is delivered again carries only its own event, and so does a second call with the same message.
+// In this way an event that cannot be handled fails alone. After a failure the maximum is half of
+// the number of events that failed, and rises by one with each success. A run for several events
+// that does not return after the end of its context blocks the aggregate, because the event that is
+// the reason is not known.
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
@@ -53,8 +54,8 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 	return err
 }
 
-// attempt runs a transaction for a number of events, and learns from it how many are good to take.
-// The caller holds the lock.
+// attempt runs a transaction for a number of events, and adjusts the maximum by its result. The
+// caller holds the lock.
 func (p *position) attempt(events int, run func() error) error {
 	if events == 1 {
 		err := run()
@@ -64,7 +65,7 @@ func (p *position) attempt(events int, run func() error) error {
 		return err
 	}
 	longest := p.longest
-	p.longest = events / 2 // also if run panics
+	p.longest = events / 2 // also holds if run panics
 	p.batched.Store(true)
 	defer p.batched.Store(false)
 	err := run()
@@ -77,15 +78,15 @@ func (p *position) attempt(events int, run func() error) error {
 	return err
 }
 
-// ahead are events that can be handled together.
+// ahead holds events that can be handled together.
 type ahead struct {
 	records             []*journal.Record
-	to                  uint64 // the last of them, or of those passed over with them
+	to                  uint64 // the last of them, or of the events that count as handled with them
 	filtered, destroyed uint64
 }
 
-// ahead returns an event with those behind it that are in the buffer, as far as they can be
-// decoded.
+// ahead returns an event together with the events after it that are in the buffer. It stops before
+// an event that cannot be decoded.
 func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
@@ -97,11 +98,11 @@ func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 	return a
 }
 
-// takeIn adds events that follow, and reports whether all could be decoded.
+// takeIn adds events that follow, and reports whether all could be added.
 func (d *deliverer) takeIn(a *ahead, next []*journal.Record) bool {
 	for _, stored := range next {
 		if d.history.Upcasts(stored.Aggregate.Type, stored.EventType) {
-			return false // its own turn
+			return false // it is delivered alone
 		}
 		r, err := stored, error(nil)
 		if stored.EventType == "" || d.config.wants(stored.EventType) {
@@ -111,8 +112,8 @@ func (d *deliverer) takeIn(a *ahead, next []*journal.Record) bool {
 		case errors.Is(err, journal.ErrKeyDestroyed):
 			a.destroyed++
 		case err != nil:
-			return false // its own turn will tell
-		case d.history.Upcasts(r.Aggregate.Type, r.EventType): // one that is stored without its type
+			return false // its own delivery reports the error
+		case d.history.Upcasts(r.Aggregate.Type, r.EventType): // its type was stored encoded
 			return false
 		case !d.config.wants(r.EventType):
 			a.filtered++

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// budget bounds what is read ahead of the handlers, for all shards of a subscription. A page takes
-// its place before it is read; it may turn out larger, and what exceeds the budget by a quarter is
-// dropped.
+// budget limits the bytes of events that are read ahead of the handlers, for all shards of a
+// subscription. The size of a page is reserved before it is read. A page may be larger than that.
+// Events that exceed the budget by more than a quarter are dropped.
 type budget struct {
 	size, lanes int
 
 	mu    sync.Mutex
 	used  int
-	freed chan struct{} // closed when there is room again; nil while nobody waits
+	freed chan struct{} // closed when there is room again; nil while no reader waits
 }
 
 func (b *budget) take(n int) {
@@ -29,7 +29,7 @@ func (b *budget) isFull() bool {
 	return b.used >= b.size
 }
 
-// tryTake takes n where that does not exceed the budget by far.
+// tryTake takes n unless that exceeds the budget by more than a quarter.
 func (b *budget) tryTake(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,11 +50,12 @@ func (b *budget) release(n int) {
 	}
 }
 
-// reserve takes n once something is free, or returns the context's error.
+// reserve waits until the budget is not exceeded and takes n, or returns the context's error.
 //
-// A stream may hold all of the budget, so that a large aggregate is read once, and readers wait for
-// the handlers. But lanes may be free while they wait, because the few streams that hold the budget
-// come one after the other, or hang. Then trim is to free some of it.
+// One stream may hold the whole budget, so that a large aggregate is read only once, and readers
+// wait for the handlers. But lanes may be idle while they wait: the few streams that hold the
+// budget may be served one after the other, or have handlers that hang. Then reserve calls trim,
+// which frees a part of the budget.
 func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
 	patience := time.NewTimer(lull)
 	defer patience.Stop()
@@ -88,13 +89,14 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func
 
 const lull = 500 * time.Millisecond
 
-// page is what to reserve for a page of the tail, of which DynamoDB reads 1 MB at most. A small
-// budget is not for one reader alone.
+// page is the number of bytes to reserve for a page of the tail. DynamoDB reads at most 1 MB for a
+// page. If the budget is small, one reader takes only an eighth of it.
 func (b *budget) page() int { return min(1<<20, b.size/8) }
 
-// share is what one stream may hold where there is no room, beside a single event of any size: so
-// little that handlers which hang in all lanes but one leave a half to the rest. Less than some
-// events would make reading them dear.
+// share is the number of bytes that one stream may hold when the budget is exceeded. A stream may
+// hold one event of any size in addition. The share is so small that handlers that hang in all
+// lanes except one leave half of the budget to the other streams. With a share of only a few
+// events, reading them would be expensive.
 func (b *budget) share() int { return max(minShare, b.size/(2*b.lanes)) }
 
 const minShare = 16 << 10

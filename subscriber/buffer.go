@@ -7,28 +7,28 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// buffer holds events of one aggregate in order, ahead of their turn. What lacks before and between
-// them is read from the journal when its turn comes. Whoever changes it says what budget the events
-// are of.
+// buffer holds events of one aggregate in order, before they are delivered. Events that are missing
+// before or between them are read from the journal when they are due. Callers pass the budget that
+// the events are counted in.
 type buffer struct {
 	records []*journal.Record
 	bytes   int
-	trimmed bool // nothing is added until it is empty
+	trimmed bool // no events are added until it is empty
 }
 
-// add takes an event that the tail showed, where there is room for it.
+// add adds an event from the tail, if there is room for it.
 func (b *buffer) add(r *journal.Record, of *budget) {
 	if b.trimmed {
 		return
 	}
-	// Most come in order. But the tail has the events of one commit in any order, and a page of it
-	// may end among them.
+	// Most events come in order. But the tail has the events of one commit in any order, and a page
+	// of it may end among them.
 	at, found := b.find(r.Number)
 	if found {
 		return
 	}
 	size := r.Size()
-	if len(b.records) == 0 { // there is room for one event of each
+	if len(b.records) == 0 { // each stream may hold one event
 		of.take(size)
 	} else if !of.tryTake(size) {
 		b.trimmed = true
@@ -38,12 +38,12 @@ func (b *buffer) add(r *journal.Record, of *budget) {
 	b.bytes += size
 }
 
-// find returns the place of an event, and whether it is there.
+// find returns the index of an event, and whether the buffer holds it.
 func (b *buffer) find(number uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(b.records, number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
 
-// after returns the events that follow one without a gap, up to a number of them.
+// after returns the events that follow an event without a gap, at most a number of them.
 func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
 	at, _ := b.find(number + 1)
 	for _, r := range b.records[at:] {
@@ -56,9 +56,9 @@ func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
 	return records
 }
 
-// fill puts events before the others that were read from the journal.
+// fill inserts events that were read from the journal before the other events.
 func (b *buffer) fill(records []*journal.Record, of *budget) {
-	b.dropTo(records[len(records)-1].Number, of) // the tail was faster
+	b.dropTo(records[len(records)-1].Number, of) // the tail may have added some of them meanwhile
 	for _, r := range records {
 		size := r.Size()
 		b.bytes += size
@@ -67,7 +67,7 @@ func (b *buffer) fill(records []*journal.Record, of *budget) {
 	b.records = append(records, b.records...)
 }
 
-// dropTo drops the events up to a number, and returns how many.
+// dropTo drops the events up to a number, and returns how many it has dropped.
 func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 	for len(b.records) > 0 && b.records[0].Number <= number {
 		size := b.records[0].Size()
@@ -99,7 +99,7 @@ func (b *buffer) trim(size int, of *budget) {
 	of.release(freed)
 }
 
-// drop forgets all of it; it is read from the journal when its turn comes.
+// drop drops all events. They are read from the journal when they are due.
 func (b *buffer) drop(of *budget) {
 	of.release(b.bytes)
 	*b = buffer{}

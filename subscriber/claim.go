@@ -8,12 +8,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// claim finds out where the group is with a stream.
+// claim determines the group's position on the aggregate of a stream.
 //
-// To read the position is enough where the subscriber stores it: positions move forward only, so
-// what a former owner stores late is what its handlers have acked. A transaction has to be fenced,
-// which is a write: that of a handler, once one was seen in the shard, and that in which a former
-// owner skips or defers an event, whose record would be of an event that is handled.
+// If the subscriber stores the position, it is enough to read it. Positions only move forward, so a
+// former owner can only store late what its handlers have acked. A transaction must be fenced,
+// which takes a write. There are two kinds of them. One is a handler's transaction: once a shard
+// has seen one, claim fences all positions. The other is the transaction in which a former owner
+// skips or defers an event: late, it would write a record of an event that was handled.
 func (c *committer) claim(st *stream) error {
 	if c.untouched(st.id) {
 		c.claimed(st, 0, true)
@@ -54,9 +55,9 @@ func (c *committer) claimed(st *stream, position uint64, fenced bool) {
 	c.sequencer.claimed(st, position)
 }
 
-// untouched reports that no position of an aggregate can have been stored: this is the first term
-// of the shard in the group, and the stream was not forgotten. Then there is nothing to claim,
-// which spares a new group that reads all of history a request for each aggregate.
+// untouched reports that the position of an aggregate cannot have been stored: this is the first
+// term of the shard, and the sequencer has not forgotten the stream. Then there is nothing to
+// claim. This spares a new group that reads the whole history a request for each aggregate.
 func (c *committer) untouched(id aggregate.ID) bool {
 	if _, forgotten := c.sequencer.positionOf(id); forgotten {
 		return false
@@ -64,7 +65,7 @@ func (c *committer) untouched(id aggregate.ID) bool {
 	return c.fresh && c.since.IsZero() && !c.sequencer.hasForgotten(id)
 }
 
-// baseline finds out where a group that starts at a time begins with an aggregate: after the last
+// baseline determines where a group that starts at a time begins with an aggregate: after the last
 // event before that time.
 func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error {
 	head, err := c.raw.Head(ctx, st.id)
@@ -84,8 +85,8 @@ func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error
 	return nil
 }
 
-// storeBaseline stores it before the first delivery: a later event with an earlier time would move
-// it. An aggregate that has no events since then costs no write.
+// storeBaseline stores the baseline before the first delivery. Otherwise a later event with an
+// earlier time would change it. An aggregate without newer events costs no write.
 func (c *committer) storeBaseline(st *stream) error {
 	if err := st.position.own(c.messageCtx); err != nil {
 		return err
@@ -108,8 +109,8 @@ func (c *committer) storeBaseline(st *stream) error {
 	return nil
 }
 
-// takeOver finds out how far an aggregate goes that was listed: the cursor has passed what came
-// since then, so its end has to say. The caller has claimed its position.
+// takeOver reads the version of an aggregate that a former owner has listed as behind. The cursor
+// has passed its later events, so only the version shows them. The caller has claimed its position.
 func (c *committer) takeOver(st *stream) error {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
@@ -121,7 +122,7 @@ func (c *committer) takeOver(st *stream) error {
 	return nil
 }
 
-// headNow is the number of an aggregate's last event.
+// headNow returns the number of an aggregate's last event.
 func (c *committer) headNow(ctx context.Context, id aggregate.ID) (uint64, error) {
 	version, err := c.raw.Version(ctx, id)
 	var deleted *journal.DeletedError
@@ -135,12 +136,13 @@ func (c *committer) headNow(ctx context.Context, id aggregate.ID) (uint64, error
 	}
 }
 
-// verifyAtOnce is how many parked aggregates are verified with each flush: one request where the
-// positions are in the journal's own table.
+// verifyAtOnce is the number of parked aggregates that are verified with each flush. It takes one
+// request if the positions are in the journal's own table.
 const verifyAtOnce = 100
 
-// verifyParked looks whether the group is beyond the events by which aggregates were parked. A
-// former owner may have parked one late, without knowing that another went on.
+// verifyParked finds parked aggregates whose position is at or after the event because of which
+// they were parked. A former owner may have parked such an aggregate late, without knowing that
+// another member had handled the event.
 func (c *committer) verifyParked(ctx context.Context) {
 	some := c.sequencer.takeUnverified(verifyAtOnce)
 	if len(some) == 0 {
@@ -156,7 +158,8 @@ func (c *committer) verifyParked(ctx context.Context) {
 	c.sequencer.verify(some, positions)
 }
 
-// positions reads those of some streams: all that could be read, and an error for the rest.
+// positions reads the positions of some streams. It returns those that it could read, and an error
+// for the others.
 func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggregate.ID]uint64, error) {
 	positions := make(map[aggregate.ID]uint64, len(streams))
 	if c.table != nil {
@@ -169,7 +172,7 @@ func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggre
 			return nil, err
 		}
 		for _, id := range ids {
-			positions[id] = found[id] // 0 where there is none
+			positions[id] = found[id] // 0 if there is none
 		}
 		return positions, nil
 	}

@@ -6,22 +6,30 @@ import (
 	"sync/atomic"
 )
 
-// position is what is stored of a stream. Whoever writes it holds the lock from before the write
-// until the result is noted, so the flusher and a handler's own transaction never compete.
+// position is the stored position of a stream. A writer holds the lock from before the write until
+// its result is known. So the flusher and a handler's transaction never write at the same time.
 type position struct {
 	mu     lock
 	stored atomic.Uint64 // written under mu
-	fenced bool          // nobody but this owner can move it. Under mu
-	doubt  bool          // a write of it failed and may have been done all the same. Under mu
+	// fenced reports that only this owner can move the position. The lock guards it.
+	fenced bool
+	// doubt reports that a write failed whose outcome is unknown. The lock guards it.
+	doubt bool
 
-	begins   bool        // where the group begins with the aggregate is to be stored. For a worker alone
-	handling atomic.Bool // a handler has mu
-	batched  atomic.Bool // it is in a transaction for several events
-	longest  int         // how many events a transaction may be for, since one for several failed; 0 for any number. Under mu
+	// begins reports that the baseline of the aggregate must be stored. Only the worker of the
+	// stream uses it.
+	begins bool
+	// handling reports that a handler holds the lock.
+	handling atomic.Bool
+	// batched reports that a transaction for several events is running.
+	batched atomic.Bool
+	// longest is the maximum number of events in a transaction, after a transaction for several
+	// events has failed. 0 means no maximum. The lock guards it.
+	longest int
 }
 
-// commit has a handler move a position in a transaction of its own, from before the event with a
-// number to where the function to says, which is asked once it is known where the position is.
+// commit lets a handler move a position in its own transaction, from before the event number to the
+// event that the function to returns. It calls to when it knows the current position.
 func (c *committer) commit(
 	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {
@@ -44,10 +52,12 @@ func (c *committer) commit(
 	}
 	from := p.stored.Load()
 	if from >= number {
-		return nil // it was committed before, by a handler that nacked all the same or by a former owner's
+		// The event was committed before, by a handler that then nacked the message, or by a
+		// handler of a former owner.
+		return nil
 	}
 	advance := Advance{Group: c.group(), Aggregate: st.id, Epoch: c.epoch, From: from, To: to()}
-	p.doubt = true // also if run panics
+	p.doubt = true // also holds if run panics
 	if err := run(ctx, advance); err != nil {
 		c.fenced(err)
 		return err
@@ -58,15 +68,15 @@ func (c *committer) commit(
 	return nil
 }
 
-// fenceInTime bounds how long the lock is held for a request that hangs.
+// fenceInTime limits the time for which a request that hangs holds the lock.
 func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return c.fence(ctx, st)
 }
 
-// own locks the position. It waits for a write of the subscriber, but returns errCommitting while a
-// handler commits, since that has no time limit.
+// own locks the position. It waits for a write of the subscriber. It returns errCommitting while a
+// handler's transaction runs, because that has no time limit.
 func (p *position) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -80,7 +90,8 @@ func (p *position) own(ctx context.Context) error {
 	return err
 }
 
-// isAtRest reports that no write of the position is under way, as far as known.
+// isResolved reports that no write of the position is in progress, and that the outcome of the last
+// one is known.
 func (p *position) isResolved() bool {
 	if !p.mu.TryLock() {
 		return false

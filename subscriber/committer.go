@@ -9,22 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// committer stores what the group has handled of a shard: positions, the cursor, and the list of
-// aggregates that the cursor has passed unfinished.
+// committer stores what the group has handled of a shard: positions, the cursor, and the behind
+// list.
 type committer struct {
 	*term
 	sequencer *sequencer
 
-	since time.Time // the group leaves out what occurred before; zero for nothing
-	// fresh: nobody has owned the shard since the group began or was reset, so the checkpoint table
-	// has nothing of it.
+	since time.Time // the group leaves out earlier events; zero for none
+	// fresh reports that the shard had no owner since the group was created or reset, so the
+	// checkpoint table has no rows of the shard.
 	fresh bool
-	table *tablePositions // nil where positions are elsewhere
-	// commits: handlers of the shard commit positions in transactions of their own.
+	table *tablePositions // nil if positions are in another store
+	// commits reports that handlers of the shard commit positions in their own transactions.
 	commits atomic.Bool
-	// revisions counts the writes to the list.
+	// revisions counts the writes to the behind list.
 	revisions atomic.Uint64
-	saved     bool // this owner has stored the cursor; flush alone uses it
+	saved     bool // whether this owner has stored the cursor; only flush uses it
 }
 
 func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
@@ -34,8 +34,7 @@ func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
 	}
 }
 
-// begin reads where a former owner was, and has the sequencer go on from there. It returns the
-// cursor.
+// begin reads the progress of former owners and passes it to the sequencer. It returns the cursor.
 func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	if !c.since.IsZero() {
 		at = max(0, c.since.UnixMilli())
@@ -51,13 +50,15 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	}
 	reconciled := progress.Reconciled
 	if reconciled.IsZero() {
-		reconciled = c.now() // reading the tail from its beginning shows as much
+		// Reading the tail from its beginning finds as much as a reconciliation.
+		reconciled = c.now()
 	}
 	c.sequencer.begin(savedCursor{at, progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
 
-// run writes positions and cursors until ctx ends. A flush under way is not cut off.
+// run writes positions and cursors until ctx ends. It does not interrupt a flush that is in
+// progress.
 func (c *committer) run(ctx context.Context) {
 	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
@@ -77,10 +78,12 @@ func (c *committer) run(ctx context.Context) {
 	}
 }
 
-// flush writes the positions that moved, and then the cursor: it may only pass what is stored. What
-// cannot be written stays dirty and is written with the next flush.
+// flush writes the positions that have changed, and then the cursor, which may only pass events
+// whose positions are stored. A position that cannot be written stays dirty and is written with the
+// next flush.
 func (c *committer) flush(cursor bool) []error {
-	var hangs atomic.Bool // then the rest would only hang as well, and Close with it
+	// If one request hangs, the others would only hang too, and Close would wait for them.
+	var hangs atomic.Bool
 	var rows []func() error
 	for _, st := range c.sequencer.dirtyStreams() {
 		rows = append(rows, func() error {
@@ -108,7 +111,7 @@ func (c *committer) flush(cursor bool) []error {
 	return errs
 }
 
-// finish stores what is left when the shard ends, again after errors.
+// finish stores all remaining positions when the shard ends, and retries after errors.
 func (c *committer) finish() {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
@@ -116,7 +119,7 @@ func (c *committer) finish() {
 	c.failedToWrite(errs)
 	for failures := 1; worst(errs) != nil && !c.isLost(); failures++ {
 		if pause(ctx, backoffOf(minFailurePause, time.Second, failures)); ctx.Err() != nil {
-			c.failed("Gave up writing a checkpoint: what was acked since the last one comes again", errs)
+			c.failed("Gave up writing a checkpoint: events that were acked since the last one will be delivered again", errs)
 			return
 		}
 		if errs = c.flush(true); c.fenced(worst(errs)) {
@@ -129,10 +132,11 @@ func (c *committer) failedToWrite(errs []error) {
 	c.failed("Cannot write a checkpoint, will try again", errs)
 }
 
-// flushPosition writes a stream's position, unless a handler's own transaction did.
+// flushPosition writes a stream's position, unless a handler's transaction has written it.
 func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 	if !st.position.mu.TryLock() {
-		return nil // a handler is committing it, for as long as that may take; the stream stays dirty
+		// A handler's transaction is running, which has no time limit. The stream stays dirty.
+		return nil
 	}
 	defer st.position.mu.Unlock()
 	if err := c.resolve(ctx, st); err != nil {
@@ -149,7 +153,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// commitAck stores the position of a stream that has acked events since.
+// commitAck stores the position of a stream if it has acked events since the last write.
 func (c *committer) commitAck(st *stream) error {
 	if c.config.Broadcast || c.sequencer.ackedOf(st) <= st.position.stored.Load() {
 		return nil
@@ -159,7 +163,8 @@ func (c *committer) commitAck(st *stream) error {
 	return c.flushPosition(ctx, st)
 }
 
-// store moves a position forward and returns where it is. The caller holds the position's mutex.
+// store moves a position forward and returns the stored position. The caller holds the position's
+// lock.
 func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (position uint64, err error) {
 	switch {
 	case c.config.Broadcast:
@@ -180,7 +185,7 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 	return position, nil
 }
 
-// resolve finds out what has become of a write that failed. The caller holds the position's mutex.
+// resolve determines the outcome of a write that failed. The caller holds the position's lock.
 func (c *committer) resolve(ctx context.Context, st *stream) error {
 	if !st.position.doubt {
 		return nil
@@ -188,8 +193,8 @@ func (c *committer) resolve(ctx context.Context, st *stream) error {
 	return c.fence(ctx, st)
 }
 
-// fence keeps all others from moving a position: former owners, and what may still come of a
-// transaction that failed. The caller holds the position's mutex.
+// fence prevents all others from moving a position: former owners, and transactions of this owner's
+// handlers whose outcome is unknown. The caller holds the position's lock.
 func (c *committer) fence(ctx context.Context, st *stream) error {
 	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
 	if err != nil {
@@ -200,7 +205,7 @@ func (c *committer) fence(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// committed reports where a position is stored, after all that handlers may have done.
+// committed returns the stored position after all transactions that handlers may have committed.
 func (c *committer) committed(st *stream) (uint64, error) {
 	if err := st.position.own(c.messageCtx); err != nil {
 		return 0, err
@@ -212,8 +217,8 @@ func (c *committer) committed(st *stream) (uint64, error) {
 	return st.position.stored.Load(), err
 }
 
-// saveCursor moves the shard's cursor as far as it can go: up to where the last trailing read is,
-// and not past an event that is not acked and stored, unless its aggregate is on the list.
+// saveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
+// come, and not past an event that is unstored, unless its aggregate is on the behind list.
 func (c *committer) saveCursor(ctx context.Context) error {
 	p := c.sequencer.progress()
 	var rows []func() error
@@ -223,8 +228,9 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	if err := worst(c.inParallel(rows)); err != nil {
 		return err
 	}
-	// A former owner may believe in entries of its own, and have its cursor pass what they lead to.
-	// So none is deleted before its cursor is refused.
+	// A former owner may rely on entries that it has written, and let its cursor pass their events.
+	// So no entry is deleted before this owner has stored the cursor, which fences that of the
+	// former owner.
 	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
 		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.reconciledAt); err != nil {
 			return err
@@ -239,7 +245,7 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	return worst(c.inParallel(rows))
 }
 
-// worst returns one of some errors: that the shard is another's, if it is among them.
+// worst returns one of some errors: an ErrFenced if there is one, otherwise the first.
 func worst(errs []error) (first error) {
 	for _, err := range errs {
 		if errors.Is(err, ErrFenced) {
@@ -252,11 +258,12 @@ func worst(errs []error) (first error) {
 	return first
 }
 
-// shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits
-// for that, to clear a read model say, relies on it. The epoch is the next owner's; a position that
-// it has claimed, or a later one, is shut out already. That a handler begins nothing more is seen
-// to by [Position]. Where it fails the member notes that in the membership.
-func (c *committer) shutOut() bool {
+// fenceHandlers fences the transactions of this owner's handlers, so that they cannot move
+// positions once the shard is free. A caller that waits for a free shard relies on this, for
+// example to clear a read model. The epoch is that of the next owner. If a later owner has claimed
+// a position, the transactions are fenced already. [Position] prevents a handler from starting
+// another transaction. If fenceHandlers fails, the member adds an unfenced term to the membership.
+func (c *committer) fenceHandlers() bool {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
 	var rows []func() error
@@ -273,6 +280,6 @@ func (c *committer) shutOut() bool {
 		})
 	}
 	errs := c.inParallel(rows)
-	c.failed("Cannot shut out what handlers have sent: their transactions may still move positions", errs)
+	c.failed("Cannot fence the transactions of handlers: they may still move positions", errs)
 	return errors.Join(errs...) == nil
 }

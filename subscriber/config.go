@@ -17,67 +17,72 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Errors of this package, for errors.Is. A setting that cannot work is a [*ConfigError].
+// Errors of this package, for errors.Is. An invalid setting is a [*ConfigError].
 var (
-	// ErrSubscriberClosed: Subscribe after Close.
+	// ErrSubscriberClosed reports a call of Subscribe after Close.
 	ErrSubscriberClosed = errors.New("subscriber is closed")
-	// ErrEmptyTopic: a topic is an aggregate type and has a name.
+	// ErrEmptyTopic reports a call of Subscribe with an empty topic. A topic is an aggregate type.
 	ErrEmptyTopic = errors.New("empty topic: name the aggregate type to subscribe to")
-	// ErrFenced: another member of the group has taken over; what this one did not
-	// commit, the other does again.
+	// ErrFenced reports that another member of the group has taken over. It repeats the work that
+	// this member has not committed.
 	ErrFenced = checkpoint.ErrFenced
-	// ErrNoPosition: the message does not come from a subscriber of this package, or
-	// its positions are not kept in the store that the handler's transaction is of.
+	// ErrNoPosition reports that a handler cannot commit a position with its transaction. The
+	// message does not come from a subscriber of this package, or the subscriber keeps its
+	// positions in another store than the one that the transaction belongs to.
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports an invalid field of [Config].
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
 
-// Unmarshaler makes messages of records. The subscriber sets the message's context.
+// Unmarshaler converts records to messages. The subscriber sets the context of each message.
 type Unmarshaler interface {
 	Unmarshal(r *journal.Record) (*message.Message, error)
 }
 
-// DefaultUnmarshaler makes messages whose UUID is the event id, with the payload of the event and
-// the metadata that the package overview lists. An [Unmarshaler] of your own may change what it
-// returns.
+// DefaultUnmarshaler makes messages with the event id as UUID, the payload of the event, and the
+// metadata that the package overview lists. An [Unmarshaler] of your own may call it and change the
+// message that it returns.
 type DefaultUnmarshaler struct{}
 
-// Unmarshal returns no error.
+// Unmarshal converts a record to a message. Its error is always nil.
 func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
 	return envelope.Message(r), nil
 }
 
-// Start is where a group begins that is new, or was reset.
+// Start says where a group begins that is new or was reset. See [Beginning], [Now] and [At].
 type Start struct {
 	now bool
 	at  time.Time
 }
 
-// Beginning starts with the first event of every aggregate.
+// Beginning starts a group with the first event of every aggregate.
 func Beginning() Start { return Start{} }
 
-// Now starts with the events that occur after the group was made by a call of Subscribe, or was
-// reset, by their occurred_at. It begins 2 seconds earlier, since the clocks of two processes may
-// differ by that much though they are corrected (journal.Config.Now), and as much more as the first
-// requests to DynamoDB take: no event that occurs later is left out, such as the reply to a
-// request, but some of those seconds may come too. An aggregate that is imported later with older
-// events is taken as earlier: the group begins after them. So use [Beginning] where they count.
+// Now starts a group with the events that occur after it is created by the first call of Subscribe,
+// or is reset.
+//
+// The group begins 2 seconds earlier, because the clocks of two processes may differ by that much
+// even after correction (journal.Config.Now). It begins earlier still if the first requests to
+// DynamoDB take longer. So it leaves out no event that occurs later, such as the reply to a
+// request. But it may receive some events from those seconds.
+//
+// The time of an event is its occurred_at. If older events are imported into an aggregate later,
+// they count as earlier, so the group leaves them out. Use [Beginning] if such events matter.
 func Now() Start { return Start{now: true} }
 
-// At starts with the events that occurred at a time or later, in milliseconds or the unit of the
-// journal, by their occurred_at. What is said of imports at [Now] holds here too.
+// At starts a group with the events whose occurred_at is t or later, in milliseconds or the unit of
+// the journal. Imported events with earlier times are left out, as with [Now].
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
-// clocksDiffer is how much: each is known to a second at first.
+// clocksDiffer is the possible difference between two clocks. Each is known to a second at first.
 const clocksDiffer = 2 * time.Second
 
-// Time returns the time before which events are left out, for a group that begins now. It is zero
+// Time returns the time before which events are left out by a group that begins at now. It is zero
 // for [Beginning].
 func (s Start) Time(now time.Time) time.Time {
 	if s.now {
@@ -86,162 +91,178 @@ func (s Start) Time(now time.Time) time.Time {
 	return s.at
 }
 
-// Config configures a [Subscriber]. Journal and either ConsumerGroup or Broadcast are required.
+// Config configures a [Subscriber]. Journal is required, and either ConsumerGroup or Broadcast.
 type Config struct {
-	// Journal is what to tail. Commits that go through the same Journal wake the
-	// subscriber at once.
+	// Journal is the journal to read. A commit through the same Journal wakes the subscriber at
+	// once.
 	Journal *journal.Journal
 
-	// ConsumerGroup names those who share the work: each event reaches each group.
-	// It must not contain a slash.
+	// ConsumerGroup names the group. Subscribers with the same name share the events of a topic,
+	// and each group receives every event. It has at most 512 bytes of UTF-8 and contains no slash.
 	ConsumerGroup string
 
-	// Broadcast has each subscription get all events, without a group: for caches, pages that show
-	// changes as they happen, and replies to requests. Nothing is written to the database, so
-	// nothing is left behind, and each new subscription begins at Start. With [Now] and [At] the
-	// first event of an aggregate costs a read of its head and about log2(n) read units. There is
-	// no reconciliation: an event that the tail shows later than TrailingDelay comes with the next one of
-	// its aggregate. It remembers each aggregate that has had events, in some 100 bytes. Failures
-	// can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
+	// Broadcast lets each subscription receive all events without a group. It is for caches, for
+	// pages that show changes as they happen, and for replies to requests.
+	//
+	// A broadcast writes nothing to the database, and each new subscription begins at Start. With
+	// [Now] and [At], the first event of an aggregate costs a read of its head and about log2(n)
+	// read units. There is no reconciliation: an event that appears in the tail later than
+	// TrailingDelay is delivered with the next event of its aggregate. The subscription holds about
+	// 100 bytes for each aggregate that has had events. Failures can be [Block] or [PoisonQueue].
+	// ConsumerGroup and Positions must be empty.
 	Broadcast bool
 
-	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
-	// and [At] an aggregate that has earlier events begins after the last of them, which is looked
-	// up, and stored before its first delivery: about log2(n) read units and a write unit, once for
-	// each aggregate. Times are the events' occurred_at. Default: [Beginning].
+	// Start says where the group begins if it is new. An existing group continues at its positions.
+	// Default: [Beginning].
+	//
+	// With [Now] and [At], an aggregate that has earlier events begins after the last of them. The
+	// subscriber searches for that event and stores the position before the first delivery. This
+	// costs about log2(n) read units and a write unit, once for each aggregate.
 	Start Start
 
-	// EventTypes are the types of events that are delivered; others are passed over, in their
-	// order. They are read, and their positions stored, all the same. With Definitions they are the
-	// types of today. All members of a group should have the same. Default: all.
+	// EventTypes lists the types of events to deliver. Other events are read and count as handled
+	// without a delivery. With Definitions these are the current types. All members of a group
+	// should have the same list. Default: all types.
 	EventTypes []string
 
-	// Definitions of aggregates have their events upcast before messages are made of them, so that
-	// handlers get the events of today, with their types in [MetadataName]. Events of aggregates
-	// without a definition come as they are stored.
+	// Definitions lists the aggregates whose events are upcast before delivery. Handlers then
+	// receive current events, with their types in [MetadataName]. Events of aggregates without a
+	// definition are delivered as they are stored. Default: none.
 	//
-	// An event that becomes several is several messages, one after the other, with the same
-	// sequence number and a [MetadataPart]. The UUID of the first is the event's id; the others have
-	// a slash and their place behind it. After a crash, or when another member takes over, all of
-	// them come again. [Skip] passes over all that are left, [PoisonQueue] over one. They have no
-	// position (see [PositionFromContext]), so a projection refuses them, and so does
-	// dedup.Positions: give the definitions to the projection instead, and use dedup.Keys. An event
-	// that becomes none is passed over. Default: none.
+	// If upcasters turn an event into several events, each is a message. The messages are delivered
+	// one after the other, with the same sequence number and a [MetadataPart]. The UUID of the
+	// first is the event id. The UUIDs of the others have a slash and their place appended. After a
+	// crash, or when another member takes over, all of them are delivered again. [Skip] skips all
+	// that are left, and [PoisonQueue] only one. These messages have no position (see
+	// [PositionFromContext]), so projections and dedup.Positions refuse them. Pass the definitions
+	// to the projection instead, and use dedup.Keys. An event that upcasters turn into none counts
+	// as handled.
 	Definitions []aggregate.AnyDefinition
 
-	// MaxInFlight is how many messages, each of another aggregate, are
-	// out for handling at a time, for each subscription. Default: 64.
+	// MaxInFlight is the maximum number of messages in handling at a time, for each subscription.
+	// Each of them belongs to another aggregate. Default: 64.
 	MaxInFlight int
 
-	// BufferBytes is about how much of the journal is held in memory ahead of the
-	// handlers, for each subscription. Default: 32 MiB.
+	// BufferBytes is the approximate limit for events that are held in memory before they are
+	// delivered, in bytes, for each subscription. Default: 32 MiB.
 	BufferBytes int
 
-	// NackResendSleep is the pause before a nacked message comes again. It doubles with each
-	// attempt, up to MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative
-	// for none, and 30 seconds, or NackResendSleep where that is longer or negative. Set both to
-	// the same value for pauses that do not grow.
+	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
+	// attempt, up to MaxNackResendSleep. Only the aggregate of the message waits. Set both to the
+	// same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative value
+	// means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is longer
+	// or negative.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
-	// AckDeadline is how long a handler has to ack or nack a message. After it the message's
-	// context ends, and the message counts as nacked; what the old handler answers later does not
-	// count. Default: 0, forever.
+	// AckDeadline is the time in which a handler must ack or nack a message. After it the context
+	// of the message ends, and the message counts as nacked. A later answer of the handler is
+	// ignored. Default: 0, no limit.
 	AckDeadline time.Duration
 
-	// Failures says what becomes of an event that keeps failing. Default: [Block].
+	// Failures says what happens to an event that keeps failing. Default: [Block].
 	Failures FailurePolicy
 
-	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
-	// again, at most. It grows while nothing comes, up to MaxPollInterval, and is the latency
-	// of events that other processes commit. A poll costs half a read unit for each shard, in the
-	// packed layout for each partition of the tail. Defaults: 200 ms and 1 second.
+	// PollInterval is the pause between two reads of the end of a shard's tail. It grows while
+	// there are no new events, up to MaxPollInterval. It is therefore the latency of events that
+	// other processes commit. A poll costs half a read unit for each shard, or in the packed layout
+	// for each partition of the tail. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
-	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail
-	// again, because the index is eventually consistent and the clocks of writers differ. It must
-	// be longer than both together, and than the time that writers repeat a commit
-	// (journal.Config.RetryBudget), since a commit whose outcome is unknown keeps its date. An
-	// event that shows later still waits for the next event of its aggregate, or for a reconciliation.
-	// From 1 second on there is another trailing read before it, at an age of 0.5 seconds, for
-	// events that the index shows a little late. Each costs half a read unit for each 4 KB of
-	// events, as the live read does; events that are older when they are first read, as in history,
-	// are read once. Default: 10 seconds.
+	// TrailingDelay is the age of events at which the last trailing read reads a part of the tail
+	// again. Default: 10 seconds.
+	//
+	// Trailing reads are necessary because the index is eventually consistent and the clocks of
+	// writers differ. TrailingDelay must exceed the sum of both. It must also exceed the time for
+	// which writers repeat a commit (journal.Config.RetryBudget), because a commit whose outcome is
+	// unknown keeps its date. An event that appears later still is delivered with the next event of
+	// its aggregate or after the next reconciliation.
+	//
+	// If TrailingDelay is 1 second or more, there is another trailing read at an age of 0.5
+	// seconds. Each trailing read costs half a read unit for each 4 KB of events, as the live read
+	// does. Events that are older than the delay when they are first read, such as history, are
+	// read once.
 	TrailingDelay time.Duration
 
-	// ReconcileInterval is the time between two reconciliations of a shard, which compare the journal with the
-	// group's positions. It bounds how late an event comes that the tail shows at the wrong place
-	// or too late.
+	// ReconcileInterval is the time between two reconciliations of a shard. A reconciliation
+	// compares the journal with the group's positions. It limits how late an event is delivered
+	// that appears in the tail too late or at the wrong place. Default: 1 hour, and never with
+	// Broadcast or Positions. A negative value means never.
 	//
-	// In the classic layout a reconciliation compares all heads. So it finds events that were dated wrongly,
-	// imported, or written by a foreign program. It reads the snapshot table's part of the topic,
-	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a
-	// second.
+	// In the classic layout a reconciliation compares all heads. So it finds events that were
+	// imported, dated wrongly, or written by another program. It reads the topic's part of the
+	// snapshot table, including the states, and the positions: half a read unit for each 4 KB, at
+	// most about 130 a second.
 	//
-	// In the packed layout, whose tail is by the time of writing, a reconciliation reads again what was
-	// written since the last one and in the interval before. It finds what the index shows late by
-	// less than the interval. Once a week it compares all aggregates, with half a read unit for
-	// each 4 KB of their last commits.
-	//
-	// Default: 1 hour, and never with Broadcast or Positions; negative for never.
+	// In the packed layout the tail is in the order of writing. A reconciliation reads again what
+	// was written since the last one and in the interval before. It finds each event that the index
+	// shows late by less than the interval. Once a week it compares all aggregates, at half a read
+	// unit for each 4 KB of their last commits.
 	ReconcileInterval time.Duration
 
-	// CommitInterval is how often positions are written: one write unit for each aggregate that got
-	// further. After a crash the events acked since come again. Negative: the position is stored
-	// after each ack, before the aggregate's next event is delivered. Then at most the last event of
-	// each aggregate comes again after a crash; it costs one write unit and one round trip for each
-	// event. Default: 1 second.
+	// CommitInterval is the time between two writes of positions. Each write costs one write unit
+	// for each aggregate whose position has changed. After a crash, events that were acked since
+	// the last write are delivered again. Default: 1 second.
+	//
+	// A negative value means that the position is stored after each ack, before the next event of
+	// the aggregate is delivered. Then at most the last event of each aggregate is delivered again
+	// after a crash. It costs one write unit and one round trip for each event.
 	CommitInterval time.Duration
 
-	// BehindAfter is how long a blocked aggregate, or one whose handler takes long, holds back the
-	// cursor of its shard before it is listed as behind. Until then a restart reads again what came
-	// after it. To list it takes a write unit, to take it off another. Default: 30 seconds.
+	// BehindAfter is the time after which a blocked aggregate, or one with a slow handler, no
+	// longer holds back the cursor of its shard. It is then listed as behind. Until then a restart
+	// reads later events of the shard again. The entry costs one write unit, and its removal
+	// another. Default: 30 seconds.
 	BehindAfter time.Duration
 
-	// LeaseDuration is how long after its last sign of life a member's work is taken over by
-	// others. A member gives a sign every quarter of it, so four writes of the group's row in each
-	// LeaseDuration, for each member and topic; a shorter one costs more. Default: 10
-	// seconds; at least 100 ms.
+	// LeaseDuration is the time after the last heartbeat of a member after which others take over
+	// its shards. A member sends a heartbeat every quarter of it. So each member costs four writes
+	// of the group's row in each LeaseDuration, for each topic. Default: 10 seconds. Minimum: 100
+	// ms.
 	LeaseDuration time.Duration
 
-	// MemberName names the subscriptions of this Subscriber for people, as package groups and the
-	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's
-	// row, whose size each heartbeat pays for, while the group has fewer than 30 members: they cost
-	// one write unit more. Default: the end of the host name, a slash and the process id, such as
-	// "orders-7d9f8b6c5-x2x4z/1".
+	// MemberName names the subscriptions of this Subscriber for people. Package groups and the
+	// millrace command show it for the owners of shards. It has at most 32 bytes of UTF-8. Default:
+	// the end of the host name, a slash and the process id, such as "orders-7d9f8b6c5-x2x4z/1".
+	//
+	// The name is stored in the group's row if the group has fewer than 30 members when this one
+	// joins. Each heartbeat pays for the size of the row: 30 names cost about one write unit more.
 	MemberName string
 
-	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after
-	// the end of Subscribe's context. Then the contexts of their messages end, and a second later
-	// Close returns, also where the database does not answer. Default: 5 seconds.
+	// CloseTimeout is the time that handlers have to ack or nack their messages after Close, or
+	// after the end of Subscribe's context. Then the contexts of their messages end. Close returns
+	// a second later even if the database does not answer. Default: 5 seconds.
 	CloseTimeout time.Duration
 
-	// Unmarshaler makes the messages. Default: [DefaultUnmarshaler].
+	// Unmarshaler converts records to messages. Default: [DefaultUnmarshaler].
 	Unmarshaler Unmarshaler
 
-	// Positions keeps the positions. Default: the journal's checkpoint table. With another store
-	// nothing is swept by default, as a reconciliation compares heads with that table and would claim
-	// every aggregate each time; and package groups cannot change it, and has to be given how to
-	// read it (groups.WithPositions).
+	// Positions stores the positions. Default: the journal's checkpoint table.
+	//
+	// With another store there are no reconciliations by default, because a reconciliation would
+	// claim each aggregate that it finds. Package groups cannot change positions in another store,
+	// and needs groups.WithPositions to read them.
 	Positions PositionStore
 
-	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that
-	// was forgotten costs a read unit when it has a new event.
+	// idleStreams is the maximum number of idle aggregates that each shard remembers. The next
+	// event of a forgotten aggregate costs a read unit.
 	idleStreams int
-	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
-	// that many, nothing more is delivered until some are stored.
+	// maxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
+	// When it is reached, no event is delivered until some positions are stored.
 	maxUnstored int
-	// maxUnfinished bounds the aggregates of a shard with events left, beyond which a reconciliation waits.
+	// maxUnfinished is the number of aggregates of a shard with unhandled events from which on a
+	// reconciliation waits.
 	maxUnfinished int
-	// maxFailing bounds the aggregates of a shard that failed and wait to be tried again. With that
-	// many, nothing more of the journal is read until some have gone on.
+	// maxFailing is the maximum number of aggregates of a shard that have failed and wait for
+	// another attempt. When it is reached, the shard reads no further until some have succeeded.
 	maxFailing int
-	// maxDeferred bounds the events of a shard that are deferred and held in memory.
+	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.
 	maxDeferred int
-	// rescanSoon is how long after a shard was taken over its records of deferred events are read
-	// again, since a former owner may write one late; rescanInterval is the time between later scans.
+	// rescanSoon is the time after a takeover of a shard until its records of deferred events are
+	// read again, because a former owner may write a record late. rescanInterval is the time
+	// between later scans.
 	rescanSoon, rescanInterval time.Duration
-	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
-	// some reading.
+	// cursorInterval is the time between two writes of a cursor. It is longer than that of
+	// positions, because a cursor only saves some reading after a restart.
 	cursorInterval time.Duration
 }
 
@@ -303,7 +324,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Validate reports what cannot work, as a [*ConfigError].
+// Validate returns a [*ConfigError] for the first invalid field, or nil.
 func (c Config) Validate() error {
 	c.setDefaults()
 	switch {
@@ -328,7 +349,7 @@ func (c Config) Validate() error {
 	case c.MaxNackResendSleep < c.NackResendSleep:
 		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
 	case c.ReconcileInterval > 0 && c.ReconcileInterval < time.Millisecond:
-		return &ConfigError{"ReconcileInterval", "is under a millisecond; give a duration, or a negative one for never"}
+		return &ConfigError{"ReconcileInterval", "is under a millisecond; use a longer one, or a negative one for never"}
 	case c.AckDeadline < 0:
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
 	case c.LeaseDuration < 100*time.Millisecond:
@@ -390,10 +411,10 @@ func (c *Config) wants(eventType string) bool {
 	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
 }
 
-// flushInterval is the time between two writes of all positions that moved.
+// flushInterval is the time between two writes of all positions that have changed.
 func (c *Config) flushInterval() time.Duration {
 	if c.CommitInterval < 0 {
-		return time.Second // those that could not be stored after their ack
+		return time.Second // positions that could not be stored after their ack
 	}
 	return c.CommitInterval
 }

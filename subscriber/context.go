@@ -14,40 +14,42 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Metadata keys that the subscriber sets on every message. An event's own metadata,
-// such as correlation_id and causation_id, stands beside them.
+// Metadata keys that the subscriber sets on every message, in addition to the event's own metadata,
+// such as correlation_id and causation_id.
 const (
 	MetadataName           = "name"            // the event type
 	MetadataAggregateID    = "aggregate_id"    // the id value
 	MetadataAggregateType  = "aggregate_type"  // the topic
 	MetadataSequenceNumber = "sequence_number" // decimal, from 1
 	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
-	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See
+	// MetadataDeliveryAttempt is set on messages that were delivered before: decimal, from 2. See
 	// [AttemptFromContext].
 	MetadataDeliveryAttempt = "delivery_attempt"
-	// MetadataPart is on messages of an event that [Config].Definitions turn into several: its place
-	// and their number, such as "2/3".
+	// MetadataPart is set on messages of an event that [Config].Definitions turn into several: the
+	// place of the message and the number of messages, such as "2/3".
 	MetadataPart = "event_part"
-	// MetadataDeferred is "true" on messages of events that were deferred ([Defer]): they come after
-	// later events of their aggregate.
+	// MetadataDeferred is "true" on messages of deferred events ([Defer]), which are delivered
+	// after later events of their aggregate.
 	MetadataDeferred = "event_deferred"
 )
 
-// messageContext ends when the handling of a message ends. It makes a standard context only when
-// Done is called: one for each message would cost as much as the message, and all would contend for
-// the lock of their parent.
+// messageContext is the context of a message. It ends when the handling of the message ends. It
+// creates a standard context only when Done is called. A standard context for each message would
+// cost as much as the message, and all of them would contend for the lock of their parent.
 type messageContext struct {
-	parent          context.Context
-	record          *journal.Record
-	position        Position
-	attempt         int
-	withoutPosition bool // one of several of an event, or of a deferred event: it has no position
+	parent   context.Context
+	record   *journal.Record
+	position Position
+	attempt  int
+	// withoutPosition is set on a message of a deferred event, and on one of several messages of an
+	// event.
+	withoutPosition bool
 
 	mu     sync.Mutex
 	ended  bool
-	inner  context.Context // nil until somebody waits for the end
+	inner  context.Context // nil until Done is called
 	cancel context.CancelFunc
-	reason error // of the handler, for a nack
+	reason error // the handler's reason for a nack
 }
 
 type contextKey struct{}
@@ -62,8 +64,8 @@ func (c *messageContext) Value(key any) any {
 	if _, ok := key.(carried.Key); ok {
 		return envelope.CausedBy(c.record, aggregate.MetadataFromContext(c.parent))
 	}
-	// The standard library finds its own context in there, so that those derived from this one need
-	// no goroutine.
+	// The standard library finds its own context by this call, so contexts that are derived from
+	// this one need no goroutine.
 	return c.current().Value(key)
 }
 
@@ -103,7 +105,7 @@ func (c *messageContext) current() context.Context {
 	return c.parent
 }
 
-// end is the end of the message's handling.
+// end ends the handling of the message.
 func (c *messageContext) end() {
 	c.mu.Lock()
 	c.ended = true
@@ -114,7 +116,7 @@ func (c *messageContext) end() {
 	}
 }
 
-// failed makes a failure of the delivery.
+// failed returns a failure of the delivery.
 func (c *messageContext) failed(msg *message.Message, err error) *failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,9 +128,10 @@ func fromContext(ctx context.Context) (*messageContext, bool) {
 	return c, ok
 }
 
-// RecordFromContext returns the event that a message was made of, as [Config].Definitions have
-// upcast it. It is shared: do not change it.
-func RecordFromContext(ctx context.Context) (*journal.Record, bool) {
+// RecordFromContext returns the event from which a message was made, upcast by
+// [Config].Definitions. The record is shared: do not change it. ok is false for a context of
+// another message.
+func RecordFromContext(ctx context.Context) (r *journal.Record, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
 		return nil, false
@@ -145,7 +148,8 @@ func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, 
 	return c.record.Aggregate, c.record.Number, true
 }
 
-// ConsumerGroupFromContext returns the consumer group that a message was delivered to.
+// ConsumerGroupFromContext returns the consumer group to which a message was delivered. It is empty
+// for a broadcast.
 func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -154,8 +158,8 @@ func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	return c.position.deliverer.key.Group.Name, true
 }
 
-// AttemptFromContext reports how often the message was delivered, this time included, since its
-// member took over the shard: 1 for the first time.
+// AttemptFromContext returns the number of deliveries of the message, including this one, since its
+// member took over the shard. It is 1 for the first delivery.
 func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -164,8 +168,8 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	return c.attempt, true
 }
 
-// PositionFromContext returns the position that a message's handler may commit. A message with a
-// [MetadataPart] or a [MetadataDeferred] has none.
+// PositionFromContext returns the position that the handler of a message may commit. A message with
+// a [MetadataPart] or a [MetadataDeferred] has none.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
 	if !ok || c.withoutPosition {

@@ -14,36 +14,36 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// deferrals holds in memory which events of a shard were deferred, and when each is due. The
-// records are in the checkpoint table; memory holds the earliest of them.
+// deferrals holds the deferred events of a shard and the times of their next attempts. All records
+// are in the checkpoint table. Memory holds those that are due first.
 type deferrals struct {
 	*term
 	fresh bool // the shard had no owner before, so the table has no records
 	// ready passes an event to a worker, which retries it. It is called with the mutex held.
 	ready func(*deferral)
-	wake  chan struct{} // an event may be due earlier than run knows
+	wake  chan struct{} // signals that an event may be due earlier than run expects
 
 	mu      sync.Mutex
 	held    map[deferredEvent]*deferral
 	waiting deferralQueue
-	working int  // events that workers have
+	working int  // number of events that workers are retrying
 	more    bool // the table may have records that memory lacks
-	givenUp int  // records of events that are not retried any more, by the last scan and since
+	givenUp int  // records of events that were given up: at the last scan and since
 }
 
-// deferredEvent names an event of a topic.
+// deferredEvent identifies an event of a topic.
 type deferredEvent struct {
-	value  string // of the aggregate's id
+	value  string // the value of the aggregate's id
 	number uint64
 }
 
-// deferral is an event that was deferred.
+// deferral is a deferred event.
 type deferral struct {
 	deferredEvent
 	due      time.Time
-	handled  bool // acked; only the record is to be deleted
-	failures int  // in a row, to reach the store
-	index    int  // in the queue; -1 while a worker has it
+	handled  bool // acked; only the record must still be deleted
+	failures int  // consecutive failures to reach the store
+	index    int  // index in the queue; -1 while a worker retries the event
 }
 
 func newDeferrals(t *term, fresh bool, ready func(*deferral)) *deferrals {
@@ -52,7 +52,7 @@ func newDeferrals(t *term, fresh bool, ready func(*deferral)) *deferrals {
 	}
 }
 
-// run reads the records, and hands out those that are due, until ctx ends.
+// run reads the records, and passes events that are due to workers, until ctx ends.
 func (f *deferrals) run(ctx context.Context) {
 	scanAt, next, failures := time.Now(), f.config.rescanSoon, 0
 	if f.fresh {
@@ -86,8 +86,8 @@ func (f *deferrals) run(ctx context.Context) {
 }
 
 // rescanInterval returns the time between scans. Without the policy [Defer], records become due
-// only by groups.Groups.RetrySkipped, which takes the shard from its owner, so the next owner scans
-// them.
+// only by groups.Groups.RetrySkipped. That takes the shard from its owner, and the next owner scans
+// the records.
 func (f *deferrals) rescanInterval() time.Duration {
 	if f.config.Failures.kind == deferEvents {
 		return f.config.rescanInterval
@@ -95,15 +95,15 @@ func (f *deferrals) rescanInterval() time.Duration {
 	return 365 * 24 * time.Hour
 }
 
-// lacks reports that memory has room for records that only the table has. It waits until half of
-// the memory is free, so that a scan serves that many retries.
+// lacks reports whether memory has room for records that are only in the table. It waits until half
+// of the memory is free, so that one scan serves many retries.
 func (f *deferrals) lacks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.more && len(f.held) <= f.config.maxDeferred/2
 }
 
-// scan reads the records of the shard: a read unit for each 4 KB, at least one.
+// scan reads the records of the shard. It costs a read unit for each 4 KB, and at least one.
 func (f *deferrals) scan(ctx context.Context) error {
 	most := f.config.maxDeferred
 	var found []checkpoint.Skipped
@@ -137,7 +137,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 	return nil
 }
 
-// hold records when an event is due. The caller holds mu.
+// hold stores in memory when an event is due. The caller holds mu.
 func (f *deferrals) hold(event deferredEvent, due time.Time) {
 	e := f.held[event]
 	switch {
@@ -153,7 +153,7 @@ func (f *deferrals) hold(event deferredEvent, due time.Time) {
 	}
 }
 
-// add adds an event that was deferred.
+// add adds an event that was just deferred.
 func (f *deferrals) add(id aggregate.ID, number uint64, due time.Time) {
 	f.mu.Lock()
 	f.hold(deferredEvent{id.Value, number}, due)
@@ -169,30 +169,30 @@ func (f *deferrals) wakeRun() {
 	}
 }
 
-// isFull reports that no more events may be deferred. This bounds the records of a shard, also in
-// an outage in which events are given up. Events that fail then block their aggregates, and in the
-// end the reading of the shard.
+// isFull reports that no more events may be deferred. This limits the records of a shard, even in
+// an outage in which events are given up. Events that fail then block their aggregates, and finally
+// stop the reading of the shard.
 func (f *deferrals) isFull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.more || len(f.held)+f.givenUp >= f.config.maxDeferred
 }
 
-// release hands out events that are due, and returns how long it is until the next one is. It hands
-// out as many at a time as messages may be in flight.
+// release passes events that are due to workers, and returns the time until the next event is due.
+// It releases at most as many events at a time as messages may be in flight.
 func (f *deferrals) release() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.waiting) > 0 && f.working < f.config.MaxInFlight {
 		e := f.waiting[0]
 		if wait := e.due.Sub(f.now()); wait > 0 {
-			return min(wait, time.Second) // the clock may be set
+			return min(wait, time.Second) // the clock may be changed meanwhile
 		}
 		heap.Pop(&f.waiting)
 		f.working++
 		f.ready(e)
 	}
-	return time.Hour // run is woken before
+	return time.Hour // wakeRun ends the wait earlier
 }
 
 // again queues an event that a worker could not finish.
@@ -201,7 +201,7 @@ func (f *deferrals) again(e *deferral, due time.Time) {
 	e.due = due
 	f.working--
 	if f.more && !e.handled {
-		delete(f.held, e.deferredEvent) // its record is read again, in its turn
+		delete(f.held, e.deferredEvent) // a later scan reads its record again
 	} else {
 		heap.Push(&f.waiting, e)
 	}
@@ -209,7 +209,7 @@ func (f *deferrals) again(e *deferral, due time.Time) {
 	f.wakeRun()
 }
 
-// done forgets an event that a worker has finished.
+// done removes an event that a worker has finished.
 func (f *deferrals) done(e *deferral) {
 	f.mu.Lock()
 	delete(f.held, e.deferredEvent)
@@ -218,14 +218,14 @@ func (f *deferrals) done(e *deferral) {
 	f.wakeRun()
 }
 
-// gaveUp counts an event that is not retried any more, whose record stays.
+// gaveUp counts an event that is no longer retried. Its record stays.
 func (f *deferrals) gaveUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.givenUp++
 }
 
-// deferralQueue orders events by when they are due. It implements heap.Interface.
+// deferralQueue orders events by their due times. It implements heap.Interface.
 type deferralQueue []*deferral
 
 func (q deferralQueue) Len() int { return len(q) }

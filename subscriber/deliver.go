@@ -16,35 +16,37 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// deliverer hands out the events of a shard, those of an aggregate one after the other, and does
-// what follows when one fails.
+// deliverer delivers the events of a shard, one at a time for each aggregate, and handles failures.
 type deliverer struct {
 	*term
 	sequencer *sequencer
 	committer *committer
 	deferrals *deferrals
 
-	// resumed is how often the group was resumed, as far as is known here: it counts for attempts
-	// that begin now.
+	// resumed counts how often the group was resumed, as far as this shard knows. It applies to
+	// events whose first attempt fails from now on.
 	resumed atomic.Uint64
 
-	mu      sync.Mutex
-	ended   bool
-	serving sync.WaitGroup // workers; none is added once it has ended
+	mu    sync.Mutex
+	ended bool
+	// serving counts the workers. None is added after the end.
+	serving sync.WaitGroup
 	timers  map[*stream]*time.Timer
 }
 
-// delivery is how it stands with the next event of a stream. A worker alone uses it.
+// delivery is the state of the delivery of a stream's next event. Only the stream's worker uses it.
 type delivery struct {
-	number      uint64 // of the event
-	part, parts int    // how many of the messages that it becomes are acked, and all; see deliverToday
-	deliveries  int    // of its message
-	attempts    int    // that failed, to make it a message or to handle it
-	failures    int    // to reach the store
-	// resumed is the membership's count of resumptions as the shard knew it at the first failed
-	// attempt.
-	resumed     uint64
-	disposition *disposition // nil unless the event is given up, and that is not stored yet
+	number uint64 // the number of the event
+	// parts is the number of messages that the event becomes, and part counts those that are acked.
+	// See deliverCurrent.
+	part, parts int
+	deliveries  int // deliveries of its message
+	attempts    int // failed attempts to make or to handle the message
+	failures    int // failures to reach the store
+	// resumed is the group's count of resumes that the shard knew at the first failed attempt.
+	resumed uint64
+	// disposition is set if the event is given up and that is not stored yet.
+	disposition *disposition
 }
 
 func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
@@ -53,14 +55,14 @@ func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoin
 	return d
 }
 
-// fairShare is how many messages a stream may have delivered before it goes behind the streams that
-// wait for a worker.
+// fairShare is the number of messages that a worker delivers for one stream before it serves
+// streams that wait.
 const fairShare = 64
 
 // errStopped ends a delivery because the shard ends.
 var errStopped = errors.New("the shard has stopped")
 
-// enter lets a worker serve a stream, until the shard ends.
+// enter registers a worker. It returns false if the shard has ended.
 func (d *deliverer) enter() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,7 +73,7 @@ func (d *deliverer) enter() bool {
 	return true
 }
 
-// end lets nothing more begin, and waits for what is being served.
+// end prevents new deliveries, and waits for the running workers.
 func (d *deliverer) end() {
 	d.mu.Lock()
 	d.ended = true
@@ -83,8 +85,9 @@ func (d *deliverer) end() {
 	d.serving.Wait()
 }
 
-// serve delivers a stream's events, one after the other, until nothing is left to do, something
-// makes it wait, or others have waited long enough (again).
+// serve delivers the events of a stream one after the other. It returns when there are no more
+// events, when the stream must wait, or when other streams have waited long enough. In the last
+// case again is true.
 func (d *deliverer) serve(st *stream) (again bool) {
 	if !d.enter() {
 		return false
@@ -113,7 +116,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	}
 }
 
-// prepare finds out where a stream is, the first time that it is served.
+// prepare determines the position of a stream when it is served for the first time.
 func (d *deliverer) prepare(st *stream) error {
 	if !st.claimed {
 		if err := d.committer.claim(st); err != nil {
@@ -126,7 +129,7 @@ func (d *deliverer) prepare(st *stream) error {
 	return nil
 }
 
-// step does the next thing for a stream, and reports whether there was any.
+// step does the next thing for a stream, and reports whether there was one.
 func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.delivery.disposition != nil {
 		return d.apply(st)
@@ -151,8 +154,8 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	return true, d.deliver(st, record)
 }
 
-// nextRecord returns the next event of a stream, read from the journal where the
-// tail did not bring it. Nil: there is none, and the stream is idle.
+// nextRecord returns the next event of a stream, and reads it from the journal if the tail did not
+// bring it. It returns nil if there is none and the stream is idle.
 func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	for {
 		record, from, to := d.sequencer.next(st)
@@ -165,7 +168,7 @@ func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	}
 }
 
-// fetch reads events of a stream from the journal, as many as it may hold.
+// fetch reads events of a stream from the journal, up to the stream's share of the budget.
 func (d *deliverer) fetch(st *stream, from, to uint64) error {
 	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
@@ -194,19 +197,19 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 	return nil
 }
 
-// passTruncated steps over events that were removed on purpose: those before a number, also those
-// among them that are still there, for they may go at any moment.
+// passTruncated passes over the events before a number, because they were removed on purpose. Some
+// of them may still exist, but can disappear at any moment.
 func (d *deliverer) passTruncated(st *stream, before uint64) {
 	passed := d.sequencer.pass(st, before-1)
 	d.stats.truncated.Add(passed)
-	d.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
+	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
 		"aggregate_id": st.id.Value, "before": before, "events": passed,
 	})
 }
 
-// deliver sends a message and waits for its ack. An event that nobody can ever read again, because
-// the key of its aggregate was destroyed, is passed over: to wait for it would block what comes
-// after it for good.
+// deliver sends a message and waits for its ack. If the key of the aggregate was destroyed, no one
+// can ever read the event again, so deliver passes over it. Otherwise it would block later events
+// forever.
 func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	upcasts := d.history.Upcasts(stored.Aggregate.Type, stored.EventType)
 	if stored.EventType != "" && !upcasts && !d.config.wants(stored.EventType) {
@@ -217,7 +220,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	r, err := d.decode(stored)
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		d.stats.destroyed.Add(1)
-		d.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
+		d.logger.Info("Event was passed over because the key of its aggregate was destroyed", watermill.LogFields{
 			"aggregate_id": st.id.Value, "number": stored.Number,
 		})
 		d.ack(st, stored.Number)
@@ -226,8 +229,8 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return &failure{record: stored, err: err}
 	}
-	if d.history.Upcasts(r.Aggregate.Type, r.EventType) { // also one whose type was encrypted
-		return d.deliverToday(st, r)
+	if d.history.Upcasts(r.Aggregate.Type, r.EventType) { // the type may have been encrypted
+		return d.deliverCurrent(st, r)
 	}
 	if r != stored && !d.config.wants(r.EventType) {
 		d.stats.filtered.Add(1)
@@ -244,7 +247,8 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if err := d.send(st, r, msg, false); err != nil {
 		return err
 	}
-	d.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
+	// the handler may have committed later events
+	d.ack(st, max(r.Number, st.position.stored.Load()))
 	return nil
 }
 
@@ -256,9 +260,9 @@ func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
 	return msg, nil
 }
 
-// deliverToday delivers what upcasters make of an event, as a message each. What was acked does not
-// come again if a later one fails.
-func (d *deliverer) deliverToday(st *stream, stored *journal.Record) error {
+// deliverCurrent delivers a message for each event that upcasters make of a stored event. Messages
+// that were acked are not delivered again if a later one fails.
+func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 	events, err := d.today(stored)
 	if err != nil {
 		return &failure{record: stored, err: err}
@@ -288,9 +292,10 @@ func (d *deliverer) deliverToday(st *stream, stored *journal.Record) error {
 	return nil
 }
 
-// today returns what upcasters make of an event, without the types that are not asked for. Each has
-// an id of its own: that of the event, and from the second on with its place. A panic would end the
-// process, and then the next one that has the event.
+// today returns the events that upcasters make of a stored event, without the types that are not
+// wanted. Each has its own id: that of the stored event, and from the second on its place appended.
+// An upcaster that panics would end the process, and then the process of the next owner, so today
+// returns the panic as an error.
 func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -312,7 +317,7 @@ func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err
 	return wanted, nil
 }
 
-// markPart tells handlers that an event has become several messages.
+// markPart adds the metadata of a message that is one of several.
 func markPart(msg *message.Message, part, of int) {
 	if msg.Metadata == nil {
 		msg.Metadata = message.Metadata{}
@@ -320,8 +325,8 @@ func markPart(msg *message.Message, part, of int) {
 	msg.Metadata[MetadataPart] = fmt.Sprintf("%d/%d", part, of)
 }
 
-// decode bounds what an encoding may take to get a key; most events have none, and a timer for each
-// would be felt.
+// decode decodes a record. If the record has an encoding, which may need a key, decode has a time
+// limit. Most records have none, and a timer for each would be measurable.
 func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 	if stored.Encoding == "" {
 		return d.journal.Decode(d.messageCtx, stored)
@@ -331,11 +336,13 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 	return d.journal.Decode(ctx, stored)
 }
 
-// send hands a message out and waits for the answer: nil for an ack. A message of several that an
-// event has become, or of a deferred event, has no position.
+// send sends a message and waits for the answer. It returns nil for an ack. A message of a deferred
+// event, or one of several messages of an event, has no position.
 func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
 	if st.position.batched.Load() {
-		return errCommitting // from before, and the message would spend its time waiting for that
+		// A transaction of an earlier delivery is still running, and the handler would only wait
+		// for it.
+		return errCommitting
 	}
 	st.delivery.deliveries++
 	attempt := st.delivery.deliveries
@@ -374,7 +381,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 	}
 }
 
-// ack notes that all events of a stream up to a number are handled.
+// ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {
 	st.delivery = delivery{}
 	d.sequencer.ack(st, number)

@@ -1,122 +1,147 @@
-// Package subscriber is a Watermill subscriber that tails a journal: each consumer group gets every
-// event of a topic at least once, in order per aggregate.
+// Package subscriber delivers the events of a journal to Watermill handlers. It implements
+// message.Subscriber. Each consumer group receives every event of a topic at least once, and the
+// events of an aggregate in order.
 //
-//	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "order-history"}, logger)
-//	messages, err := sub.Subscribe(ctx, "order") // or router.AddConsumerHandler(...)
+//	config := subscriber.Config{Journal: j, ConsumerGroup: "audit"}
+//	sub, err := subscriber.NewSubscriber(config, watermill.NewSlogLogger(nil))
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	messages, err := sub.Subscribe(ctx, "account") // all events of accounts
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	for msg := range messages {
+//		id, number, _ := subscriber.AggregateFromContext(msg.Context())
+//		fmt.Println(id, number, msg.Metadata.Get(subscriber.MetadataName))
+//		msg.Ack()
+//	}
 //
-// # Contract
+// Most programs pass the subscriber to a Watermill router instead, or use package millrace, which
+// connects the parts of an application.
+//
+// # Delivery
 //
 // A topic is an aggregate type. Within a group each event is delivered until it is acked. The next
 // event of the same aggregate is delivered only after that. Events of different aggregates are
-// delivered side by side, up to [Config.MaxInFlight].
+// delivered concurrently, up to [Config.MaxInFlight].
 //
-// A nacked message comes again after a pause ([Config.NackResendSleep]). So does a message that is
-// not answered within [Config.AckDeadline], if that is set, and one whose event cannot be read,
-// decoded or unmarshaled. Such an event blocks its own aggregate and no other. [Config.Failures]
-// can park the aggregate after some attempts, send the event to a poison queue, skip it with a
-// record, or stop the group.
+// A nacked message is delivered again after a pause ([Config.NackResendSleep]). The same happens to
+// a message that is not answered within [Config.AckDeadline], and to an event that cannot be read,
+// decoded or unmarshaled. Such an event blocks its own aggregate and no other. By default it is
+// retried forever. [Config.Failures] can also park the aggregate after some attempts, send the
+// event to a poison queue, skip it with a record, retry it later by itself, or stop the group.
 //
-// Nothing else is skipped, except for events that are filtered out or cannot be read: types that
-// were not requested ([Config.EventTypes]), events whose encryption key was destroyed
-// ([journal.ErrKeyDestroyed]), and events that were removed ([*journal.TruncatedError]). They are
-// passed over and counted ([Stats]). A read model that holds data of such an aggregate is not told
-// of it.
+// Some events are passed over without a delivery and are counted in [Stats]: events of types that
+// are not in [Config.EventTypes], events whose encryption key was destroyed
+// ([journal.ErrKeyDestroyed]), and events that were removed ([*journal.TruncatedError]). A read
+// model receives no message about the last two.
 //
 // Positions are stored shortly after the ack ([Config.CommitInterval]). After a crash, events that
-// were acked and not stored come again; after [Subscriber.Close] none do. A handler can commit the
-// position with its effects, see [Position]. Package projection does so in DynamoDB, and
-// projection/sqlprojection in SQL databases ([Config.Positions]).
+// were acked and whose position was not stored are delivered again. After [Subscriber.Close] none
+// are. A handler can commit the position together with its effects, see [Position]. Package
+// projection does so in DynamoDB, and projection/sqlprojection in SQL databases
+// ([Config.Positions]).
 //
 // # Messages
 //
-// The UUID is the event id, and the payload is that of the event. The metadata is the event's own,
-// with name (the event type, as Watermill's cqrs.JSONMarshaler has it), aggregate_id,
-// aggregate_type, sequence_number and occurred_at added. [RecordFromContext] and
-// [AggregateFromContext] return the same with types, and [AttemptFromContext] returns how often the
-// message came.
+// The UUID of a message is the event id, and its payload is that of the event. Its metadata is that
+// of the event, and also name (the event type, as Watermill's cqrs.JSONMarshaler sets it),
+// aggregate_id, aggregate_type, sequence_number and occurred_at. [RecordFromContext] and
+// [AggregateFromContext] return the same as typed values, and [AttemptFromContext] returns the
+// number of deliveries.
 //
-// The context has the values of Subscribe's. It ends with the ack or nack, when the shard is lost,
-// and [Config.CloseTimeout] after Close or after the end of Subscribe's context.
-//
-// # How it works
-//
-//	poll -> sequence -> lanes -> ack -> checkpoint
-//
-// Two numbers of each aggregate decide what is delivered: its head, and the group's position.
-// Everything else is a hint that an aggregate has new events:
-//
-//   - The live read reads the tail index of each logical shard from a cursor on, and polls its end.
-//   - Trailing reads read the same stretch again once it is 0.5 seconds old, and once more when it
-//     is [Config.TrailingDelay] old (only then if that is below a second), because the index is
-//     eventually consistent and clocks differ. So each event is read about three times. Events that
-//     are already that old when they are first read, as all of history is for a new group, are read
-//     once. A backlog does not postpone trailing reads.
-//   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
-//   - A reconciliation, called reconciliation in names, compares the journal with the positions every
-//     [Config.ReconcileInterval]: all heads, or in the packed layout what was written lately. It finds
-//     events that the tail shows late or at the wrong place, such as imports and events that a
-//     program or a clock has dated wrongly.
-//
-// An event at or below the position is a duplicate and is dropped. The next event is delivered.
-// Before a later one, the gap is read from the journal.
-//
-// The stored cursor of a shard stays before every event that is not acked and stored, unless its
-// aggregate is on the stored list of aggregates that are behind. A restart reads the list, and the
-// tail from the cursor on.
+// The context of a message has the values of Subscribe's context. It ends with the ack or nack,
+// when the shard is lost, and [Config.CloseTimeout] after Close or after the end of Subscribe's
+// context.
 //
 // # Members
 //
-// The subscriptions of one group to one topic are its members, in one process or many. They share
-// the logical shards evenly, plus or minus one. If there are more members than shards, some stand
-// by. When a member joins, the others hand over shards within a quarter of [Config.LeaseDuration]:
-// they finish the messages that are out, store the positions, and release the shard. When a member
-// closes, the others take over within the same time; when it crashes, after [Config.LeaseDuration]
-// and a quarter.
+// The subscriptions of one group to one topic, in one process or many, are the members of the
+// group. They share the shards of the topic evenly, plus or minus one. If there are more members
+// than shards, some have no work. A change of members moves shards:
 //
-// Each time a shard changes hands it has a new epoch, which is stamped on every position that is
-// stored. A former owner that does not know yet can store what its handlers have acked until the
-// new owner has stored something, and never moves a position back. So an event does not come again
-// once the owner of that time has stored its position. Transactions of a former owner's handlers
-// ([Position.Commit]) fail once the new owner's handler begins one.
+//   - When a member joins, the others release shards within a quarter of [Config.LeaseDuration].
+//     They finish the messages in handling, store the positions, and release the shard.
+//   - When a member closes, the others take over its shards within the same time.
+//   - When a member crashes, the others take over after [Config.LeaseDuration] and a quarter.
 //
-// Package groups lists groups with their lag, pauses, resets and removes them, and lists what was
-// parked or skipped.
+// The epoch of a shard rises with each change of its owner, and is stored with every position. A
+// former owner that does not know of the change can store the positions of events that its handlers
+// have acked until the new owner has stored something. It never moves a position back. So an event
+// is not delivered again once the owner of its time has stored its position. Transactions of a
+// former owner's handlers ([Position.Commit]) fail after a handler of the new owner has begun one.
+//
+// Package groups lists groups with their lag, and pauses, resets and removes them. It also lists
+// parked aggregates and skipped events.
+//
+// # How it works
+//
+// Two numbers of each aggregate decide what is delivered: its version, and the group's position. An
+// event at or below the position is a duplicate and is dropped. The next event is delivered. If a
+// later event is found first, the events before it are read from the journal.
+//
+// Four sources report that an aggregate has new events:
+//
+//   - The live read reads the tail of each shard from a cursor on, and polls its end.
+//   - Trailing reads read the same part of the tail again when it is 0.5 seconds old, and once more
+//     when it is [Config.TrailingDelay] old (only then if that is below a second). They are
+//     necessary because the index is eventually consistent and clocks differ. So each event is read
+//     about three times. Events that are already that old when they are first read, such as history
+//     for a new group, are read once. A backlog does not postpone trailing reads.
+//   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
+//   - A reconciliation compares the journal with the positions every [Config.ReconcileInterval]:
+//     all heads in the classic layout, and recent events in the packed layout. It finds events that
+//     the tail shows late or at the wrong place, such as imported events, and events that a program
+//     or a clock has dated wrongly.
+//
+// The stored cursor of a shard stays before every event whose position is not stored, unless its
+// aggregate is on the stored list of aggregates that are behind. A restart reads the list, and the
+// tail from the cursor on.
 //
 // # A restored journal
 //
-// If the journal is restored from a backup and the checkpoint table is not, positions may lie
-// beyond the last events of their aggregates. New events with those numbers would count as handled
-// and be dropped. So reset each group after a restore (Reset of package groups), before anything is
-// written. If only a few aggregates are concerned, reset each of them instead to the last event
-// that counts as handled (ResetAggregate).
+// If the journal is restored from a backup and the checkpoint table is not, positions may be beyond
+// the last events of their aggregates. New events with those numbers would count as handled and be
+// dropped. So reset each group after a restore (Reset of package groups), before anything is
+// written. If only a few aggregates are concerned, reset each of them to the last event that counts
+// as handled (ResetAggregate).
 //
-// A reconciliation logs positions that are beyond as errors and counts them ([Stats].Beyond); it changes
-// nothing. It does not see aggregates that are missing in the restored journal, nor those that have
-// grown again to where they were.
+// A reconciliation logs each position that is beyond the journal as an error and counts it in
+// [Stats].Beyond. It changes no position. It does not find aggregates that are missing in the
+// restored journal, or aggregates that have as many events again.
 //
 // # Cost
 //
-// In DynamoDB's units, for one group and topic:
+// In DynamoDB's capacity units, for one group and topic:
 //
-//   - Half a read unit for each poll of a shard, so about 0.55 per second and shard while idle
-//     with default settings.
-//   - For each 4 KB of events half a read unit for the live read, and half for each of the two
-//     trailing reads (one if [Config.TrailingDelay] is below a second). In the packed layout these
-//     read an index that has only small items whole; half a unit more for each 4 KB of the others.
-//   - One read unit for each 4 KB of an event that this process has committed; it is read by key.
-//   - One write unit for each aggregate that got further in a CommitInterval.
-//   - For the first event of an aggregate under an epoch, except under the first one of a new
-//     group, a read unit for its position, or a write unit where handlers commit positions or
-//     events are skipped.
-//   - One write unit every 5 seconds for the cursor of a shard that moves.
-//   - For each member, in each quarter of [Config.LeaseDuration], a write unit for each KB of the
-//     group's row, which grows with shards and members; docs/reference/cost.md has figures.
-//   - For a takeover of a shard two write units. For each aggregate that is listed as behind also a
-//     read of its head, and of its position; for one that is parked that of its position alone. The
-//     read of a head costs one unit for each 4 KB: of the state in the classic layout, and of the
-//     last commit in the packed layout.
-//   - For a reconciliation in the classic layout half a read unit for each 4 KB of heads, states included,
-//     and of positions, which have some 100 bytes each. In the packed layout half a unit for each 4
-//     KB of index entries that it reads again, and half a unit for each aggregate among them;
-//     docs/reference/cost.md says which.
+//   - Idle: half a read unit for each poll of a shard, so about 0.55 per second and shard with
+//     default settings.
+//   - Reading the tail: for each 4 KB of events, half a read unit for the live read and half for
+//     each of the two trailing reads (one if [Config.TrailingDelay] is below a second). In the
+//     packed layout these read an index that contains only small items completely. Each 4 KB of the
+//     other items cost half a unit more.
+//   - An event that this process has committed: one read unit for each 4 KB. It is read by key.
+//   - Positions: one write unit in a CommitInterval for each aggregate whose position has changed.
+//   - The first event of an aggregate under an epoch, except under the first epoch of a new group:
+//     one read unit for its position, or one write unit if handlers commit positions or events are
+//     skipped.
+//   - The cursor of a shard with new events: one write unit every 5 seconds.
+//   - Each member: in each quarter of [Config.LeaseDuration], one write unit for each KB of the
+//     group's row, which grows with shards and members.
+//   - A takeover of a shard: two write units. Also, for each aggregate that is listed as behind, a
+//     read of its position and of its head, or only of its position if it is parked. The read of a
+//     head costs one unit for each 4 KB: of the state in the classic layout, and of the last commit
+//     in the packed layout.
+//   - A reconciliation in the classic layout: half a read unit for each 4 KB of heads, including
+//     states, and of positions (about 100 bytes each). In the packed layout: half a unit for each 4
+//     KB of index entries that it reads again, and half a unit for each aggregate among them.
+//
+// docs/reference/cost.md has figures.
+//
+// # Errors
+//
+// Subscribe and the functions for handlers return the errors of this package ([ErrFenced] and
+// others) and those of package journal. A failure while events are delivered is logged and retried,
+// and counted in [Stats].
 package subscriber

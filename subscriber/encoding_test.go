@@ -86,7 +86,7 @@ func TestEventsWhoseKeyWasDestroyedArePassedOver(t *testing.T) {
 	assert.ElementsMatch(t, append(expect("y", 1, 2), "x/1", "x/2", "x/5"), got, "what was stored in plain is still there")
 	assert.EqualValues(t, 2, sub.Stats().Destroyed)
 	for _, number := range []int{3, 4} {
-		assert.Contains(t, log.all(), fmt.Sprintf("Event passed over, the key of its aggregate was destroyed x %d", number))
+		assert.Contains(t, log.all(), fmt.Sprintf("Event was passed over because the key of its aggregate was destroyed x %d", number))
 	}
 	require.NoError(t, sub.Close())
 

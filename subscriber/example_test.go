@@ -2,6 +2,7 @@ package subscriber_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -9,10 +10,14 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -65,8 +70,8 @@ func ExampleAt() {
 	// account-alice #3: account.withdrawn.v1
 }
 
-// A group that needs few types is not sent the others. They count as done: a group that asks for
-// more later gets what is new.
+// A group can ask for some types only. Events of other types count as handled, so if the group asks
+// for more types later, it receives only new events of them.
 func ExampleConfig_eventTypes() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1", "account.deposited.v1", "account.closed.v1")
@@ -87,8 +92,8 @@ func ExampleConfig_eventTypes() {
 	// 2 passed over
 }
 
-// Each process hears of all events that occur from now on, to refresh a cache say. Nothing is
-// stored.
+// Each process receives all events that occur from now on, for example to refresh a cache. No
+// position is stored.
 func ExampleConfig_broadcast() {
 	j := openNow(newTables())
 	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}
@@ -106,7 +111,8 @@ func ExampleConfig_broadcast() {
 	// account-alice #1: account.opened.v1
 }
 
-// An account that keeps failing waits, in order, until somebody has mended it. The others go on.
+// An account whose event keeps failing is parked until an operator unparks it. Other accounts
+// continue.
 func ExamplePark() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
@@ -132,7 +138,8 @@ func ExamplePark() {
 	// account-bob #1: account.opened.v1
 }
 
-// An event that keeps failing goes elsewhere, and its account goes on without it.
+// An event that keeps failing is published to another topic, and its account continues with the
+// next event.
 func ExamplePoisonQueue() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
@@ -152,17 +159,18 @@ func ExamplePoisonQueue() {
 	}
 	show(<-messages).Ack()
 	msg := <-poisoned
-	fmt.Println(msg.Metadata.Get(subscriber.MetadataName), "is poison:", msg.Metadata.Get("reason_poisoned"))
+	fmt.Printf("%s is poison:\n%s\n", msg.Metadata.Get(subscriber.MetadataName), msg.Metadata.Get("reason_poisoned"))
 	msg.Ack()
 
 	// Output:
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
 	// account-alice #2: account.deposited.v1
-	// account.opened.v1 is poison: the message was nacked without a reason (see subscriber.NackReason), 2 times
+	// account.opened.v1 is poison:
+	// the message was nacked without a reason (see subscriber.NackReason), 2 times
 }
 
-// An event that keeps failing is passed over, and a record tells which it was.
+// An event that keeps failing is skipped, and a record of it is stored.
 func ExampleSkip() {
 	ctx, j := context.Background(), openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
@@ -179,7 +187,7 @@ func ExampleSkip() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Printf("skipped %s #%d, %s: %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
+		fmt.Printf("skipped %s #%d, %s:\n%s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
 	}
 	if err := sub.Close(); err != nil {
 		log.Fatal(err)
@@ -189,11 +197,11 @@ func ExampleSkip() {
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
 	// account-alice #2: account.deposited.v1
-	// skipped account-alice #1, account.opened.v1: the message was nacked without a reason (see subscriber.NackReason), 2 times
+	// skipped account-alice #1, account.opened.v1:
+	// the message was nacked without a reason (see subscriber.NackReason), 2 times
 }
 
-// An event that keeps failing stops the group, for all its members, until somebody has mended the
-// cause.
+// An event that keeps failing stops the group for all its members until an operator resumes it.
 func ExampleStop() {
 	ctx, j := context.Background(), openNow(newTables())
 	happened(j, "alice", "account.opened.v1")
@@ -213,8 +221,8 @@ func ExampleStop() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("stopped by %s #%d: %s\n", group.Stopped.Aggregate, group.Stopped.Number, group.Stopped.Reason)
-	if err := g.Resume(ctx, "totals", "account"); err != nil { // mended, or g.Skip before
+	fmt.Printf("stopped by %s #%d:\n%s\n", group.Stopped.Aggregate, group.Stopped.Number, group.Stopped.Reason)
+	if err := g.Resume(ctx, "totals", "account"); err != nil { // after a fix, or after g.Skip
 		log.Fatal(err)
 	}
 	show(<-messages).Ack()
@@ -225,12 +233,100 @@ func ExampleStop() {
 	// Output:
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
-	// stopped by account-alice #1: the message was nacked without a reason (see subscriber.NackReason), 2 times
+	// stopped by account-alice #1:
+	// the message was nacked without a reason (see subscriber.NackReason), 2 times
 	// account-alice #1: account.opened.v1
 }
 
-// A handler that hangs is not waited for: its message comes again, and what it answers later does
-// not count.
+// An event that fails is retried by itself, and its account continues with the next event at once.
+func ExampleDefer() {
+	j := openNow(newTables())
+	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
+
+	sub, messages := subscribed(subscriber.Config{
+		Journal: j, ConsumerGroup: "mails",
+		Failures: subscriber.Defer(subscriber.Backoff{Pause: 300 * time.Millisecond}),
+	})
+	defer sub.Close()
+	show(<-messages).Nack()
+	show(<-messages).Ack()
+	show(<-messages).Ack()
+
+	// Output:
+	// account-alice #1: account.opened.v1
+	// account-alice #2: account.deposited.v1
+	// account-alice #1: account.opened.v1, attempt 2
+}
+
+// The middleware reports the error of the handler, so the record of a skipped event contains it.
+func ExampleNackReason() {
+	ctx, j := context.Background(), openNow(newTables())
+	happened(j, "alice", "account.opened.v1")
+
+	handle := subscriber.NackReason(func(*message.Message) ([]*message.Message, error) {
+		return nil, errors.New("no address for alice")
+	})
+	sub, messages := subscribed(subscriber.Config{Journal: j, ConsumerGroup: "mails", Failures: subscriber.Skip(1)})
+	msg := <-messages
+	if _, err := handle(msg); err != nil { // a Watermill router does this
+		msg.Nack()
+	}
+	for sub.Stats().Skipped == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for e, err := range groups.New(j).Skipped(ctx, "mails", "account", aggregate.ID{}, 0) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("skipped %s #%d: %s\n", e.Aggregate, e.Number, e.Reason)
+	}
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	// Output:
+	// skipped account-alice #1: no address for alice, once
+}
+
+// A handler writes its effect and the position in one transaction, so the effect happens once.
+func ExamplePosition_Commit() {
+	client := newTables()
+	j := openNow(client)
+	table := projection.Table{Name: "deposits", PartitionKey: "account"}
+	if err := projection.CreateTable(context.Background(), client, table); err != nil {
+		log.Fatal(err)
+	}
+	happened(j, "alice", "account.deposited.v1")
+
+	sub, messages := subscribed(subscriber.Config{Journal: j, ConsumerGroup: "deposits"})
+	defer sub.Close()
+	msg := <-messages
+	position, ok := subscriber.PositionFromContext(msg.Context())
+	if !ok {
+		log.Fatal("the message has no position")
+	}
+	err := position.Commit(msg.Context(), func(ctx context.Context, advance subscriber.Advance) error {
+		count := types.TransactWriteItem{Update: &types.Update{
+			TableName: &table.Name, Key: table.Key("alice"), UpdateExpression: aws.String("ADD deposits :one"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+		}}
+		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{advance.Item, count},
+		})
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	msg.Ack()
+	fmt.Println("positions stored:", sub.Stats().Positions)
+
+	// Output:
+	// positions stored: 1
+}
+
+// The subscriber does not wait for a handler that hangs: its message is delivered again, and a
+// later answer is ignored.
 func ExampleConfig_ackDeadline() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1")
@@ -241,7 +337,7 @@ func ExampleConfig_ackDeadline() {
 	})
 	defer sub.Close()
 	slow := show(<-messages)
-	<-slow.Context().Done() // tells the handler to give up
+	<-slow.Context().Done() // the handler gives up
 	show(<-messages).Ack()
 
 	// Output:
@@ -249,7 +345,7 @@ func ExampleConfig_ackDeadline() {
 	// account-alice #1: account.opened.v1, attempt 2
 }
 
-// newTables makes the tables of a journal in memory.
+// newTables creates the tables of a journal in memory.
 func newTables() journal.Client {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	if err := journal.Create(context.Background(), client, journal.Config{Shards: 4}); err != nil {
@@ -294,7 +390,7 @@ func happened(j *journal.Journal, id string, types ...string) {
 	}
 }
 
-// subscribed makes a subscriber and subscribes to all accounts.
+// subscribed creates a subscriber and subscribes to all accounts.
 func subscribed(config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
 	sub, err := subscriber.NewSubscriber(config, watermill.NopLogger{})
 	if err != nil {
@@ -307,7 +403,7 @@ func subscribed(config subscriber.Config) (*subscriber.Subscriber, <-chan *messa
 	return sub, messages
 }
 
-// show prints what came.
+// show prints a message.
 func show(msg *message.Message) *message.Message {
 	id, number, _ := subscriber.AggregateFromContext(msg.Context())
 	fmt.Printf("%s #%d: %s", id, number, msg.Metadata.Get(subscriber.MetadataName))

@@ -18,47 +18,51 @@ var (
 
 // failure is an error that counts as a failed attempt at an event.
 type failure struct {
-	record *journal.Record  // as far as it could be read
-	msg    *message.Message // if there was one
+	record *journal.Record  // as much of it as could be read
+	msg    *message.Message // nil if no message was made
 	err    error
-	reason error // of the handler. It may be about anything, so nothing but people go by it, and errors.Is does not see it
+	// reason is the handler's reason. It may be about anything, so it is only shown to people.
+	// Unwrap does not return it.
+	reason error
 
-	batched     bool // with other events, so it may not be this one's
-	part, parts int  // which message it would have been, of several; see deliverToday
+	// batched reports that the transaction was for several events, so another event may be the
+	// reason.
+	batched bool
+	// part and parts say which of several messages failed, see deliverCurrent.
+	part, parts int
 }
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// answered reports that the message was out, so that nothing is wrong with the store.
+// answered reports that a message was delivered, so the store was available.
 func (f *failure) answered() bool { return f.msg != nil }
 
-// A stream that cannot be read or decoded is tried again after a pause that
-// doubles from minFailurePause to maxFailurePause.
+// A stream that cannot be read or decoded is retried after a pause that doubles from
+// minFailurePause to maxFailurePause.
 const (
 	minFailurePause = 100 * time.Millisecond
 	maxFailurePause = 30 * time.Second
 )
 
-// fail makes a stream wait after an error, longer each time. Its own events wait, those of other
-// aggregates do not.
+// fail makes a stream wait after an error, longer each time. Other streams do not wait.
 func (d *deliverer) fail(st *stream, err error) {
 	if d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping() {
 		return
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
-		d.delay(st, 0) // what comes before the corrupt event is fine
+		d.delay(st, 0) // the events before the corrupt one can be read
 		return
 	}
 	failed := d.failureOf(st, err)
-	if failed == nil { // the store could not be reached, which is no fault of the event
+	if failed == nil { // the store could not be reached, which does not count as an attempt
 		st.delivery.failures++
 		d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.failures))
 		return
 	}
 	if failed.batched {
-		d.delay(st, 0) // the message comes again alone
+		d.delay(st, 0) // the message is delivered again alone
 		return
 	}
 	if st.delivery.attempts++; st.delivery.attempts == 1 {
@@ -70,7 +74,8 @@ func (d *deliverer) fail(st *stream, err error) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
 			failures := st.delivery.attempts - policy.attempts + 1
-			d.noteFailure(st, failed.record.Number, err, failures) // now it is blocked for this reason
+			// now it is blocked for this reason
+			d.noteFailure(st, failed.record.Number, err, failures)
 			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, failures))
 		}
 		return
@@ -82,7 +87,7 @@ func (d *deliverer) fail(st *stream, err error) {
 	d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts))
 }
 
-// failureOf returns what is wrong with the next event itself, if it is that.
+// failureOf returns the failure of the next event itself, or nil if the error has another reason.
 func (d *deliverer) failureOf(st *stream, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
@@ -95,16 +100,18 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 	return nil
 }
 
-// giveUp does what the policy says.
+// giveUp applies the failure policy to an event that has failed too often.
 func (d *deliverer) giveUp(st *stream, f *failure) error {
 	stored, err := d.committer.committed(st)
 	if policy := d.config.Failures; errors.Is(err, errCommitting) && (policy.skips() || policy.kind == stop) {
-		err = nil // to skip waits for it, and to stop passes nothing over
+		// A skip waits for the transaction, and a stop passes over no event.
+		err = nil
 	}
 	if err != nil {
 		return err
 	}
-	if stored >= f.record.Number { // the handler's own transaction was done, and the reply to it was lost
+	// The handler's transaction was committed, and the reply to it was lost.
+	if stored >= f.record.Number {
 		d.ack(st, stored)
 		d.sequencer.resume(st)
 		return nil
@@ -117,13 +124,13 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
 	}
-	// From now on the event is not tried again, whatever becomes of the write.
+	// From now on the event is not retried, whatever the outcome of the write is.
 	st.delivery.disposition = v
 	d.sequencer.resume(st)
 	return nil
 }
 
-// noteFailure has the list of those behind show why a stream waits.
+// noteFailure stores why a stream waits, for its entry on the behind list.
 func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
 	d.sequencer.noteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
@@ -136,7 +143,7 @@ func (d *deliverer) block(st *stream, err error, pause time.Duration) {
 	d.delay(st, pause)
 }
 
-// backoffOf doubles from first to most with each failure.
+// backoffOf returns a pause that doubles from first to most with each failure.
 func backoffOf(first, most time.Duration, failures int) time.Duration {
 	doublings := max(0, failures-1)
 	if doublings > 40 || first > most>>doublings {
@@ -145,7 +152,7 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 	return first << doublings
 }
 
-// delay frees the worker and brings the stream back after a pause.
+// delay frees the worker, and returns the stream to the workers after a pause.
 func (d *deliverer) delay(st *stream, pause time.Duration) {
 	d.sequencer.putOff(st)
 	d.mu.Lock()

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// forgotten remembers roughly which aggregates a shard has forgotten: one that it says no to was
-// not. It is a Bloom filter of 64 KiB: with 50,000 aggregates it is wrong about one of a hundred
-// others, and with 500,000 it says yes to nearly all.
+// forgotten is a Bloom filter of the aggregates that a shard has forgotten. If has returns false,
+// the aggregate was not forgotten. The filter has 64 KiB. With 50,000 forgotten aggregates, has is
+// wrong for one of a hundred others. With 500,000, it returns true for nearly all.
 type forgotten struct {
 	seed maphash.Seed
 	bits [forgottenBits / 64]uint64
@@ -28,13 +28,13 @@ func (f *forgotten) add(id aggregate.ID) {
 	})
 }
 
-// has reports that an aggregate may be among them. Of none it is never.
+// has reports whether an aggregate may have been forgotten. It is always false on a nil filter.
 func (f *forgotten) has(id aggregate.ID) bool {
 	return f != nil && f.probe(id, func(word *uint64, bit uint64) bool { return *word&bit != 0 })
 }
 
-// probe visits the bits of an aggregate as long as visit returns true, and reports whether it
-// always did.
+// probe calls visit for the bits of an aggregate until it returns false, and reports whether it
+// never did.
 func (f *forgotten) probe(id aggregate.ID, visit func(word *uint64, bit uint64) bool) bool {
 	hash := maphash.String(f.seed, id.Value)
 	at, step := hash>>32, hash|1

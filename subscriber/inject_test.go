@@ -40,7 +40,7 @@ func onRow(prefix, text string) dynamotest.When {
 }
 
 // onBeat is the signs of life of members.
-func onHeartbeat() dynamotest.When { return onRow("roster", "SET #members.#m.#beat = ") }
+func onHeartbeat() dynamotest.When { return onRow("roster", "SET #members.#m.#heartbeat = ") }
 
 // onStop is the write that stops a group.
 func onStop() dynamotest.When { return onRow("roster", "#stopped = ") }

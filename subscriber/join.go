@@ -13,14 +13,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// join makes it a member with a share of what is free. It returns false when ctx has ended.
+// join makes the subscription a member of the group with a share of the free shards. It returns
+// false when ctx has ended.
 func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
-	// By the token it finds itself in the membership if the reply to an attempt was lost. If it joined
-	// a second time instead, nobody would work on the shards of the first.
+	// If the reply to an attempt is lost, the member finds its entry by the token. If it joined a
+	// second time instead, no one would work on the shards of the first entry.
 	token := rand.Uint64()
-	var attempted time.Time // the last time
+	var attempted time.Time // of the last attempt
 	for moved := 0; ctx.Err() == nil; {
 		asOf := time.Now()
 		var err error
@@ -46,8 +47,8 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 			_, own := m.config.Positions.(*tablePositions)
 			next.ExternalPositions = !own
 			take, _ := next.Share(number)
-			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
-			// shards from others.
+			// The end of ctx does not cancel this request. A member that does not know that it has
+			// joined would keep its shards from others.
 			once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 			var now checkpoint.Membership
 			attempted = asOf
@@ -73,7 +74,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 	return false
 }
 
-// begin starts the work on the shards that it took when it joined, which was after asOf.
+// begin starts to work on the shards that the member took when it joined, which was after asOf.
 func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {
 	m.number, m.heartbeat, m.membership, m.sightings = number, joined.Members[number].Heartbeat, joined, map[uint64]sighting{}
 	m.unfenced = map[checkpoint.Term]struct{}{}
@@ -96,14 +97,14 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 			m.leave(ctx)
 			return
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
-			m.logger.Error("Cannot tell whether it joined the group, another member waits until the lease expires", err, nil)
+			m.logger.Error("Cannot find out whether it has joined the group; others can take its shards when the lease has expired", err, nil)
 			return
 		}
 		pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
 	}
 }
 
-// leave takes it off the membership, so that others take over at once.
+// leave removes the member from the membership, so that others take over at once.
 func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
@@ -117,7 +118,7 @@ func (m *member) leave(ctx context.Context) {
 			moved++
 			seen = m.backOff(ctx, now, moved)
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
-			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
+			m.logger.Error("Cannot leave the group; others can take its shards when the lease has expired", err, nil)
 			return
 		default:
 			failures++
@@ -126,9 +127,9 @@ func (m *member) leave(ctx context.Context) {
 	}
 }
 
-// backOff waits after a conflict with another member, longer each time, then reads the membership
-// again. In a deployment many members join at once, and an attempt that fails costs write units
-// too.
+// backOff waits after a conflict with another member, longer each time, and then reads the
+// membership again. In a deployment many members join at once, and a failed attempt costs write
+// units too.
 func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
 	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
 	if read, err := m.readMembership(ctx); err == nil {
@@ -137,7 +138,8 @@ func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved i
 	return now
 }
 
-// readRoster bounds one read, so that a connection that hangs does not stall the member.
+// readMembership reads the membership with a time limit, so that a connection that hangs does not
+// block the member.
 func (m *member) readMembership(ctx context.Context) (checkpoint.Membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
 	defer cancel()
@@ -149,5 +151,5 @@ const (
 	maxBackOff = 500 * time.Millisecond
 )
 
-// leaveTimeout is how long it tries to leave. After the lease others take over in any case.
+// leaveTimeout is the time limit for leaving. After the lease, others take over in any case.
 func (m *member) leaveTimeout() time.Duration { return min(writeTimeout, m.config.LeaseDuration) }

@@ -5,34 +5,40 @@ import (
 	"time"
 )
 
-// lanes serve streams side by side: up to max at a time, each stream by one lane at a time, first
-// come first served within a queue. Streams that failed before have a queue of their own and half
-// of the lanes at most, so that they do not hold up the others, however many they are. One that
-// takes long, such as with a handler that hangs, does not count for that half any more, or it would
-// hold up the other ones that failed. But an eighth of the lanes stays free of them.
+// lanes is a pool of at most max workers, called lanes. Each serves one stream at a time, and each
+// stream is served by at most one lane.
+//
+// Streams are served in the order in which they were queued. Streams that failed before have a
+// queue of their own and at most half of the lanes, so they do not delay the others, however many
+// they are. A failed stream that takes long, for example because its handler hangs, does not count
+// for that half, so that it does not delay other failed streams. But an eighth of the lanes never
+// serves failed streams.
 type lanes struct {
 	max   int
 	serve func(turn) (again bool)
 
-	mu       sync.Mutex
-	queue    []turn
-	failed   []turn // those that failed before
-	running  int
-	retrying int // lanes that serve a stream that failed before
-	hanging  int // those of them that have done so for long
-	picked   int
-	stopped  bool
-	done     sync.WaitGroup
+	mu      sync.Mutex
+	queue   []turn
+	failed  []turn // streams that failed before
+	running int
+	// retrying counts the lanes that serve a stream that failed before.
+	retrying int
+	// hanging counts those of the retrying lanes that have served their stream for a long time.
+	hanging int
+	picked  int
+	stopped bool
+	done    sync.WaitGroup
 }
 
-// turn is the turn of a stream, or of a deferred event, and who serves it.
+// turn is a stream or a deferred event that waits for a lane, and its deliverer.
 type turn struct {
 	deliverer *deliverer
 	stream    *stream
-	deferred  *deferral // nil for that of a stream
+	deferred  *deferral // nil for a stream
 }
 
-// serve takes the turn, and reports whether the stream is to have another.
+// serve serves the stream or the deferred event, and reports whether the stream must be served
+// again.
 func (t turn) serve() (again bool) {
 	if t.deferred != nil {
 		t.deliverer.retry(t.deferred)
@@ -41,13 +47,13 @@ func (t turn) serve() (again bool) {
 	return t.deliverer.serve(t.stream)
 }
 
-// isNone reports that there is nothing to serve.
+// isNone reports whether there is nothing to serve.
 func (t turn) isNone() bool { return t.stream == nil && t.deferred == nil }
 
-// failedTurn: every eighth pick takes a failed stream, even while others wait.
+// failedTurn says that every eighth pick takes a failed stream, even while other streams wait.
 const failedTurn = 8
 
-// run queues a stream that has something to do. The stream must not be queued or served.
+// run queues a stream that has something to do. It must not be queued or served already.
 func (l *lanes) run(s turn, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +64,7 @@ func (l *lanes) run(s turn, failed bool) {
 	l.begin()
 }
 
-// add queues a stream. The caller holds mu, as in pick and mayRetry.
+// add queues a stream. The caller of add, pick and mayRetry holds mu.
 func (l *lanes) add(s turn, failed bool) {
 	if failed {
 		l.failed = append(l.failed, s)
@@ -67,7 +73,7 @@ func (l *lanes) add(s turn, failed bool) {
 	}
 }
 
-// pick takes the stream that a lane serves next, if there is one, off its queue.
+// pick removes the stream that a lane serves next from its queue, if there is one.
 func (l *lanes) pick() (s turn, failed bool) {
 	retry := len(l.failed) > 0 && l.mayRetry()
 	switch {
@@ -83,15 +89,16 @@ func (l *lanes) pick() (s turn, failed bool) {
 	return s, failed
 }
 
-// mayRetry reports that a lane may serve a stream that failed before.
+// mayRetry reports whether a lane may serve a stream that failed before.
 func (l *lanes) mayRetry() bool {
 	return l.retrying-l.hanging < max(1, l.max/2) && l.retrying < l.max-l.max/8
 }
 
-// long is after what time the serving of a stream that failed before is called long.
+// long is the time after which the serving of a failed stream counts as long.
 const long = time.Second
 
-// notice counts a serving as hanging once it takes long. The function that it returns ends that.
+// notice counts the serving of a failed stream as hanging when it takes long. The returned function
+// ends that. Its caller holds mu.
 func (l *lanes) notice() (end func()) {
 	hangs, ended := false, false
 	timer := time.AfterFunc(long, func() {
@@ -103,7 +110,7 @@ func (l *lanes) notice() (end func()) {
 		l.hanging++
 		l.begin()
 	})
-	return func() { // the caller holds mu
+	return func() {
 		timer.Stop()
 		if ended = true; hangs {
 			l.hanging--
@@ -111,7 +118,8 @@ func (l *lanes) notice() (end func()) {
 	}
 }
 
-// begin begins a lane if one is free, and there is a stream that it may serve. The caller holds mu.
+// begin starts a lane if fewer than max are running and there is a stream that it may serve. The
+// caller holds mu.
 func (l *lanes) begin() {
 	if l.running == l.max {
 		return
@@ -123,21 +131,21 @@ func (l *lanes) begin() {
 	}
 }
 
-// crowded reports that streams wait for a lane.
+// crowded reports whether streams wait for a lane.
 func (l *lanes) crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue) > 0 || len(l.failed) > 0 && l.mayRetry()
 }
 
-// busy reports that no lane is free.
+// busy reports whether all lanes are serving.
 func (l *lanes) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.running == l.max
 }
 
-// work is a lane. It ends when there is nothing that it may serve.
+// work runs a lane. It ends when there is nothing that it may serve.
 func (l *lanes) work(s turn, failed bool) {
 	defer l.done.Done()
 	for !s.isNone() {
@@ -150,7 +158,7 @@ func (l *lanes) work(s turn, failed bool) {
 	}
 }
 
-// next ends the serving of a stream and begins that of another.
+// next ends the serving of one stream and picks the next.
 func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +166,7 @@ func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 		l.retrying--
 	}
 	if again && !l.stopped {
-		l.add(served, false) // it has delivered
+		l.add(served, false) // it is no failed stream, because it has delivered
 	}
 	s, failed := l.pick()
 	if s.isNone() {
@@ -167,7 +175,7 @@ func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 	return s, failed
 }
 
-// first takes the first stream off a queue.
+// first removes the first stream from a queue.
 func first(queue *[]turn) turn {
 	s := (*queue)[0]
 	(*queue)[0] = turn{}
@@ -175,7 +183,7 @@ func first(queue *[]turn) turn {
 	return s
 }
 
-// stop lets no further stream start. Those being served end by themselves; wait for them.
+// stop prevents lanes from serving further streams. wait waits for the running ones.
 func (l *lanes) stop() {
 	l.mu.Lock()
 	l.stopped = true

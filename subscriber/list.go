@@ -6,13 +6,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// revision is that of the next write to an entry of the list. A write that is given up and arrives
-// late is older than what was written since.
+// revision returns the revision of the next write to an entry of the behind list. A write that is
+// given up and arrives late has an older revision than later writes, so it changes nothing.
 func (c *committer) revision() checkpoint.Revision {
 	return checkpoint.Revision{Epoch: c.epoch, Number: c.revisions.Add(1)}
 }
 
-// list puts a stream on the list of those behind.
+// list adds a stream to the behind list.
 func (c *committer) list(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
@@ -27,13 +27,13 @@ func (c *committer) list(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// unlist deletes the entry. The stream counts as not listed from before the write, because its
-// outcome may be unknown.
+// unlist deletes the entry of a stream. The stream counts as not listed from before the write,
+// because the outcome of the write may be unknown.
 func (c *committer) unlist(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
 	if !c.sequencer.beginUnlisting(st) {
-		return nil // it has something to do again
+		return nil // it has new events
 	}
 	if err := c.checkpoint.UnlistBehind(ctx, c.key.Group, st.id, c.revision()); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *committer) unlist(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// park lists a stream as parked, and lets it rest.
+// park adds a stream to the behind list as parked, and stops its delivery.
 func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Failure) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()

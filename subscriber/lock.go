@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// lock is a mutex that can be waited for as long as a context lasts, since handlers hold it in
-// transactions that may hang. The zero value is free.
+// lock is a mutex whose Lock method has a context, because handlers hold it in transactions that
+// may hang. The zero value is unlocked.
 type lock struct {
 	made sync.Once
-	slot chan struct{} // holds one while it is somebody's
+	slot chan struct{} // contains an element while the lock is held
 }
 
 func (l *lock) own() chan struct{} {
@@ -17,8 +17,8 @@ func (l *lock) own() chan struct{} {
 	return l.slot
 }
 
-// Lock waits for the lock. It returns the cause of the context's end where that comes first, and
-// then also if the lock is free: whoever has no time left is to begin nothing.
+// Lock waits for the lock. If the context ends, it returns the cause of that, even if the lock is
+// free: a caller that has no time left must not begin.
 func (l *lock) Lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -14,40 +14,44 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// member is one call of Subscribe: a member of the consumer group, which works on its share of the
-// topic's logical shards.
+// member is one call of Subscribe. It is a member of the consumer group, and works on its share of
+// the topic's shards.
 type member struct {
 	*subscription
 	key checkpoint.Key
 
-	// held are the shards that it works on, by number, until they have come to rest.
+	// held contains the shards that the member works on, by number, until their work has ended.
 	held  []atomic.Pointer[shard]
 	ended chan *shard
 
-	// What follows is for the goroutine of run alone.
-	since      time.Time // it asks to be a member
-	number     uint64    // in the membership; 0 when it has not joined
+	// Only the goroutine of run uses the following fields.
+	since      time.Time // the time at which it began to join
+	number     uint64    // in the membership; 0 if it has not joined
 	heartbeat  uint64
 	membership checkpoint.Membership
 	sightings  map[uint64]sighting
-	takeAfter  map[int]time.Time            // shards that were lost though the membership says otherwise
-	unfenced   map[checkpoint.Term]struct{} // which came to rest while transactions of handlers could still commit
-	expiry     *time.Timer
-	expired    *atomic.Bool // the lease is over, by this member's own clock
+	// takeAfter holds shards that were lost although the membership still names this member as
+	// owner. It takes them again after these times.
+	takeAfter map[int]time.Time
+	// unfenced holds terms of this member that ended while transactions of handlers could still
+	// commit.
+	unfenced map[checkpoint.Term]struct{}
+	expiry   *time.Timer
+	expired  *atomic.Bool // the lease has ended by this member's clock
 }
 
-// sighting is since when another member's beat has been what it is.
+// sighting is the last heartbeat of another member, and the time at which it was first seen.
 type sighting struct {
 	heartbeat uint64
 	since     time.Time
 	lease     time.Duration
 }
 
-// maxDead bounds the members that one change of the membership removes: its condition has a part for
-// each.
+// maxDead is the maximum number of members that one change of the membership removes. Its condition
+// has a part for each.
 const maxDead = 50
 
-// beats is how often a member shows in the time of a lease that it lives.
+// heartbeatsPerLease is the number of heartbeats that a member sends in the time of a lease.
 const heartbeatsPerLease = 4
 
 func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.Time) *member {
@@ -65,7 +69,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	defer close(m.out)
 	defer m.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
-	defer context.AfterFunc(ctx, m.stopAll)() // at once, also while a request hangs
+	defer context.AfterFunc(ctx, m.stopAll)() // at once, even while a request hangs
 	defer func() { m.lanes.stop(); m.lanes.wait() }()
 	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
 		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
@@ -84,7 +88,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	}
 }
 
-// stopAll has all shards come to rest.
+// stopAll stops the work on all shards.
 func (m *member) stopAll() {
 	for n := range m.held {
 		if sh := m.held[n].Load(); sh != nil {
@@ -93,22 +97,23 @@ func (m *member) stopAll() {
 	}
 }
 
-// work sends heartbeats and rebalances shards until ctx ends and all shards have come to rest, or
-// until the member is evicted.
+// work sends heartbeats and rebalances shards until the member is evicted, or until ctx has ended
+// and the work on all shards has ended.
 func (m *member) work(ctx context.Context) {
 	defer m.expiry.Stop()
 	heartbeat := time.NewTicker(m.config.LeaseDuration / heartbeatsPerLease)
 	defer heartbeat.Stop()
 	check := time.NewTimer(m.config.LeaseDuration)
 	defer check.Stop()
-	// The membership is kept up to the end of the last shard, which may be after that of ctx.
+	// The member sends heartbeats until its last shard has ended, which may be after the end of
+	// ctx.
 	asking := m.closing
 	ending := ctx.Done()
 	m.adjust(asking, ctx.Err() != nil)
 	for {
 		select {
 		case <-ending:
-			ending = nil // all shards are told to stop
+			ending = nil // all shards are stopping
 		case <-heartbeat.C:
 			m.sendHeartbeat(ctx)
 		case <-check.C:
@@ -120,7 +125,8 @@ func (m *member) work(ctx context.Context) {
 				m.sendHeartbeat(ctx)
 			}
 			if ctx.Err() != nil && !m.idle() {
-				continue // it leaves all of them at once, or with the next beat
+				// It releases all shards in one change, or with the next heartbeat.
+				continue
 			}
 		}
 		if m.number == 0 || m.expired.Load() {
@@ -140,13 +146,13 @@ func (m *member) work(ctx context.Context) {
 	}
 }
 
-// show shows that it lives, and reads the membership.
+// sendHeartbeat sends a heartbeat and reads the membership.
 func (m *member) sendHeartbeat(ctx context.Context) {
 	asOf := time.Now()
 	m.heartbeat = checkpoint.NextHeartbeat(m.heartbeat, m.now(), m.config.LeaseDuration)
 	once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 	defer cancel()
-	if ctx.Err() == nil { // a sign of life that hangs must not hold up the end
+	if ctx.Err() == nil { // a heartbeat that hangs must not delay the end
 		defer context.AfterFunc(ctx, cancel)()
 	}
 	membership, err := m.checkpoint.Heartbeat(once, m.key, m.membership, m.number, m.heartbeat)
@@ -157,29 +163,30 @@ func (m *member) sendHeartbeat(ctx context.Context) {
 	case errors.Is(err, ErrFenced):
 		m.evicted()
 	default:
-		// Not an error yet: it holds for most of its duration still.
+		// This is not an error yet, because the lease has not ended.
 		m.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"member": m.number, "err": err})
 	}
 }
 
-// isIn reports that it is a member of a membership.
+// isIn reports whether it is a member in a membership.
 func (m *member) isIn(r checkpoint.Membership) bool {
 	_, is := r.Members[m.number]
 	return is && r.Same(m.membership)
 }
 
-// struckOff notes that others have given it up.
+// evicted handles the eviction of this member by others.
 func (m *member) evicted() {
-	m.logger.Info("The group has gone on without this member, which joins again", watermill.LogFields{"member": m.number})
+	m.logger.Info("The member was evicted and joins again", watermill.LogFields{"member": m.number})
 	m.number = 0
 }
 
-// expire returns the function that ends the work in good time before others may take it over. It
-// runs in a goroutine of its own, as the member may be waiting for a reply that does not come.
+// expire returns the function that ends the work when the lease has ended, before others may take
+// the shards. It runs in its own goroutine, because the member may wait for a reply that does not
+// come.
 func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 	return func() {
 		expired.Store(true)
-		m.logger.Info("Could not renew the lease for its whole duration, stops and joins again", watermill.LogFields{"member": number})
+		m.logger.Info("The lease has ended without a heartbeat; the member stops and joins again", watermill.LogFields{"member": number})
 		for n := range m.held {
 			if sh := m.held[n].Load(); sh != nil && sh.owner == number {
 				sh.lose()
@@ -188,8 +195,9 @@ func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 	}
 }
 
-// adjust brings what it works on and the membership together: it gives up what is another's, frees what
-// has come to rest, removes members that are dead, and takes or gives its share.
+// adjust compares the membership with the shards that the member works on. It stops the work on
+// shards that it has lost, frees shards whose work has ended, evicts dead members, and takes or
+// releases shards to reach its share.
 func (m *member) adjust(ctx context.Context, ending bool) {
 	for moved := 0; !m.expired.Load(); {
 		for n := range m.held {
@@ -232,7 +240,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			m.start(ctx, take)
 			return
 		case !errors.Is(err, checkpoint.ErrMembershipChanged):
-			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
+			m.logger.Error("Cannot change the membership of the group, will try again", err, watermill.LogFields{"member": m.number})
 			return
 		}
 		if !m.isIn(now) {
@@ -248,8 +256,8 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 	}
 }
 
-// settle notes in the next membership what has become of the terms with which it has come to rest: of
-// shards that it frees, and of those that were taken from it. It returns those that it has noted.
+// reportEnded adds to the next membership what has become of this member's ended terms: of shards
+// that it frees, and of shards that were taken from it. It returns the terms that it has reported.
 func (m *member) reportEnded(next checkpoint.Membership, ended []int) (checkpoint.Membership, []checkpoint.Term) {
 	var reported []checkpoint.Term
 	for _, n := range ended {
@@ -272,7 +280,7 @@ func (m *member) reportEnded(next checkpoint.Membership, ended []int) (checkpoin
 	return next, reported
 }
 
-// judge returns members that have shown no sign of life for the time of their lease.
+// deadMembers returns members that have sent no heartbeat for the time of their lease.
 func (m *member) deadMembers() (dead []uint64) {
 	now := time.Now()
 	sightings := map[uint64]sighting{}
@@ -293,8 +301,8 @@ func (m *member) deadMembers() (dead []uint64) {
 	return dead
 }
 
-// nextJudgement returns how long it takes until a further member may be dead. One that is dead
-// already and could not be evicted is tried again with the next heartbeat.
+// nextCheck returns the time until another member may be dead. A dead member that could not be
+// evicted is tried again with the next heartbeat.
 func (m *member) nextCheck() time.Duration {
 	first := m.config.LeaseDuration
 	for _, seen := range m.sightings {
@@ -305,7 +313,7 @@ func (m *member) nextCheck() time.Duration {
 	return max(first, m.config.LeaseDuration/100)
 }
 
-// start begins to work on shards that were just taken.
+// start starts the work on shards that the member has just taken.
 func (m *member) start(ctx context.Context, numbers []int) {
 	for _, n := range numbers {
 		sh := m.newShard(n, m.membership)
@@ -323,7 +331,7 @@ func (m *member) start(ctx context.Context, numbers []int) {
 	}
 }
 
-// rest forgets a shard that has come to rest.
+// removeShard removes a shard whose work has ended.
 func (m *member) removeShard(sh *shard) {
 	if sh.unfenced {
 		m.unfenced[checkpoint.Term{Shard: sh.number, Epoch: sh.epoch}] = struct{}{}
@@ -344,7 +352,7 @@ func (m *member) idle() bool {
 	return true
 }
 
-// abandon stops everything where it stands.
+// abandon stops all work at once.
 func (m *member) abandon(ctx context.Context) {
 	for n := range m.held {
 		if sh := m.held[n].Load(); sh != nil {
@@ -359,7 +367,7 @@ func (m *member) abandon(ctx context.Context) {
 	}
 }
 
-// workAlone works on all shards until ctx ends, in a membership that nobody else sees.
+// workAlone works on all shards until ctx ends, with a membership that is not stored.
 func (m *member) workAlone(ctx context.Context) {
 	m.expired = &atomic.Bool{}
 	m.membership = checkpoint.NewMembership(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))

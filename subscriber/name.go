@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// maxMemberName bounds a member's name, in bytes: names are part of the group's row, which is
-// written with each heartbeat.
+// maxMemberName is the limit for a member's name, in bytes. Names are part of the group's row,
+// which is written with each heartbeat.
 const maxMemberName = 32
 
-// maxNamed is how many members of a group have names, so that these stay a small part of the row
-// where members are many.
+// maxNamed is the number of members from which on a new member has no name. So names stay a small
+// part of the row.
 const maxNamed = 30
 
-// defaultMemberName is the host name with the process id. A long host name is cut at its
-// beginning, since the end differs between the instances of a deployment.
+// defaultMemberName returns the host name with the process id. A long host name loses its
+// beginning, because the end differs between the instances of a deployment.
 func defaultMemberName() string {
 	host, err := os.Hostname()
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	byReconciliation
 )
 
-// offer takes the events that the live read has found. The tail is final up to a time.
+// enqueue adds the events that the live read has found. The tail is final up to the time final.
 func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -36,8 +36,8 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 	q.forget()
 }
 
-// hear takes numbers alone: what a trailing read found, or a reconciliation. It returns those that no read
-// before had found.
+// observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
+// the records of events that no earlier read had found.
 func (q *sequencer) observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,7 +45,8 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 		st := q.stream(r.Aggregate)
 		if by == byReconciliation {
 			st.observeReconciled(r)
-			q.schedule(st, true) // what a reconciliation finds is old, and may be much
+			// The events that a reconciliation finds are old, and there may be many.
+			q.schedule(st, true)
 			continue
 		}
 		switch {
@@ -64,20 +65,20 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 	return missed
 }
 
-// wake is told of a commit in this process. While the tail is still being read from far behind, the
-// event's turn comes by itself, and cheaper.
+// wake handles a commit in this process. While the live read is far behind the end of the tail, it
+// will find the event later, at a lower cost.
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.caughtUp || q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
-		return // the tail shows the event when the shard reads on
+		return // the tail shows the event later
 	}
 	st := q.stream(id)
 	st.observe(version)
 	q.schedule(st, false)
 }
 
-// begin starts a term where a former owner's cursor is, with what that has listed.
+// begin starts a term with the cursor and the behind list of the former owner.
 func (q *sequencer) begin(saved savedCursor, reconciled time.Time, behind []checkpoint.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -87,32 +88,35 @@ func (q *sequencer) begin(saved savedCursor, reconciled time.Time, behind []chec
 	}
 }
 
-// inherit takes up an entry of the list. The caller holds mu.
+// inherit adds an entry of the behind list. The caller holds mu.
 func (q *sequencer) inherit(b checkpoint.Behind) {
 	st := q.stream(b.Aggregate)
 	st.observe(b.Head)
 	st.entry, st.inherited = true, &b
 	q.unfinished[st] = struct{}{}
 	st.listed = b.Head
-	st.failure = b.Failure // known until an attempt in this term fails, also where the entry is written again before
+	// It stays until an attempt in this term fails, even if the entry is written again before.
+	st.failure = b.Failure
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active
 		q.ready(st, true)
 		return
 	}
-	// The owner that parked it never deletes the entry, and older owners cannot.
+	// The owner that parked it never deletes the entry, and earlier owners cannot.
 	st.state, st.listed = parked, always
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)
 }
 
-// turnBack has the cursor go back to a time, and a reconciliation find what it has hidden.
+// rewind moves the cursor back to a time, and requests a reconciliation that finds the events that
+// the cursor has hidden.
 func (q *sequencer) rewind(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.rewinds++
 	q.final, q.reconciledAt = to, time.Time{}
-	q.saved = savedCursor{} // else a reconciliation of before would count as done where this one is not
+	// Otherwise an earlier reconciliation would count as done while this one is not.
+	q.saved = savedCursor{}
 }
 
 func (q *sequencer) isCaughtUp() bool {
@@ -121,16 +125,16 @@ func (q *sequencer) isCaughtUp() bool {
 	return q.caughtUp
 }
 
-// lastSweep reports when the shard was swept, and whether it may be now. A reconciliation is of the turns of
-// the cursor so far.
+// lastReconciliation returns the time of the last reconciliation, the number of rewinds of the
+// cursor, and whether a reconciliation may begin now.
 func (q *sequencer) lastReconciliation() (at time.Time, rewinds uint64, may bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.reconciledAt, q.rewinds, q.caughtUp && !q.ended
 }
 
-// setSwept notes when a reconciliation began that is done. One that began before the cursor turned back may
-// have missed what that has hidden.
+// setReconciled stores the time at which a finished reconciliation began. A reconciliation that
+// began before a rewind does not count, because it may have missed events.
 func (q *sequencer) setReconciled(at time.Time, rewinds uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,7 +149,7 @@ func (q *sequencer) finalAt() int64 {
 	return q.final
 }
 
-// trim has streams hold no more than their share.
+// trim limits all streams to their share of the budget.
 func (q *sequencer) trim() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

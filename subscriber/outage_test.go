@@ -80,7 +80,7 @@ func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 		require.NoError(t, err)
 
 		eventually(t, "it is counted", func() bool { return sub.Stats().Beyond > 0 })
-		lines := log.of("further than the journal")
+		lines := log.of("position is beyond the journal")
 		require.NotEmpty(t, lines)
 		assert.Equal(t, "x", lines[0].fields["aggregate_id"])
 		assert.EqualValues(t, 3, lines[0].fields["position"])

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Metadata of messages in a poison queue, as Watermill's middleware has it.
+// Metadata keys of messages in a poison queue, as Watermill's middleware sets them.
 const (
 	metadataReason     = "reason_poisoned"
 	metadataTopic      = "topic_poisoned"
@@ -21,18 +21,18 @@ const (
 	metadataSubscriber = "subscriber_poisoned"
 )
 
-// And where the event is in the journal: a queue that is in a journal as well gives a message a
-// place of its own, under the usual names.
+// Metadata keys that say where the event is in the journal. A queue that is stored in a journal
+// sets the usual keys to the place of the message in the queue.
 const (
 	metadataAggregateID    = "aggregate_id_poisoned"
 	metadataSequenceNumber = "sequence_number_poisoned"
 	metadataPayload        = "payload_poisoned"
 )
 
-// sendPoison hands an event to the poison queue and goes on behind it.
+// sendPoison publishes an event to the poison queue and continues with the next event.
 func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	err := d.publishPoison(d.poison(f, v.reason))
-	if errors.As(err, new(*journal.TooLargeError)) { // with all that comes on top of the event
+	if errors.As(err, new(*journal.TooLargeError)) { // with the added metadata
 		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))
 	}
 	if err != nil {
@@ -41,13 +41,13 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	d.stats.poisoned.Add(1)
 	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
 	defer d.sequencer.resume(st)
-	if of := st.delivery; of.part+1 < of.parts { // the event has become several
+	if of := st.delivery; of.part+1 < of.parts { // the event has become several messages
 		st.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
 		return nil
 	}
 	d.ack(st, v.number)
-	// At once: until then a crash has the event published again, and a transaction that is still on
-	// its way may take effect.
+	// Store the position at once. Until then, the event is published again after a crash, and a
+	// transaction that is in progress may commit.
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
 	if err := d.committer.flushPosition(ctx, st); err != nil {
@@ -56,8 +56,8 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	return nil
 }
 
-// publishPoison does not wait for a publisher that does not return once the shard is given up. The
-// event comes again then.
+// publishPoison publishes a message. If the publisher does not return before the shard is given up,
+// it returns errStopped, and the event is delivered again.
 func (d *deliverer) publishPoison(msg *message.Message) error {
 	published := make(chan error, 1)
 	go func() { published <- d.config.Failures.publisher.Publish(d.config.Failures.topic, msg) }()
@@ -69,7 +69,7 @@ func (d *deliverer) publishPoison(msg *message.Message) error {
 	}
 }
 
-// poison makes the message for the poison queue.
+// poison returns the message for the poison queue.
 func (d *deliverer) poison(f *failure, reason string) *message.Message {
 	var msg *message.Message
 	if f.msg != nil {
@@ -93,8 +93,8 @@ func (d *deliverer) poison(f *failure, reason string) *message.Message {
 	return msg
 }
 
-// poisonWithoutPayload makes the message for a poison queue in a journal, whose item would be too
-// large with the event's payload and metadata. The event stays where the message says.
+// poisonWithoutPayload returns a message without the event's payload and metadata, for a poison
+// queue in a journal whose items would be too large. The message says where the event is.
 func (d *deliverer) poisonWithoutPayload(f *failure, reason string) *message.Message {
 	place := &failure{record: &journal.Record{
 		Aggregate: f.record.Aggregate, Number: f.record.Number, EventID: f.record.EventID, EventType: f.record.EventType, OccurredAt: f.record.OccurredAt,

@@ -7,14 +7,15 @@ import (
 )
 
 // FailurePolicy says what happens to an event that keeps failing: one that cannot be read, decoded
-// or unmarshaled, or whose message is nacked or not acked in time. Between attempts its own
-// aggregate waits, and no other. The zero value is [Block].
+// or unmarshaled, or whose message is nacked or not acked in time. Between attempts its aggregate
+// waits, and no other. The zero value is [Block].
 //
 // Each member counts attempts from the time it takes the shard over. Store outages do not count as
-// attempts, nor does a delivery of several events together ([Position.CommitAhead]). Pauses between
-// attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about
-// six, plus the time that the handler takes. Pauses after a message that was nacked, or not acked
-// in time, can be set ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
+// attempts. A delivery of several events together ([Position.CommitAhead]) does not count either.
+//
+// Pauses between attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute,
+// twenty about six, plus the time that the handler takes. [Config.NackResendSleep] and
+// [Config.MaxNackResendSleep] set the pauses after a message that was nacked or not acked in time.
 //
 // An event that is given up is recorded with a reason: the error of the last attempt, and the
 // number of attempts. The error of a handler is known if a middleware or the handler reports it
@@ -39,89 +40,91 @@ const (
 	deferEvents
 )
 
-// Block retries an event forever, so it needs no operator once the cause is fixed. For the pauses
-// see [FailurePolicy].
+// Block retries an event forever, so the group continues by itself once the cause is fixed.
+// [FailurePolicy] lists the pauses.
 func Block() FailurePolicy { return FailurePolicy{} }
 
-// Park stops an aggregate after a number of failed attempts at one event: its events wait in the
+// Park parks an aggregate after a number of failed attempts at one event: its events wait in the
 // journal until an operator unparks it (groups.Groups.Parked, Unpark). A handler also fails while
-// its database is down, and an encoding while its keys cannot be read. So choose a number of
+// its database is down, and a decoding while its keys cannot be read. So choose a number of
 // attempts whose pauses outlast an outage: by default Park(20) takes about six minutes. See
 // [FailurePolicy].
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // aggregate is not parked. A request of that transaction may still take effect after the aggregate
-// was parked. When it is unparked, the aggregate then goes on after the event.
+// was parked. When the aggregate is unparked, it then continues after the event.
 func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempts: attempts} }
 
-// PoisonQueue gives up a single event after a number of failed attempts: its message goes to a
-// topic of a publisher, with the metadata that Watermill's middleware of the same name sets,
-// aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next
-// event. The reason has the first KB of the error. The payload of the message is
+// PoisonQueue gives up a single event after a number of failed attempts. It publishes the message
+// to a topic, and the aggregate continues with the next event. The message has the metadata that
+// Watermill's middleware of the same name sets, and also aggregate_id_poisoned and
+// sequence_number_poisoned. The reason contains at most the first KB of the error. The payload of
+// the message is
 //
-//   - that of the event's message;
-//   - as it is stored, if the event cannot be decoded;
-//   - empty, if the event cannot be read, or if the message would be too large for a publisher to a
-//     journal, whose limit is 400 KB. The metadata payload_poisoned then says so.
+//   - the payload of the event's message;
+//   - the stored payload, if the event cannot be decoded;
+//   - empty, if the event cannot be read, or if the message would exceed the limit of 400 KB of a
+//     publisher to a journal. The metadata payload_poisoned then says so.
 //
-// If the publisher fails, the event is retried. Use the middleware for handlers that decide by the
-// error whether to give up.
+// If the publisher fails, the event is retried. If the error decides whether a handler gives up an
+// event, use the middleware of Watermill instead.
 //
-// The message is published before the position is stored, at once or, if that fails, with the next
-// flush. After a crash between the two, the next owner of the shard delivers the event again, so an
-// event may be in the poison queue twice. Consumers of the queue recognise it by the UUID of the
-// message, which is usually the event id.
+// The message is published before the position is stored. After a crash between the two, the next
+// owner of the shard delivers the event again, so an event may be in the poison queue twice.
+// Consumers of the queue recognise it by the UUID of the message, which is usually the event id.
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // event is not given up. DynamoDB may execute a transaction although the handler received an error.
 // So the subscriber reads the position before it publishes the message. A request whose connection
 // was lost, or that [Config.AckDeadline] ended, can still take effect until the position is stored.
-// Then the event is in the queue and in the read model. With [Skip] only one of the two happens.
-// Use Skip if a read model must not hold an event that was given up.
+// Then the event is in the queue and in the read model. With [Skip] only one of the two happens, so
+// use Skip if a read model must not hold an event that was given up.
 //
 // Close does not wait for a publisher that hangs: its message may be published later.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
 	return FailurePolicy{kind: poisonQueue, attempts: attempts, publisher: publisher, topic: topic}
 }
 
-// Skip passes over a single event after a number of failed attempts, and keeps a record of it:
-// which event, of which type, when, and the first KB of the reason. The aggregate goes on with the
-// next event. Package groups lists the records; they stay until one is forgotten there, its events
-// are sent again (groups.Groups.ResetAggregate), or the group is reset or removed.
+// Skip passes over a single event after a number of failed attempts, and stores a record of it:
+// which event, of which type, when, and the first KB of the reason. The aggregate continues with
+// the next event. Package groups lists the records. A record stays until it is forgotten there,
+// until its event is sent again (groups.Groups.ResetAggregate), or until the group is reset or
+// removed.
 //
-// Record and position are written in one transaction: an event is skipped with its record or not at
-// all. After the last attempt has failed, the owner of the shard does not deliver the event again,
-// even if it has to repeat that write. A member that takes over before the write counts from the
-// start. With [Config.Positions] of another kind the record is written before the position, so a
-// crash in between leaves the record of an event that comes again.
+// Record and position are written in one transaction, so an event is skipped with its record or not
+// at all. After the last attempt has failed, the owner of the shard does not deliver the event
+// again, even if it has to repeat that write. A member that takes over before the write counts from
+// the start. With [Config.Positions] of another kind the record is written before the position. A
+// crash in between leaves the record of an event that is delivered again.
 //
 // Later events are handled as if the skipped one had been handled, so use Skip only if the events
 // of an aggregate do not depend on each other. Events that fail while a database is down are
-// skipped too, so choose a number of attempts whose pauses outlast an outage, as for [Park]. It
+// skipped too, so choose a number of attempts whose pauses outlast an outage, as for [Park]. Skip
 // costs four write units for an event, and two more for each KB of the record over the first.
 func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempts: attempts} }
 
-// Stop stops the group on this topic after a number of failed attempts at one event: it is paused
-// for all members, as groups.Groups.Pause does, with the event and the first KB of the reason,
-// which groups.Groups.Get and List show. No event is passed over. The other members stop within a
-// quarter of [Config.LeaseDuration], and until then handle other aggregates. groups.Groups.Resume
-// resumes the group where it is: the event is retried, and attempts are counted from the start. To
-// go on without the event, call groups.Groups.Skip before.
+// Stop stops the group on this topic after a number of failed attempts at one event. It pauses the
+// group for all members, as groups.Groups.Pause does, and stores the event and the first KB of the
+// reason, which groups.Groups.Get and List show. No event is passed over. The other members stop
+// within a quarter of [Config.LeaseDuration], and until then handle other aggregates.
+//
+// groups.Groups.Resume ends the pause. The event is then retried, and attempts are counted from the
+// start. To continue without the event, call groups.Groups.Skip before.
 //
 // Only the owner of the event's shard can stop a group. An evicted member cannot, and attempts from
 // before a reset or a resume do not count. A group that is paused already is not changed. In an
-// outage all events fail, so choose a number of attempts whose pauses outlast it, as for [Park]. It
-// costs a read unit and one or two write units. While the group is stopped, each heartbeat may cost
-// one more, for the reason.
+// outage all events fail, so choose a number of attempts whose pauses outlast it, as for [Park].
+// Stop costs a read unit and one or two write units. While the group is stopped, each heartbeat may
+// cost one more, for the reason.
 func Stop(attempts int) FailurePolicy { return FailurePolicy{kind: stop, attempts: attempts} }
 
 // Backoff says how often a deferred event is attempted, and when.
 type Backoff struct {
-	// Pause is the time between the first failed attempt and the next. It doubles with each attempt,
-	// up to MaxPause. Defaults: 1 second and 10 minutes, or Pause where that is longer.
+	// Pause is the time between the first failed attempt and the next. It doubles with each
+	// attempt, up to MaxPause. Defaults: 1 second and 10 minutes, or Pause if that is longer.
 	Pause, MaxPause time.Duration
-	// Attempts is the number of failed attempts, the first included, after which the event is given
-	// up. Default: 30, which take about three and a half hours with the default pauses.
+	// Attempts is the number of failed attempts, including the first, after which the event is
+	// given up. Default: 30, which take about three and a half hours with the default pauses.
 	Attempts int
 }
 
@@ -138,7 +141,7 @@ func (b Backoff) withDefaults() Backoff {
 	return b
 }
 
-// pause is the time until the next attempt.
+// pause returns the time until the next attempt.
 func (b Backoff) pause(attempts int) time.Duration {
 	return max(time.Millisecond, backoffOf(b.Pause, b.MaxPause, attempts))
 }
@@ -192,5 +195,5 @@ func (p FailurePolicy) validate() error {
 	return nil
 }
 
-// skips reports that the policy records events and moves positions past them.
+// skips reports whether the policy records events and moves positions past them.
 func (p FailurePolicy) skips() bool { return p.kind == skip || p.kind == deferEvents }

@@ -10,20 +10,20 @@ import (
 // progress is what the committer has to store of a shard.
 type progress struct {
 	saved, next savedCursor
-	rewinds     uint64 // of the cursor, so far
-	// list are the streams that have to be on the list of those behind before the cursor goes to
-	// next, and unlist those that need no longer be.
+	rewinds     uint64 // the number of rewinds of the cursor
+	// list contains the streams that must be on the behind list before the cursor moves to next.
+	// unlist contains the streams whose entries are no longer necessary.
 	list, unlist []*stream
 }
 
-// progress reports how far the cursor can go: up to where the last trailing read is, and not past
-// an event that is not acked and stored, unless its aggregate is on the list.
+// progress returns how far the cursor can move: up to where the last trailing read has come, and
+// not past an event that is unstored, unless its aggregate is on the behind list.
 func (q *sequencer) progress() progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p := progress{saved: q.saved, next: savedCursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
 	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
-	for st := range q.dirty { // acked since, and not stored yet
+	for st := range q.dirty { // acked and not stored yet
 		if st.covered() {
 			continue
 		}
@@ -41,15 +41,17 @@ func (q *sequencer) progress() progress {
 			p.unlist = append(p.unlist, st)
 		case st.drained(), st.covered():
 		case st.led > st.acked:
-			p.list = append(p.list, st) // no cursor leads back to it
+			p.list = append(p.list, st) // a restart would not find its events by the cursor
 		case st.reconciled > st.acked:
 			if q.isStuck(st, now) {
 				p.list = append(p.list, st)
 				continue
 			}
-			p.next.reconciledAt = q.saved.reconciledAt // nothing but a reconciliation leads back to it
+			// After a restart only a reconciliation would find the event.
+			p.next.reconciledAt = q.saved.reconciledAt
 			if st.hint > st.acked && st.hint != st.reconciled {
-				hold(st) // and the cursor to what the tail has shown
+				// The cursor must stay before the event that the tail has shown.
+				hold(st)
 			}
 		case st.hint == 0, st.claimed && st.hint <= st.acked:
 			// The tail has not shown it yet.
@@ -65,14 +67,14 @@ func (q *sequencer) progress() progress {
 	return p
 }
 
-// isStuck reports that a stream with something left to do has failed, or takes long, and so is to
-// be listed. The caller holds mu.
+// isStuck reports whether an unfinished stream has failed or takes long, so that it must be listed.
+// The caller holds mu.
 func (q *sequencer) isStuck(st *stream, now time.Time) bool {
 	return now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter)
 }
 
-// saveCursor notes that the cursor is stored. If it has turned back since, it is to be stored
-// again.
+// saveCursor records that the cursor is stored. If the cursor was rewound meanwhile, it must be
+// stored again.
 func (q *sequencer) saveCursor(p progress) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -91,9 +93,8 @@ func (q *sequencer) dirtyStreams() []*stream {
 	return streams
 }
 
-// clean notes where a position is stored: perhaps further than what is acked, where a former owner
-// had handled more. Until then the stream is dirty, so that it is not forgotten in the middle of a
-// write.
+// clean records where a position is stored. It may be higher than acked if a former owner had
+// handled more events. Until then the stream is dirty, so it is not forgotten during a write.
 func (q *sequencer) clean(st *stream, stored uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,16 +109,16 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 	q.readmit()
 }
 
-// isDone reports that a stream is drained and its position stored. One that a former owner has
-// listed is not before its end is known. The caller holds mu.
+// isDone reports whether a stream is drained and its position is stored. A stream that a former
+// owner has listed is not done before its end is known. The caller holds mu.
 func (q *sequencer) isDone(st *stream) bool {
 	_, dirty := q.dirty[st]
 	return st.drained() && !dirty && st.inherited == nil && st.state != parked
 }
 
-// beginListing is expectEntry, unless no entry is needed any more: this owner has parked the stream
-// meanwhile, or nothing is left to do. Such a stream may be forgotten already, and the entry is
-// then that of another one with its id.
+// beginListing is like expectEntry. needed is false if no entry is needed any more: this owner has
+// parked the stream meanwhile, or the stream is done. A stream that is done may be forgotten
+// already, and then the entry belongs to another stream with its id.
 func (q *sequencer) beginListing(st *stream) (entry checkpoint.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -127,22 +128,23 @@ func (q *sequencer) beginListing(st *stream) (entry checkpoint.Behind, needed bo
 	return checkpoint.Behind{Aggregate: st.id, Head: q.expects(st), Failure: st.failure}, true
 }
 
-// expectEntry notes that there may be an entry of the list from now on, so that the stream is not
-// forgotten. It returns the stream's last event.
+// expectEntry records that the stream may have an entry on the behind list from now on, so that the
+// stream is not forgotten. It returns the stream's last event.
 func (q *sequencer) expectEntry(st *stream) (head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.expects(st)
 }
 
-// expects is expectEntry. The caller holds mu.
+// expects is expectEntry for a caller that holds mu.
 func (q *sequencer) expects(st *stream) (head uint64) {
 	st.entry = true
 	q.unfinished[st] = struct{}{}
 	return st.head
 }
 
-// beginUnlisting notes that there may be no entry from now on, if nothing is left to do.
+// beginUnlisting records that the stream may have no entry from now on. It returns false if the
+// stream is not done.
 func (q *sequencer) beginUnlisting(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -166,7 +168,8 @@ func (q *sequencer) setListed(st *stream, listed bool) {
 	}
 }
 
-// takeUnverified takes some parked streams off those that are to be verified.
+// takeUnverified removes some streams from the list of parked streams that must be verified, and
+// returns them.
 func (q *sequencer) takeUnverified(most int) []*stream {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,8 +179,8 @@ func (q *sequencer) takeUnverified(most int) []*stream {
 	return some
 }
 
-// verify compares parked streams with positions. The group is beyond the event by which one was
-// parked: then it goes on. One whose position is not known is verified later.
+// verify compares parked streams with positions. A stream whose position is at or after the event
+// because of which it was parked continues. A stream whose position is not known is verified later.
 func (q *sequencer) verify(some []*stream, positions map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,19 +19,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// sweepPause is the time between two pages of a comparison of all aggregates, each up to 1 MB, so
-// that it takes at most some 130 read units a second, besides those of positions. recentPause is
-// that for each thousand events that are read again.
+// comparePause is the pause between two pages of a comparison of all aggregates. A page has up to 1
+// MB, so a comparison takes at most about 130 read units a second, plus those of positions.
+// recentPause is the pause for each thousand events that are read again.
 const (
 	comparePause = time.Second
 	recentPause  = 100 * time.Millisecond
 )
 
-// sweepTurn is how long a reconciliation goes on before the other shards have their turns.
+// reconcileSlice is the time after which a reconciliation lets the other shards continue.
 const reconcileSlice = time.Minute
 
-// sweeping compares the journal with positions, one shard after the other, each when ReconcileInterval
-// has passed since it was last done, by whichever member.
+// reconciling starts a goroutine that reconciles the shards, one after the other, each when
+// ReconcileInterval has passed since its last reconciliation by any member.
 func (m *member) reconciling(ctx context.Context) (stop func()) {
 	if m.config.ReconcileInterval < 0 {
 		return func() {}
@@ -73,25 +73,26 @@ func (s *source) reconciliationIsDue() bool {
 	return may && s.sequencer.isHealthy() && (since >= s.config.ReconcileInterval || since < 0)
 }
 
-// sweepPart is how far a reconciliation came that an error ended.
+// reconcileState is the place at which a reconciliation was interrupted.
 type reconcileState struct {
-	began   time.Time       // zero for one that has not begun
-	rewinds uint64          // of the cursor, when it began
-	gaveWay bool            // it ended because other shards are to have their turns
+	began   time.Time       // zero if it has not begun
+	rewinds uint64          // the number of rewinds of the cursor when it began
+	gaveWay bool            // it was interrupted to let other shards continue
 	recent  bool            // it compares what was written lately, not all aggregates
-	at      eventlog.Cursor // of a recent one: it has compared what is before
-	after   aggregate.ID    // of another one: the last aggregate that was compared
+	at      eventlog.Cursor // if recent: the place up to which it has compared
+	after   aggregate.ID    // otherwise: the last aggregate that it has compared
 }
 
-// sweepPage is a page of aggregates that was compared with positions.
+// comparedPage is a page of aggregates that was compared with positions.
 type comparedPage struct {
-	moved []*journal.Record // the last events of those beyond their positions, as far as the page shows
+	moved []*journal.Record // the last events of aggregates that are beyond their positions
 	rest  reconcileState    // where to continue
-	pause time.Duration     // before the next one
+	pause time.Duration     // the pause before the next page
 }
 
-// reconciliation lets every aggregate that is not where the journal is go on. It begins where the part
-// before it ended, and returns where to continue after an error.
+// reconcile compares the journal with positions, and lets aggregates continue whose events go
+// beyond their position. It begins where the last call was interrupted, and returns where to
+// continue after an error.
 func (s *source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
 	if _, rewinds, _ := s.sequencer.lastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
 		part = s.beginReconciliation()
@@ -128,7 +129,8 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		pause(ctx, min(page.pause, s.config.ReconcileInterval/100))
 		hangs.Reset(readTimeout)
 	}
-	if part.recent { // spread the reconciliations of the shards over time
+	// Spread the reconciliations of the shards over time.
+	if part.recent {
 		part.began = part.began.Add(-rand.N(max(1, s.config.ReconcileInterval/10)))
 	}
 	s.sequencer.setReconciled(part.began, part.rewinds)
@@ -137,11 +139,11 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 
 const week = 7 * 24 * time.Hour
 
-// beginSweep decides what a reconciliation compares. Where the tail is by the time of writing, an event that
-// is late is near its place, so a reconciliation reads the tail again, from ReconcileInterval before the last
-// reconciliation on. So it finds what came since the last reconciliation and was late by less than ReconcileInterval. All
-// aggregates are compared once a week, where the last reconciliation is not known, and where an operator
-// asks for it; in other layouts always.
+// beginReconciliation decides what a reconciliation compares. If the tail is in the order of
+// writing, a late event appears near its place. So the tail is read again from ReconcileInterval
+// before the last reconciliation on. This finds events that were written since then and were late
+// by less than ReconcileInterval. All aggregates are compared once a week, if the time of the last
+// reconciliation is not known, if an operator requests it, and always in other layouts.
 func (s *source) beginReconciliation() reconcileState {
 	last, rewinds, _ := s.sequencer.lastReconciliation()
 	part := reconcileState{began: s.now(), rewinds: rewinds}
@@ -164,7 +166,7 @@ func (s *source) weekBegins() time.Duration {
 func (s *source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	corrupt := func(err *journal.CorruptItemError) {
 		s.stats.corrupt.Add(1)
-		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
+		s.logger.Error("A head cannot be read; events of its aggregate are delivered only if the tail shows them", err, watermill.LogFields{"shard": s.number})
 	}
 	return func(yield func(comparedPage, error) bool) {
 		for page, err := range s.checkpoint.AggregateProgress(ctx, s.key, part.after, corrupt) {
@@ -180,11 +182,11 @@ func (s *source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[
 	}
 }
 
-// beyondOfPage is how many aggregates of a page have their versions read, because the group is
-// further than the page.
+// beyondOfPage limits the aggregates of a page whose versions are read because the group's position
+// is higher than the numbers on the page.
 const beyondOfPage = 10
 
-// compareRecent compares the aggregates with positions that the tail has from a cursor on.
+// compareRecent compares the aggregates with positions that have events in the tail after a cursor.
 func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	return func(yield func(comparedPage, error) bool) {
 		for more := true; more; {
@@ -206,7 +208,8 @@ func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Se
 			var moved []*journal.Record
 			beyond := 0
 			for id, end := range ends {
-				// Most of these have later events. Where the tables were restored it is nearly all.
+				// Most of these have later events. After a restore of the tables, nearly all
+				// positions are higher.
 				if end < positions[id] {
 					if beyond++; beyond > beyondOfPage {
 						continue
@@ -222,7 +225,7 @@ func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Se
 	}
 }
 
-// compare adds an aggregate to those that have moved if its events go beyond its position.
+// compare adds an aggregate to those that must continue if its events go beyond its position.
 func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggregate.ID, end, position uint64) []*journal.Record {
 	switch {
 	case end > position:
@@ -234,8 +237,8 @@ func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggreg
 	return moved
 }
 
-// awaitRoom waits until handlers have caught up with what reconciliations have found, for a minute at most:
-// the other shards are to be swept too.
+// awaitRoom waits until handlers have caught up with the events that reconciliations have found,
+// for at most a minute, because the other shards must be reconciled too.
 func (s *source) awaitRoom(ctx context.Context) bool {
 	patience := time.Now().Add(time.Minute)
 	for !s.sequencer.hasRoom() {
@@ -247,17 +250,18 @@ func (s *source) awaitRoom(ctx context.Context) bool {
 	return true
 }
 
-// checkBeyond complains of a group that is further than the aggregate, as after a restore of the
-// journal from a backup: its next events would be dropped as duplicates.
+// checkBeyond logs an error if the group's position is beyond the last event of an aggregate, as
+// after a restore of the journal from a backup. The next events of the aggregate would be dropped
+// as duplicates.
 func (s *source) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	version, err := s.raw.Version(ctx, id)
 	if err != nil || version >= position {
-		return // the head was read before the position, or is gone
+		return // the head was read before the position, or the aggregate is gone
 	}
 	s.stats.beyond.Add(1)
-	s.logger.Error("The group is further than the journal, so the aggregate's next events count as handled",
+	s.logger.Error("The group's position is beyond the journal, so the aggregate's next events count as handled",
 		errBeyond, watermill.LogFields{"aggregate_id": id.Value, "position": position, "version": version})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// deferEvent records that an event is deferred, and lets its aggregate go on.
+// deferEvent records that an event is deferred, and lets its aggregate continue.
 func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	v := st.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
@@ -34,8 +34,8 @@ func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// retry delivers a deferred event once more. It reads the record first, as an operator or another
-// owner of the shard may have changed or deleted it.
+// retry delivers a deferred event once more. It reads the record before, because an operator or
+// another owner of the shard may have changed or deleted it.
 func (d *deliverer) retry(e *deferral) {
 	if !d.enter() {
 		return
@@ -48,7 +48,8 @@ func (d *deliverer) retry(e *deferral) {
 	due, err := d.retryRecorded(e, id)
 	switch {
 	case errors.Is(err, errStopped), d.messageCtx.Err() != nil:
-	case errors.Is(err, ErrFenced): // a former owner or an operator has changed the record: read it again
+	// A former owner or an operator has changed the record. Read it again.
+	case errors.Is(err, ErrFenced):
 		d.deferrals.again(e, d.now().Add(minFailurePause))
 	case err != nil:
 		e.failures++
@@ -66,8 +67,8 @@ func (d *deliverer) retry(e *deferral) {
 	}
 }
 
-// retryRecorded retries an event if its record says that it is due. It returns when the event is
-// due again, or zero if it is not due again. Its errors are those of the store.
+// retryRecorded retries an event if its record says that it is due. It returns the time at which
+// the event is due again, or zero if it is not. Its errors are those of the store.
 func (d *deliverer) retryRecorded(e *deferral, id aggregate.ID) (due time.Time, err error) {
 	record, found, err := d.readDeferred(id, e.number)
 	if err != nil || !found || record.Due.IsZero() {
@@ -94,7 +95,7 @@ func (d *deliverer) readDeferred(id aggregate.ID, number uint64) (record checkpo
 	return d.checkpoint.ReadSkipped(ctx, d.key.Group, id, number)
 }
 
-// failedAgain records a failed attempt. After the last one the event stays listed as skipped.
+// failedAgain records a failed attempt. After the last one the event stays recorded as skipped.
 func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time.Time, err error) {
 	failed := d.failureOfDeferred(was, failure)
 	if failed == nil {
@@ -116,7 +117,7 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 	if now.Due.IsZero() {
 		d.deferrals.gaveUp()
 		d.stats.skipped.Add(1)
-		d.logger.Error("Deferred event is given up, its record is left", cause, watermill.LogFields{
+		d.logger.Error("Deferred event is given up; its record stays", cause, watermill.LogFields{
 			"aggregate_id": was.Aggregate.Value, "number": was.Number, "attempts": now.Attempts,
 		})
 	}
@@ -135,9 +136,9 @@ func (d *deliverer) failureOfDeferred(e checkpoint.Skipped, err error) *failure 
 	return nil
 }
 
-// deliverAgain reads an event and delivers its message, or those of the events that upcasters make
-// of it. The record's Part counts the messages that were acked. An event that was removed, or whose
-// key was destroyed, is passed over.
+// deliverAgain reads an event and delivers its message, or the messages of the events that
+// upcasters make of it. The record's Part counts the messages that were acked. An event that was
+// removed, or whose key was destroyed, is passed over.
 func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 	stored, err := d.readEvent(e.Aggregate, e.Number)
 	if errors.As(err, new(*journal.TruncatedError)) {
@@ -167,7 +168,8 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 	if len(events) == 0 {
 		d.stats.filtered.Add(1)
 	}
-	st := &stream{id: e.Aggregate} // it has no position: that of the aggregate is after the event
+	// It has no position, because the aggregate's position is already after the event.
+	st := &stream{id: e.Aggregate}
 	for ; e.Part < len(events); e.Part++ {
 		msg, err := d.unmarshal(events[e.Part])
 		if err != nil {

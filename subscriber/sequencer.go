@@ -9,50 +9,63 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// sequencer knows which events of a shard exist, which are handled, and what of that is stored. It
-// decides what comes next for each aggregate, and how far the cursor may go. It makes no requests,
-// and nothing but awaitHealth blocks. Its mutex guards the streams.
+// sequencer knows which events of a shard exist, which are handled, and which positions are stored.
+// It decides what is next for each aggregate, and how far the cursor may move. It makes no
+// requests, and only awaitHealth blocks. Its mutex guards the streams.
 type sequencer struct {
 	limits
 	budget *budget
 	stats  *counters
 	now    func() time.Time // monotonic
-	// ready has a worker serve a stream. It is called with the mutex held.
+	// ready queues a stream for a worker. It is called with the mutex held.
 	ready func(st *stream, failed bool)
 
 	mu      sync.Mutex
 	ended   bool
 	streams map[string]*stream // by id value
-	// unfinished and dirty are the streams that a flush has to look at: with events left to do, and
-	// with a position that is not stored yet.
-	unfinished   map[*stream]struct{}
-	dirty        map[*stream]struct{}
-	failing      int               // streams that were put off and have delivered nothing since
-	waiting      []*stream         // until fewer are dirty
-	changed      chan struct{}     // closed when fewer are failing; nil while nobody waits
-	final        int64             // up to where the tail is final, in milliseconds
-	caughtUp     bool              // the live read has reached the end of the tail
-	forgotten    *forgotten        // nil while no stream was
-	handled      map[string]uint64 // positions of forgotten streams of a broadcast, by id value
-	reconciledAt time.Time         // when heads and positions were compared
+	// unfinished contains the streams with unhandled events, or with an entry on the behind list.
+	// dirty contains the streams whose position is not stored yet. A flush visits both.
+	unfinished map[*stream]struct{}
+	dirty      map[*stream]struct{}
+	// failing counts the streams that have failed and have delivered nothing since.
+	failing int
+	// waiting contains streams that wait until fewer are dirty.
+	waiting []*stream
+	// changed is closed when fewer streams are failing. It is nil while no caller waits.
+	changed chan struct{}
+	// final is the time up to which the tail is final, in milliseconds.
+	final int64
+	// caughtUp reports that the live read has reached the end of the tail.
+	caughtUp bool
+	// forgotten is nil while no stream was forgotten.
+	forgotten *forgotten
+	// handled contains the positions of forgotten streams of a broadcast, by id value.
+	handled map[string]uint64
+	// reconciledAt is the time of the last reconciliation.
+	reconciledAt time.Time
 	saved        savedCursor
-	rewinds      uint64    // how often the cursor turned back
-	unverified   []*stream // parked under an earlier epoch; the position is still to be compared
+	// rewinds counts how often the cursor was moved back.
+	rewinds uint64
+	// unverified contains streams that were parked under an earlier epoch and whose position must
+	// still be compared.
+	unverified []*stream
 }
 
-// savedCursor is what is stored of a shard's cursor.
+// savedCursor is the stored cursor of a shard and the stored time of its last reconciliation.
 type savedCursor struct {
 	at           int64
 	reconciledAt time.Time
 }
 
-// limits are the settings that the sequencer goes by.
+// limits contains settings of the sequencer.
 type limits struct {
-	// broadcast: no position is stored, so those of forgotten streams are remembered.
+	// broadcast reports that no position is stored, so the sequencer keeps the positions of
+	// forgotten streams.
 	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
-	maxUnfinished                        int // from which on reconciliations wait
-	behindAfter                          time.Duration
+	// From maxUnfinished streams on, reconciliations wait.
+	maxUnfinished int
+	behindAfter   time.Duration
 }
 
 func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool)) *sequencer {
@@ -63,7 +76,7 @@ func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool
 	}
 }
 
-// claimed notes where the group is with a stream.
+// claimed records the group's position on the aggregate of a stream.
 func (q *sequencer) claimed(st *stream, position uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,13 +85,14 @@ func (q *sequencer) claimed(st *stream, position uint64) {
 	q.stats.duplicates.Add(st.buffer.dropTo(position, q.budget))
 }
 
-// tookOver notes how far an aggregate goes that was listed. The caller has claimed its position.
+// tookOver records the last event of an aggregate that a former owner has listed. The caller has
+// claimed its position.
 func (q *sequencer) tookOver(st *stream, head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.observe(head)
-	// No cursor leads back to these events. The entry does, but a former owner may remove it, even
-	// late, once it has handled the events that it knew of.
+	// A restart would not find these events by the cursor. It would find them by the entry, but a
+	// former owner may delete that, even late, once it has handled the events that it knew.
 	st.led = st.head
 	if st.listed <= st.acked {
 		st.listed = 0
@@ -86,7 +100,7 @@ func (q *sequencer) tookOver(st *stream, head uint64) {
 	st.inherited = nil
 }
 
-// next is stream.next, or notes that there is nothing to do.
+// next returns the result of stream.next. If there is nothing to do, it marks the stream as idle.
 func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -97,15 +111,16 @@ func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	return r, from, to
 }
 
-// beginServing notes that a worker serves a stream. That ends when the stream is idle, put off,
-// resumed or parked, or with endServing: at once, since another worker may serve it then.
+// beginServing records that a worker serves a stream. That ends when the stream becomes idle, is
+// put off, resumed or parked, or with endServing. It must end at once, because another worker may
+// serve the stream then.
 func (q *sequencer) beginServing(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.serving = q.now()
 }
 
-// endServing notes that a stream is to wait for a worker again.
+// endServing records that a stream waits for a worker again.
 func (q *sequencer) endServing(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,14 +133,15 @@ func (q *sequencer) fill(st *stream, records []*journal.Record) {
 	st.buffer.fill(records, q.budget)
 }
 
-// following returns the events in the buffer that follow one without a gap, up to a number of them.
+// following returns the events in the buffer that follow an event without a gap, at most a number
+// of them.
 func (q *sequencer) following(st *stream, number uint64, most int) []*journal.Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.buffer.after(number, most)
 }
 
-// pass acks all events up to a number and returns how many.
+// pass acks all events up to a number, and returns how many it has acked.
 func (q *sequencer) pass(st *stream, number uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,14 +151,14 @@ func (q *sequencer) pass(st *stream, number uint64) uint64 {
 	return passed
 }
 
-// ack notes that all events up to a number are handled.
+// ack records that all events up to a number are handled.
 func (q *sequencer) ack(st *stream, number uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.acked(st, number)
 }
 
-// acked is ack. The caller holds mu, as in what follows.
+// acked is ack for a caller that holds mu. The callers of the following methods hold it too.
 func (q *sequencer) acked(st *stream, number uint64) {
 	st.acked = max(st.acked, number)
 	st.forgetFailure()
@@ -158,7 +174,7 @@ func (q *sequencer) acked(st *stream, number uint64) {
 	}
 }
 
-// stream finds or makes a stream.
+// stream returns the stream of an aggregate, and creates it if it does not exist.
 func (q *sequencer) stream(id aggregate.ID) *stream {
 	st := q.streams[id.Value]
 	if st == nil {
@@ -168,8 +184,8 @@ func (q *sequencer) stream(id aggregate.ID) *stream {
 	return st
 }
 
-// schedule brings a stream with something to do to the workers, with those that failed if it can
-// wait.
+// schedule queues a stream that has something to do for a worker. If it can wait, it is queued with
+// the streams that failed.
 func (q *sequencer) schedule(st *stream, canWait bool) {
 	if st.drained() {
 		return
@@ -184,7 +200,7 @@ func (q *sequencer) schedule(st *stream, canWait bool) {
 	}
 }
 
-// idle notes that a stream has nothing left to do for now.
+// idle records that a stream has nothing to do for now.
 func (q *sequencer) idle(st *stream) {
 	st.state, st.serving = idle, time.Time{}
 	st.buffer.drop(q.budget)
@@ -195,9 +211,9 @@ func (q *sequencer) idle(st *stream) {
 	st.pending = time.Time{}
 }
 
-// putOff has a stream wait, until resume. Any number of streams may: so they hold no events, and
-// only the next one is read when they go on. Otherwise each nack would have all later events read
-// again, and a corrupt event would hold back those before it.
+// putOff makes a stream wait until resume. Any number of streams may wait, so they hold no events
+// in memory, and after resume only the next event is read. Otherwise each nack would cause all
+// later events to be read again, and a corrupt event would hold back the events before it.
 func (q *sequencer) putOff(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -209,7 +225,7 @@ func (q *sequencer) putOff(st *stream) {
 	}
 }
 
-// recover notes that a stream that was put off has delivered.
+// recover records that a stream that was put off has delivered an event.
 func (q *sequencer) recover(st *stream) {
 	if st.cautious {
 		st.cautious = false
@@ -218,14 +234,14 @@ func (q *sequencer) recover(st *stream) {
 	}
 }
 
-// noteFailure notes the last failed attempt at the next event of a stream.
+// noteFailure records the last failed attempt at the next event of a stream.
 func (q *sequencer) noteFailure(st *stream, f checkpoint.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.failure = &f
 }
 
-// resume brings a stream back to the workers that was put off, or is being served.
+// resume returns a stream to the workers that was put off or is being served.
 func (q *sequencer) resume(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,18 +249,19 @@ func (q *sequencer) resume(st *stream) {
 	q.ready(st, true)
 }
 
-// park lets a stream rest that was listed as parked.
+// park stops the delivery of a stream that was listed as parked.
 func (q *sequencer) park(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
-	st.failure = nil // the entry has it
+	st.failure = nil // it is stored in the entry
 	st.buffer.drop(q.budget)
 	q.recover(st)
 }
 
-// beforeCorrupt notes the place of a corrupt event, or that it is not known, and reports whether
-// there may be others before it. They are not to wait for it, nor to count as failed.
+// beforeCorrupt records the number of a corrupt event, or 0 if it is not known, and reports whether
+// there may be readable events before it. These must not wait for the corrupt event or count as
+// failed.
 func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -255,7 +272,7 @@ func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
 	return number == 0 && !st.cautious
 }
 
-// ackedOf returns the last event of a stream that is handled.
+// ackedOf returns the last handled event of a stream.
 func (q *sequencer) ackedOf(st *stream) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -268,7 +285,7 @@ func (q *sequencer) reconciledOf(st *stream) uint64 {
 	return st.reconciled
 }
 
-// forget drops streams that have nothing to do, once there are many.
+// forget drops idle streams when there are too many streams.
 func (q *sequencer) forget() {
 	if len(q.streams) <= q.idleStreams {
 		return
@@ -293,7 +310,7 @@ func (q *sequencer) forget() {
 	}
 }
 
-// hasForgotten reports that a stream may have been known before, in this term, under its id.
+// hasForgotten reports whether a stream may have been forgotten in this term.
 func (q *sequencer) hasForgotten(id aggregate.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -308,7 +325,7 @@ func (q *sequencer) positionOf(id aggregate.ID) (position uint64, forgotten bool
 	return position, forgotten
 }
 
-// end lets nothing more begin.
+// end prevents new work.
 func (q *sequencer) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -326,7 +343,7 @@ func (q *sequencer) all() []*stream {
 	return streams
 }
 
-// forgetAll releases what the streams hold, once the shard has come to rest.
+// forgetAll releases the memory of all streams after the work has ended.
 func (q *sequencer) forgetAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,11 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// shard is a member's work on one logical shard in one term. Everything it knows of positions is
-// dropped with it. The source tells the sequencer which events there are; the deliverer asks it
-// what comes next, and tells what became of it; the committer asks it what to store. The deliverer
-// calls the committer where something has to be stored at once, and hands deferred events to the
-// deferrals, which bring them back when they are due.
+// shard is the work of a member on one shard in one term. It keeps nothing that it knows about
+// positions after the term.
+//
+// The source passes the events that exist to the sequencer. The deliverer asks the sequencer for
+// the next event and reports the result. The committer asks it what to store. The deliverer calls
+// the committer if something must be stored at once. It passes deferred events to the deferrals,
+// which return them to the workers when they are due.
 type shard struct {
 	*term
 	source    *source
@@ -22,7 +24,8 @@ type shard struct {
 	committer *committer
 	sequencer *sequencer
 	deferrals *deferrals
-	// unfenced: when it came to rest, transactions of its handlers could still commit.
+	// unfenced reports that transactions of the shard's handlers could still commit when its work
+	// ended.
 	unfenced bool
 }
 
@@ -40,8 +43,8 @@ func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	return sh
 }
 
-// run works until the shard is stopped (then it is graceful) or lost (then it stops where it
-// stands), and returns when it has come to rest.
+// run works until the shard is stopped or lost, and returns when the work has ended. After a stop,
+// messages are finished and positions are stored. After a loss, the work ends at once.
 func (sh *shard) run(ctx context.Context) {
 	defer sh.abandon()
 	work, cancel := context.WithCancel(ctx)
@@ -63,7 +66,7 @@ func (sh *shard) run(ctx context.Context) {
 	if sh.isLost() {
 		sh.abandon()
 	}
-	// Handlers have time to ack what they have.
+	// Handlers have time to ack their messages.
 	timeout := time.AfterFunc(sh.config.CloseTimeout, sh.abandon)
 	defer timeout.Stop()
 	sh.sequencer.end()
@@ -73,17 +76,17 @@ func (sh *shard) run(ctx context.Context) {
 		sh.committer.finish()
 		sh.abandon()
 	}
-	sh.unfenced = !sh.committer.shutOut()
+	sh.unfenced = !sh.committer.fenceHandlers()
 	sh.sequencer.forgetAll()
 }
 
-// tail goes on where a former owner was, until the context ends.
+// tail reads the tail from the former owner's cursor on, until the context ends.
 func (sh *shard) tail(ctx context.Context) {
 	for {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
-				pause(ctx, min(wait, time.Minute)) // by a clock that may be set
+				pause(ctx, min(wait, time.Minute)) // the clock may be changed meanwhile
 			}
 			sh.source.run(ctx, from)
 			return
@@ -96,5 +99,5 @@ func (sh *shard) tail(ctx context.Context) {
 	}
 }
 
-// untilStart is how long it is until the group begins, which may be in the future.
+// untilStart returns the time until the group begins, which may be in the future.
 func (sh *shard) untilStart() time.Duration { return sh.committer.since.Sub(sh.now()) }

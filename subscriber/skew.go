@@ -11,17 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// skew measures how far the times of events are off. Late: for how long at least an event that a
-// look found had been dated in the past and not shown; that is the delay of the index, the duration
-// of commits, and clocks that are behind. Ahead: how far ahead of this process's clock an event is
-// dated.
+// skew measures how far the times of events differ from the times at which they appear.
+//
+// late is the longest time for which a poll did not show an event although its date had passed. It
+// consists of the delay of the index, the duration of commits, and the error of clocks that are
+// behind. ahead is the longest time by which an event was dated after this process's time.
 type skew struct {
 	mu          sync.Mutex
 	late, ahead time.Duration
 	warned      time.Time
 }
 
-// warnEvery keeps the log readable while the clock of a writer is wrong.
+// warnEvery limits the warnings while the clock of a writer is wrong.
 const warnEvery = time.Minute
 
 func (k *skew) read() (late, ahead time.Duration) {
@@ -30,7 +31,7 @@ func (k *skew) read() (late, ahead time.Duration) {
 	return k.late, k.ahead
 }
 
-// raise notes a measure and reports whether it is time to warn of it.
+// raise stores a measured value, and reports whether to log a warning.
 func (k *skew) raise(most *time.Duration, d, limit time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,18 +43,18 @@ func (k *skew) raise(most *time.Duration, d, limit time.Duration) bool {
 	return true
 }
 
-// looked is a look that came to the end of the tail.
+// endPoll is a poll that reached the end of the tail.
 type endPoll struct {
 	at time.Time
-	to int64 // the time of the last event that it has shown
+	to int64 // the time of the last event that it showed
 }
 
-// noteTimes measures the times of what the live read has found. While it reads history there is
-// nothing to measure.
+// noteTimes measures the times of events that the live read has found. It measures nothing while it
+// reads history.
 func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(s.polls) > 0 {
 		last := s.polls[len(s.polls)-1]
-		s.noteLate(page.Records[0], last.at) // the last look did not show it
+		s.noteLate(page.Records[0], last.at) // the last poll did not show it
 		s.noteAhead(page.Records[n-1], now)
 	}
 	if page.More {
@@ -66,8 +67,8 @@ func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
 	s.polls = append(s.polls, endPoll{now, s.live.OccurredAt})
 }
 
-// noteMissed records an event that only a trailing read found. The live read that passed its time
-// did not show it.
+// noteMissed records an event that only a trailing read found. The live read passed its time
+// without it.
 func (s *source) noteMissed(r *journal.Record) {
 	s.stats.late.Add(1)
 	at := r.WrittenAt.UnixMilli()
@@ -82,8 +83,8 @@ func (s *source) noteMissed(r *journal.Record) {
 func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
 	late := missedAt.Sub(r.WrittenAt)
 	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
-		s.logger.Info("Events show in the tail long after their time: is a clock behind? What comes later than TrailingDelay waits "+
-			"for the sweep", watermill.LogFields{
+		s.logger.Info("Events appear in the tail long after their time: is a clock behind? An event that is later than TrailingDelay waits "+
+			"for a reconciliation", watermill.LogFields{
 			"aggregate_id": r.Aggregate.Value, "number": r.Number, "late": late, "trailing_delay": s.config.TrailingDelay,
 		})
 	}
@@ -98,16 +99,16 @@ func (s *source) noteAhead(r *journal.Record, now time.Time) {
 	}
 }
 
-// turnBack moves a cursor that lies in the future back to the present. A clock that was far ahead,
-// of this process or of a former owner, has moved it there. It would hide all events until then.
-// The next reconciliation finds what it has hidden.
+// rewind moves a cursor that is in the future back to the present. The clock of this process or of
+// a former owner was far ahead and has moved it there. The cursor would hide all events until that
+// time. The next reconciliation finds the events that it has hidden.
 func (s *source) rewind(now time.Time) {
 	ahead := time.UnixMilli(s.live.OccurredAt).Sub(now)
 	if ahead <= s.config.TrailingDelay {
 		return
 	}
-	s.logger.Error("The cursor of a shard is in the future and goes back to the present: was a clock ahead? Events that it hid come with the next sweep, "+
-		"or with the next event of their aggregate if the group has no sweeps", errCursorAhead, watermill.LogFields{
+	s.logger.Error("The cursor of a shard is in the future and moves back to the present: was a clock ahead? The next reconciliation delivers events that it has hidden,  "+
+		"or the next event of their aggregate if the group has no reconciliations", errCursorAhead, watermill.LogFields{
 		"shard": s.number, "ahead": ahead,
 	})
 	begin := now.Add(-s.config.TrailingDelay)

@@ -7,11 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// errCommitting: a handler that was given up is still in the middle of a transaction that moves the
-// position.
+// errCommitting reports that a handler has not returned from a transaction that moves the position,
+// although its message was given up.
 var errCommitting = errors.New("the handler of the event has not returned from its transaction")
 
-// skip passes over an event and keeps a record of it.
+// skip passes over an event and stores a record of it.
 func (d *deliverer) skip(ctx context.Context, st *stream) error {
 	v := st.delivery.disposition
 	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
@@ -28,17 +28,16 @@ func (d *deliverer) skip(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// skip records that an event is skipped, and moves the position to it. It returns where the
-// position is, and whether the event was skipped: else the handler's own transaction was done after
-// all.
+// skip records that an event is skipped, and moves the position to it. It returns the position.
+// skipped is false if the handler's transaction had committed instead.
 func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
 	p := &st.position
 	if err := p.own(ctx); err != nil {
 		return 0, false, err
 	}
 	defer p.mu.Unlock()
-	// A claim just before keeps out a former owner, and what may still come of a handler's
-	// transaction.
+	// A claim just before fences former owners and transactions of handlers whose outcome is
+	// unknown.
 	if p.doubt || !p.fenced || c.table == nil {
 		p.doubt = true
 		if err := c.fence(ctx, st); err != nil {
@@ -46,7 +45,8 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 		}
 	}
 	if stored = p.stored.Load(); stored >= record.Number {
-		// Either an earlier attempt at this was done, or the handler's own transaction after all.
+		// Either an earlier attempt of this skip or the handler's transaction has moved the
+		// position.
 		skipped, err = c.checkpoint.SkippedUnder(ctx, c.key.Group, st.id, record.Number, c.epoch)
 		return stored, skipped, err
 	}
@@ -60,7 +60,7 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 	return record.Number, true, nil
 }
 
-// storeSkip writes record and position.
+// storeSkip writes the record and the position.
 func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, record checkpoint.Skipped) error {
 	group := c.key.Group
 	if c.table != nil {
@@ -72,8 +72,8 @@ func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, reco
 	}
 	err := c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, record.Number)
 	if errors.Is(err, ErrFenced) {
-		// The next owner has the event again, so it was not skipped. If this fails the record says
-		// so all the same.
+		// The next owner delivers the event again, so it was not skipped. If the removal fails, the
+		// record remains although the event was not skipped.
 		err = errors.Join(err, c.checkpoint.RemoveSkipped(ctx, group, record))
 	}
 	return err

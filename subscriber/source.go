@@ -13,23 +13,25 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// source finds out which events of a shard there are: by the live read of its tail, by trailing
-// reads, and by comparing heads with positions. It tells the sequencer. One goroutine uses it;
-// reconciliations have another.
+// source finds the events of a shard by the live read of its tail, by trailing reads, and by
+// reconciliation, and passes them to the sequencer. One goroutine uses it, and another one runs
+// reconciliations.
 type source struct {
 	*term
 	sequencer *sequencer
 
-	live     eventlog.Cursor // the live read has read up to here
+	// live is the place up to which the live read has come.
+	live     eventlog.Cursor
 	trailing []trailingRead
-	polls    []endPoll // of the live read, those that came to the end of the tail
+	// polls contains the latest polls of the live read that reached the end of the tail.
+	polls []endPoll
 }
 
 func newSource(t *term, q *sequencer) *source {
 	return &source{term: t, sequencer: q, trailing: newTrailingReads(t.config.TrailingDelay)}
 }
 
-// run looks at the tail from a time on, until the context ends.
+// run polls the tail from a time on, until the context ends.
 func (s *source) run(ctx context.Context, from int64) {
 	if from > 0 {
 		s.setCursors(eventlog.Cursor{OccurredAt: from})
@@ -59,19 +61,19 @@ func (s *source) run(ctx context.Context, from int64) {
 	}
 }
 
-// pollJitter keeps shards from being looked at all at once. With it a pause is the interval at
-// most.
+// pollJitter spreads the polls of shards over time. The longest pause, including jitter, is the
+// interval.
 const pollJitter = 0.1
 
 func beforeJitter(interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) / (1 + pollJitter))
 }
 
-// look reads on to the end of the tail, and takes the trailing reads that are due.
+// poll reads to the end of the tail, and runs the trailing reads that are due.
 func (s *source) poll(ctx context.Context) (found bool, err error) {
 	ahead := 0
 	if !s.sequencer.isCaughtUp() {
-		ahead = s.budget.page() // it is full then, most likely
+		ahead = s.budget.page() // pages are full then, most likely
 	}
 	for {
 		if !s.sequencer.awaitHealth(s.stopping) {
@@ -84,7 +86,8 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		s.rewind(now)
 		page, err := s.page(ctx, eventlog.TailQuery{
 			AggregateType: s.topic, Shard: s.number, After: s.live,
-			// A time far ahead must not drag the cursor past all that is to come.
+			// An event that is dated far in the future must not move the cursor past events to
+			// come.
 			Until: now.Add(s.config.TrailingDelay),
 		})
 		s.budget.release(ahead)
@@ -95,7 +98,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		found = found || len(page.Records) > 0
 		s.advance(page, now)
 		s.noteTimes(page, now)
-		// The events of one commit have one time, and the index returns them in any order.
+		// The events of one commit have the same time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
 		s.sequencer.enqueue(page.Records, !page.More, s.trail().OccurredAt)
 		err = s.readTrailing(ctx, now, !page.More)
@@ -109,7 +112,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 	}
 }
 
-// page bounds one read, so that a dead connection does not stall the shard.
+// page reads a page with a time limit, so that a dead connection does not block the shard.
 func (s *source) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -118,14 +121,16 @@ func (s *source) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailP
 
 const readTimeout = 10 * time.Second
 
-// report logs items of the tail that are no records. Where an item still has its place, its
-// aggregate stops at the item until it is repaired; otherwise it stops at the gap.
+// report logs items of the tail that are no readable events. If the number of an item is known, its
+// aggregate stops at that number until the item is repaired. Otherwise the aggregate stops at the
+// gap.
 func (s *source) report(corrupt []*journal.CorruptItemError) {
 	for _, err := range corrupt {
 		s.stats.corrupt.Add(1)
 		s.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": s.number})
 		if err.Number > 0 {
-			// Its time may be what is corrupt. That of what is final so far is early enough.
+			// Its time may be corrupt, so use the time up to which the tail is final, which is
+			// early enough.
 			final := s.trail().OccurredAt
 			s.sequencer.observe([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),

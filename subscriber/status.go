@@ -6,24 +6,26 @@ import (
 	"time"
 )
 
-// ShardStatus is how a subscriber stands with a logical shard that it holds, as far as it knows:
-// what it has not read yet does not show. Package groups computes the exact lag.
+// ShardStatus is the status of a shard that a subscriber owns. It counts only events that the
+// subscriber has found. Package groups computes the exact lag.
 type ShardStatus struct {
 	Topic string
 	Shard int
-	Epoch uint64 // the term, which rises each time the shard changes hands
-	// CaughtUp: the tail was read to its end.
+	Epoch uint64 // rises each time the owner of the shard changes
+	// CaughtUp reports whether the tail was read to its end.
 	CaughtUp bool
-	// Behind is how many events are known and not acked; an aggregate whose position is not read
-	// yet counts for one. OldestUnacked is the time of the first of those that the tail has shown,
-	// zero if there is none.
+	// Behind is the number of known events that are not acked. An aggregate whose position is not
+	// read yet counts as one. OldestUnacked is the time of the first of those that the tail has
+	// shown, or zero if there is none.
 	Behind        uint64
 	OldestUnacked time.Time
-	// Blocked aggregates wait for another attempt, Parked ones for an operator.
+	// Blocked is the number of aggregates that wait for another attempt. Parked is the number of
+	// aggregates that wait for an operator.
 	Blocked, Parked int
 }
 
-// Shards reports how it stands with the shards that it holds, in the order of topics and numbers.
+// Shards returns the status of the shards that the subscriber owns, in the order of topics and
+// numbers.
 func (sub *Subscriber) Shards() []ShardStatus {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -63,10 +65,10 @@ func (q *sequencer) status(fresh bool) ShardStatus {
 		case st.claimed || st.state == parked || fresh && !q.forgotten.has(st.id):
 			status.Behind += st.head - min(st.head, st.acked)
 		default:
-			status.Behind++ // its position is read when its turn comes
+			status.Behind++ // its position is read later
 		}
-		// The time of the first one, where it is in memory; else that of the last, which is too
-		// late rather than wrong.
+		// Use the time of the first unacked event if it is in memory. Otherwise use that of the
+		// last one, which is too late.
 		at := st.hintAt
 		if len(st.buffer.records) > 0 {
 			at = st.buffer.records[0].WrittenAt.UnixMilli()

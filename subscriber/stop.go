@@ -12,7 +12,7 @@ var (
 	errResumed = errors.New("the group was resumed since the first of the attempts")
 )
 
-// stopGroup pauses the group for all members, because of an event.
+// stopGroup pauses the group for all members because of an event.
 func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 	v := st.delivery.disposition
 	why := checkpoint.Stopped{Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
@@ -29,22 +29,24 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 		return r.Stop(why), nil
 	})
 	switch {
-	case err == nil, errors.Is(err, errPaused) && now.Stopped.Same(why): // the latter where a reply was lost
+	// in the second case a reply was lost
+	case err == nil, errors.Is(err, errPaused) && now.Stopped.Same(why):
 		d.stats.stopped.Add(1)
-		d.logger.Error("Consumer group is stopped by an event that keeps failing, until it is resumed", v.err, v.fields(st))
+		d.logger.Error("Consumer group is stopped because of an event that keeps failing, until it is resumed", v.err, v.fields(st))
 	case errors.Is(err, errPaused):
 		d.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
 	case errors.Is(err, errResumed):
-		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event
-		// to be tried again.
+		// The group was resumed, perhaps after this disposition, whose reply was lost. The operator
+		// wants the event to be tried again.
 		d.resumed.Store(now.Resumed)
 		st.delivery.attempts, st.delivery.disposition = 0, nil
 		return nil
 	case errors.Is(err, checkpoint.ErrNoGroup):
-		return ErrFenced // it was removed
+		return ErrFenced // the group was removed
 	default:
 		return err
 	}
-	d.stop() // whose rest has the member look at the membership
+	// The member reads the membership when the work on the shard has ended.
+	d.stop()
 	return errStopped
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// PositionStore keeps how far a group has got with each aggregate: the number of the last acked
+// PositionStore stores the position of a group on each aggregate: the number of the last acked
 // event.
 //
 // An epoch is the term of one owner of a shard. A store refuses a call with [ErrFenced] if it has
-// seen a newer epoch, or if the position is not where the caller says. A caller that is refused has
-// lost the shard.
+// seen a newer epoch, or if the position is not the one that the caller expects. A caller that is
+// refused has lost the shard.
 //
 // The subscriber claims the position of each aggregate once in a term, before the first message,
 // and again after an Advance that failed. A handler can make the Advance in a transaction of its
-// own, see [Position.CommitIn]; package projection/sqlprojection has a store for database/sql.
+// own, see [Position.CommitIn]. Package projection/sqlprojection has a store for database/sql.
 type PositionStore interface {
-	// Claim makes epoch the only one that may advance the position. It returns the position, and
-	// whether there is one yet.
+	// Claim makes epoch the only one that may advance the position, and returns the position. found
+	// is false if there is no position yet.
 	Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)
-	// Advance moves the position.
+	// Advance moves the position from one number to another.
 	Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error
 }
 
@@ -32,12 +32,12 @@ type PositionStore interface {
 type Group struct {
 	// Name is the group's name, as in [Config].ConsumerGroup.
 	Name string
-	// Resets rises with every reset of the group, and when a group that was removed begins again.
-	// So the group finds no positions then, and starts over.
+	// Resets rises with every reset of the group, and when a removed group is created again. So the
+	// group has no positions then, and starts over.
 	Resets uint64
 }
 
-// tablePositions keeps positions in the checkpoint table of the journal.
+// tablePositions stores positions in the checkpoint table of the journal.
 type tablePositions struct{ table *checkpoint.Store }
 
 func (p *tablePositions) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {

@@ -9,46 +9,53 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// stream is one aggregate's events on their way to the handler. Two numbers define it: head, the
-// highest event known to exist, and acked. What lies between is delivered in order: from the
-// buffer where the tail brought it, else read from the journal.
+// stream contains the state of one aggregate's events. Two numbers define it: head, the highest
+// event that is known to exist, and acked. The events between them are delivered in order, from the
+// buffer if the tail brought them, otherwise read from the journal.
 type stream struct {
 	id aggregate.ID
 
-	// The sequencer's mutex guards what follows.
+	// The sequencer's mutex guards the following fields.
 
 	state   streamState
-	claimed bool // acked is known
+	claimed bool // acked is valid
 	acked   uint64
 	head    uint64
 	buffer  buffer
 
-	// hint is the highest event that a read of the tail, a reconciliation or a corrupt item has shown, and
-	// hintAt its time in milliseconds, or that up to which the tail was final. The shard's cursor
-	// may pass hintAt only once the event is acked and stored or the stream is listed as behind: on
-	// a restart this event is what shows that something is left to do.
-	hint     uint64
-	hintAt   int64
-	pending  time.Time // since when something is left to do; zero if nothing is
-	serving  time.Time // since when a worker serves it; zero if none does
-	cautious bool      // it was put off, so that only its next event is read: see putOff
-	corrupt  uint64    // an event that could not be read, which is not read ahead; 0 for none
-	// failure is the last failed attempt at the next event, for the entry of the list; nil for none.
+	// hint is the highest event that a read of the tail, a reconciliation or a corrupt item has
+	// shown. hintAt is its time in milliseconds, or the time up to which the tail was final. The
+	// shard's cursor may pass hintAt only when the event is acked and stored, or when the stream is
+	// listed as behind. After a restart this event shows that the stream has unhandled events.
+	hint   uint64
+	hintAt int64
+	// pending is the time since which the stream has unhandled events. It is zero if it has none.
+	pending time.Time
+	// serving is the time since which a worker serves it. It is zero if none does.
+	serving time.Time
+	// cautious reports that the stream was put off, so that only its next event is read. See
+	// putOff.
+	cautious bool
+	// corrupt is an event that could not be read and is not read ahead. It is 0 if there is none.
+	corrupt uint64
+	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
+	// nil if there is none.
 	failure *checkpoint.Failure
 
-	// listed is up to which event the list of those behind leads to the stream; 0 if it does not.
+	// listed is the highest event that the entry on the behind list leads to after a restart. It is
+	// 0 if there is no entry.
 	listed uint64
-	entry  bool // there may be an entry of the list
-	// inherited is what a former owner has listed, until it is taken over.
+	entry  bool // there may be an entry on the behind list
+	// inherited is the entry of a former owner, until it is taken over.
 	inherited  *checkpoint.Behind
-	led        uint64 // the highest event that only the list led to
+	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 
-	// What follows the mutex does not guard.
+	// The mutex does not guard the following fields.
 
-	delivery delivery // the deliverer's
-	position position // the committer's
-	// listing is the committer's, from before a write of the entry until its result is noted.
+	delivery delivery // used by the deliverer
+	position position // used by the committer
+	// listing is held by the committer from before a write of the entry until its result is known.
 	listing sync.Mutex
 }
 
@@ -56,18 +63,18 @@ type streamState int
 
 const (
 	idle    streamState = iota
-	active              // queued for or served by a worker
-	delayed             // waits before it goes on: nacked, or a failed read
-	parked              // waits until an operator lets it go on
+	active              // a worker serves it, or it is queued for one
+	delayed             // waits for another attempt after a nack or a failed read
+	parked              // waits until an operator unparks it
 )
 
-// always, as what a list leads to: every event, also one that is still to come.
+// always is the value of listed if the entry leads to every event, including later ones.
 const always = ^uint64(0)
 
-// hear notes that an event exists.
+// observe records that an event exists.
 func (s *stream) observe(number uint64) { s.head = max(s.head, number) }
 
-// show notes that the tail has shown an event.
+// observeTail records that the tail has shown an event.
 func (s *stream) observeTail(r *journal.Record) {
 	s.observe(r.Number)
 	if r.Number > s.hint || r.Number == s.reconciled {
@@ -78,12 +85,13 @@ func (s *stream) observeTail(r *journal.Record) {
 	}
 }
 
-// find notes that a reconciliation has found an event. Where the tail has shown one that is left to do, the
-// cursor has to lead to that.
+// observeReconciled records that a reconciliation has found an event. If the tail has shown an
+// unhandled event, the cursor must still lead to that.
 func (s *stream) observeReconciled(r *journal.Record) {
 	s.observe(r.Number)
 	stored := s.position.stored.Load()
-	if r.Number <= max(s.hint, stored) { // a commit of this process may have shown it, without a trace
+	// A commit of this process may have reported the event without a hint.
+	if r.Number <= max(s.hint, stored) {
 		return
 	}
 	s.reconciled = r.Number
@@ -92,26 +100,26 @@ func (s *stream) observeReconciled(r *journal.Record) {
 	}
 }
 
-// drained reports that nothing is left to do, as far as known.
+// drained reports whether all known events are acked.
 func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
 
-// forgetFailure drops the failure if its event is handled by now.
+// forgetFailure removes the failure if its event is handled.
 func (s *stream) forgetFailure() {
 	if s.failure != nil && s.failure.Number <= s.acked {
 		s.failure = nil
 	}
 }
 
-// covered reports that the list leads to all that is left to do.
+// covered reports whether the entry on the behind list leads to all unhandled events.
 func (s *stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
 
-// stuck reports that a stream does not wait for its turn alone: it failed, or its handler takes
-// long.
+// stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
+// for a worker is not stuck.
 func (s *stream) stuck(now time.Time, long time.Duration) bool {
 	return s.cautious || !s.serving.IsZero() && now.Sub(s.serving) > long
 }
 
-// next returns the event to deliver, or the range of events to read first, or neither.
+// next returns the event to deliver, or the range of events to read before that, or neither.
 func (s *stream) next() (r *journal.Record, from, to uint64) {
 	if s.acked >= s.head {
 		return nil, 0, 0
@@ -133,6 +141,7 @@ func (s *stream) next() (r *journal.Record, from, to uint64) {
 	return nil, from, to
 }
 
-// readAhead is how many events of an aggregate are read from the journal at a time, if that much
-// fits the buffer: enough to read the index at its best price, and less than a page.
+// readAhead is the maximum number of events of an aggregate in one read from the journal, if they
+// fit the buffer. It is large enough to read the index at its lowest price, and smaller than a
+// page.
 const readAhead = 200

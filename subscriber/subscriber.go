@@ -37,8 +37,8 @@ var (
 	_ message.SubscribeInitializer = (*Subscriber)(nil)
 )
 
-// NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and makes no round
-// trip. It logs once, as information, if the journal's RetryBudget is not below
+// NewSubscriber returns a subscriber. A nil logger logs nothing. NewSubscriber starts nothing and
+// makes no request. It logs an information if the journal's RetryBudget is not below
 // [Config.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
@@ -49,10 +49,10 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		logger = watermill.NopLogger{}
 	}
 	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
-		// A commit whose outcome is unknown keeps its date while it is repeated. After that long
+		// A commit whose outcome is unknown keeps its date while it is repeated. After that time
 		// its events appear behind the last trailing read.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
-			"with their aggregate's next event or by the sweep; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
+			"with their aggregate's next event or by a reconciliation; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
 			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
 		})
 	}
@@ -66,18 +66,18 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	}, nil
 }
 
-// Subscribe returns the events of all aggregates of the type topic, each aggregate's in
-// order, one at a time: the next one comes after the one before was acked. Messages of
-// different aggregates come side by side, up to [Config.MaxInFlight], if the receiver takes
-// them; one who handles one message before it receives the next handles one at a time.
+// Subscribe returns the events of all aggregates of the type topic. The events of an aggregate are
+// delivered in order: the next one after the ack of the one before. Messages of different
+// aggregates are delivered concurrently, up to [Config.MaxInFlight], if the receiver accepts them.
+// A receiver that handles each message before it receives the next handles one at a time.
 //
-// A nacked message comes again after [Config.NackResendSleep]. The channel is closed when ctx ends
-// or the Subscriber is closed. Several subscriptions of one group to one topic, in one process or
-// many, are members: they share the logical shards, and take over those of a member that closes or
-// crashes.
+// A nacked message is delivered again after [Config.NackResendSleep]. The channel is closed after
+// ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one
+// process or many, are members: they share the shards, and take over the shards of a member that
+// closes or crashes.
 //
-// Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that can be no aggregate type,
-// [*ConfigError] for that of the subscriber's own poison queue, [ErrSubscriberClosed],
+// Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that is no valid aggregate type,
+// [*ConfigError] for the topic of the subscriber's own poison queue, [ErrSubscriberClosed],
 // journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {
@@ -116,16 +116,16 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	return m.out, nil
 }
 
-// now is the present for a group that begins now: as early as it may be, if the clock is known less
-// well than to a second.
+// now returns the start time of a group that begins now. If the clock is known less precisely than
+// to a second, it returns the earliest possible time.
 func (sub *Subscriber) now() time.Time {
 	j := sub.config.Journal
 	return j.Config().Now().Add(-max(0, eventlog.Of(j).Ahead()-time.Second))
 }
 
-// SubscribeInitialize shows ahead of Subscribe what would keep it from working: a topic that can be
-// none, a missing table, missing access. There is nothing else to prepare: a new group starts where
-// [Config.Start] says when it first subscribes, at the beginning of the journal by default.
+// SubscribeInitialize returns the error that Subscribe would return for an invalid topic, a missing
+// table or missing access. It prepares nothing: a new group begins when it first subscribes, where
+// [Config.Start] says.
 func (sub *Subscriber) SubscribeInitialize(topic string) error {
 	if _, err := sub.check(context.Background(), topic); err != nil {
 		return fmt.Errorf("initialize subscription to %q: %w", topic, err)
@@ -142,9 +142,9 @@ func (sub *Subscriber) isClosed() bool {
 // Stats returns the counts of all subscriptions.
 func (sub *Subscriber) Stats() Stats { return sub.stats.read() }
 
-// Close ends all subscriptions: no further message goes out, handlers have
-// [Config.CloseTimeout] to ack what they have, positions are stored and shards
-// released. It may be called repeatedly, and returns when all is done.
+// Close ends all subscriptions. No further message is delivered, handlers have
+// [Config.CloseTimeout] to ack their messages, positions are stored, and shards are released. Close
+// returns when all of this is done. It may be called repeatedly. Its error is always nil.
 func (sub *Subscriber) Close() error {
 	sub.mu.Lock()
 	if !sub.closed {
@@ -156,7 +156,8 @@ func (sub *Subscriber) Close() error {
 	return nil
 }
 
-// check reads the membership, which shows whether the table is there, with one round trip.
+// check validates the topic and reads the membership, in one round trip, which shows whether the
+// table exists.
 func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Membership, error) {
 	if topic == "" {
 		return checkpoint.Membership{}, ErrEmptyTopic
@@ -166,7 +167,7 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 	}
 	if policy := sub.config.Failures; policy.kind == poisonQueue && policy.topic == topic {
 		return checkpoint.Membership{}, &ConfigError{"Failures", fmt.Sprintf(
-			"has %q as the topic of the poison queue, which is subscribed to: each event that fails would become one more; name another topic", topic)}
+			"has %q as the topic of the poison queue, and subscribes to it: each event that fails would create another one; use another topic", topic)}
 	}
 	if sub.config.Broadcast {
 		return checkpoint.Membership{}, nil

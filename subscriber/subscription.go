@@ -14,14 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
-// subscription is what the shards of one call of Subscribe share.
+// subscription contains what the shards of one call of Subscribe share.
 type subscription struct {
-	ctx     context.Context // Subscribe's
+	ctx     context.Context // the context of Subscribe
 	config  Config
 	journal eventlog.Log
-	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes,
-	// so that neither a key that cannot be had nor one that is slow to come holds up other
-	// aggregates.
+	// raw reads records without decoding them. Each payload is decoded in its lane when it is due.
+	// So a key that is missing, or slow to arrive, does not delay other aggregates.
 	raw        eventlog.Log
 	checkpoint *checkpoint.Store
 	history    history.History
@@ -30,22 +29,22 @@ type subscription struct {
 	stats      *counters
 	out        chan *message.Message
 
-	// closing is the context of what is still to be written when the subscription ends. It ends in
-	// time for Close to return.
+	// closing is the context of writes at the end of the subscription. It ends in time for Close to
+	// return.
 	closing context.Context
 	close   context.CancelFunc
 
 	lanes   *lanes
 	budget  *budget
-	writers chan struct{} // one token for each row that is being written
+	writers chan struct{} // one element for each row that is being written
 }
 
 const (
-	// rowWriters is how many rows are written side by side.
+	// rowWriters is the number of rows that are written concurrently.
 	rowWriters = 16
-	// writeTimeout bounds a write of a row, which goes on when the subscription ends.
+	// writeTimeout limits a write of a row, which continues when the subscription ends.
 	writeTimeout = 5 * time.Second
-	// writeOnClose is how long after CloseTimeout positions may be written and the group be left.
+	// writeOnClose is the time after CloseTimeout for storing positions and leaving the group.
 	writeOnClose = 900 * time.Millisecond
 )
 
@@ -69,7 +68,8 @@ func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	}
 }
 
-// inParallel writes rows side by side, as many as the subscription may, and returns the errors.
+// inParallel writes rows concurrently, within the limit of the subscription, and returns the
+// errors.
 func (s *subscription) inParallel(rows []func() error) []error {
 	var writers sync.WaitGroup
 	errs := make([]error, len(rows))
@@ -86,7 +86,7 @@ func (s *subscription) inParallel(rows []func() error) []error {
 	return errs
 }
 
-// pause waits for about d.
+// pause waits for d plus or minus a half, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d/2 + rand.N(max(1, d)))
 	defer timer.Stop()

@@ -11,25 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// term is the time in which a member owns a logical shard, and how it ends.
+// term is the time in which a member owns a shard. It says whether and how the term has ended.
 type term struct {
 	*subscription
-	number int // of the shard
+	number int // the number of the shard
 	key    checkpoint.Shard
 	owner  uint64
 	epoch  uint64
 
-	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context,
-	// and ends when the shard abandons what is out: an ack that comes later does not count. It does
-	// not end with Subscribe's context, or each graceful stop would cut off handlers in mid-work.
+	// messageCtx is the parent of the contexts of messages. It has the values of Subscribe's
+	// context. It ends when the shard is given up, and later acks do not count. It does not end
+	// with Subscribe's context, because that would interrupt handlers at each graceful stop.
 	messageCtx    context.Context
 	cancelMessage context.CancelFunc
 	abandoned     chan struct{}
 	abandonOnce   sync.Once
-	// stopping is closed when no further message may go out.
+	// stopping is closed when no further message may be delivered.
 	stopping     chan struct{}
 	stoppingOnce sync.Once
-	// lost: the shard turned out to be another's.
+	// lost reports that another member owns the shard.
 	lost atomic.Bool
 }
 
@@ -51,7 +51,7 @@ func (t *term) group() Group { return Group(t.key.Group) }
 // stop ends the work gracefully.
 func (t *term) stop() { t.stoppingOnce.Do(func() { close(t.stopping) }) }
 
-// lose ends it at once: the shard is another's.
+// lose ends the work at once, because another member owns the shard.
 func (t *term) lose() {
 	if t.lost.CompareAndSwap(false, true) {
 		t.logger.Info("Lost a shard: another member of the group took it, or an operator edits its rows", watermill.LogFields{"shard": t.number, "epoch": t.epoch})
@@ -60,7 +60,8 @@ func (t *term) lose() {
 	t.stop()
 }
 
-// fenced reports, and notes, that an error means that the shard is another's.
+// fenced reports whether an error means that another member owns the shard. If so, it ends the
+// work.
 func (t *term) fenced(err error) bool {
 	if !errors.Is(err, ErrFenced) {
 		return false
@@ -69,7 +70,7 @@ func (t *term) fenced(err error) bool {
 	return true
 }
 
-// abandon lets nothing count any more that handlers answer.
+// abandon gives up all messages that are not answered. Later answers do not count.
 func (t *term) abandon() {
 	t.abandonOnce.Do(func() { close(t.abandoned) })
 	t.cancelMessage()
@@ -88,7 +89,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// failed logs the first of some errors for all, which mostly have one cause.
+// failed logs the first of some errors for all of them, because they mostly have one cause.
 func (t *term) failed(what string, errs []error) {
 	var first error
 	rows := 0

@@ -7,14 +7,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// trailingRead reads again, after a delay, what the read before it has passed: the live read, or an
-// earlier trailing read. The tail index shows events out of order, most by less than a second, and
-// a clock may be behind. So what is late comes with the first trailing read, as a rule, and what is
-// very late with the last one. What that has passed is final.
+// trailingRead reads a part of the tail again after a delay. The live read, or an earlier trailing
+// read, has passed that part before. The tail index shows events out of order, mostly by less than
+// a second, and a clock may be behind. So most late events are found by the first trailing read,
+// and very late ones by the last. The part that the last one has passed is final.
 type trailingRead struct {
 	delay time.Duration
-	at    eventlog.Cursor // it has read up to here
-	next  time.Time       // not again before
+	at    eventlog.Cursor // the place up to which it has read
+	next  time.Time       // the time of the next read
 }
 
 // firstTrailingDelay is the delay of the first trailing read. The second one has
@@ -28,10 +28,10 @@ func newTrailingReads(last time.Duration) []trailingRead {
 	return []trailingRead{{delay: firstTrailingDelay}, {delay: last}}
 }
 
-// trail is the place up to which the tail is final.
+// trail returns the place up to which the tail is final.
 func (s *source) trail() eventlog.Cursor { return s.trailing[len(s.trailing)-1].at }
 
-// setCursors has all reads go on from one place.
+// setCursors moves all reads to one place.
 func (s *source) setCursors(at eventlog.Cursor) {
 	s.live = at
 	for i := range s.trailing {
@@ -39,10 +39,10 @@ func (s *source) setCursors(at eventlog.Cursor) {
 	}
 }
 
-// advance notes a page of the live read, which was asked for after now. A trailing read that has
-// read all that was before the page goes along up to its horizon. What is dated before that was
-// older than the delay when the page was read, so it is not read again: history is read once. In a
-// unit longer than milliseconds, events of the horizon's own unit are read again.
+// advance records a page of the live read, which was requested after now. A trailing read that has
+// read everything before the page moves along, up to its horizon. Events with earlier dates were
+// older than the delay when the page was read, so they are not read again: history is read once. If
+// the unit of times is longer than milliseconds, events in the unit of the horizon are read again.
 func (s *source) advance(page eventlog.TailPage, now time.Time) {
 	for i := range s.trailing {
 		r := &s.trailing[i]
@@ -56,14 +56,15 @@ func (s *source) advance(page eventlog.TailPage, now time.Time) {
 		}
 		if horizon.UnixMilli() > r.at.OccurredAt {
 			r.at = eventlog.CursorAt(horizon)
-			r.next = time.Now().Add(r.delay / 2) // up to there the live read has just read
+			// The live read has just read the part before it.
+			r.next = time.Now().Add(r.delay / 2)
 		}
 	}
 	s.live = page.Next
 }
 
-// readTrailing does a page of each trailing read, or all that is due. It follows each page of the
-// live read, so that a backlog does not postpone it.
+// readTrailing reads one page of each trailing read, or all pages that are due. It runs after each
+// page of the live read, so a backlog does not postpone it.
 func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) error {
 	passed := s.live
 	for i := range s.trailing {
@@ -80,7 +81,8 @@ func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) erro
 	return nil
 }
 
-// readAgain reads a page of what others have passed, and reports whether there is more.
+// readAgain reads a page of a part that another read has passed, and reports whether there are more
+// pages.
 func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog.Cursor, now time.Time) (more bool, err error) {
 	if r.at == passed || time.Now().Before(r.next) {
 		return false, nil

@@ -24,7 +24,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 	for name, test := range map[string]struct {
 		do        func(*world) error
 		outcome   string
-		errorType string // empty where the status is no error
+		errorType string // empty if the status is not an error
 	}{
 		"committed": {
 			do: func(w *world) error {
@@ -140,7 +140,7 @@ func TestASpanCountsHowOftenADecisionRan(t *testing.T) {
 	assert.Equal(t, []string{"account.deposited.v1"}, attributes["millrace.event.types"])
 }
 
-// manyErrors cannot be compared, as those of validators often cannot.
+// manyErrors is an error that cannot be compared, like many errors of validators.
 type manyErrors []string
 
 func (e manyErrors) Error() string { return e[0] }
@@ -205,7 +205,7 @@ func TestACommitGoesOnWithTheTraceInTheMetadataOfItsContext(t *testing.T) {
 	requireChild(t, requested, commit)
 	assert.Equal(t, aggregate.Metadata{"traceparent": traceparent(commit), "tracestate": "vendor=old"}, w.stored("42"))
 
-	other, _ := w.begin("other") // has no tracestate
+	other, _ := w.begin("other") // without a tracestate
 	_, err = w.accounts.Execute(aggregate.ContextWithMetadata(other, carried), "43", events(Deposited{1}))
 	require.NoError(t, err)
 	commit = w.named("commit account", 2)[1]
@@ -228,7 +228,7 @@ func TestNothingIsStoredWhereNobodyTraces(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	untraced := w.config
-	untraced.TracerProvider = nil // the global one, which no test of this package sets
+	untraced.TracerProvider = nil // the global provider; no test of this package sets it
 	_, err := tracing.NewRepository(w.plain, untraced).Execute(t.Context(), "42", events(Deposited{1}))
 	require.NoError(t, err)
 	assert.Empty(t, w.stored("42"))

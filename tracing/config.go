@@ -7,23 +7,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope names who made the spans.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/millrace-dev/millrace/tracing"
 
-// Config says where spans go. The zero value takes what the program has set globally.
+// Config configures the spans of this package. The zero value uses the global provider and
+// propagator.
 type Config struct {
 	// TracerProvider makes the spans. Default: otel.GetTracerProvider.
 	TracerProvider trace.TracerProvider
 
-	// Propagator writes spans into metadata and reads them there. Writers and readers must have the
-	// same. Default: otel.GetTextMapPropagator, which carries nothing until a program has called
-	// otel.SetTextMapPropagator.
+	// Propagator writes spans into metadata, and reads them from metadata. Writers and readers must
+	// use the same propagator. Default: otel.GetTextMapPropagator, which does nothing until the
+	// program has called otel.SetTextMapPropagator.
 	Propagator propagation.TextMapPropagator
 
-	// ContinueTrace makes the spans of [Middleware] children of the commit instead of linking them
-	// to it, so that a command and all that follows from it, over any number of handlers, is one
-	// trace. A sampler that goes by the parent then decides once for all of it, and a group that
-	// reads history adds spans to the traces of long ago. Default: false.
+	// ContinueTrace makes the spans of [Middleware] and [Steps] children of the span in the
+	// metadata, instead of linking them to it. Then a command and everything that it leads to is
+	// one trace. A parent-based sampler decides once for the whole trace. A group that reads
+	// history adds spans to old traces. Default: false.
 	ContinueTrace bool
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// ContextWithTrace returns a context whose metadata carries the span of ctx, so that the events of
-// every commit that is made with it lead to that span; see [aggregate.ContextWithMetadata]. Other
-// keys stay as they are. If ctx has no span, or the propagator carries nothing, it is ctx. Of
-// [Config] only the propagator counts.
+// ContextWithTrace returns a context whose metadata carries the span of ctx. All events that are
+// committed with that context then carry the span; see [aggregate.ContextWithMetadata]. Other keys
+// are not changed. It returns ctx if ctx has no span, or if the propagator writes nothing. It uses
+// only the propagator of config.
 func ContextWithTrace(ctx context.Context, config Config) context.Context {
 	return withTrace(ctx, config.propagator())
 }
@@ -23,8 +23,8 @@ func withTrace(ctx context.Context, propagator propagation.TextMapPropagator) co
 	if len(carried) == 0 {
 		return ctx
 	}
-	// A key of another span, such as its tracestate, would go with the wrong one. A context's
-	// metadata can be laid over, not removed, and an empty value reads as none.
+	// A key of another span, such as its tracestate, must not go with this span. Keys cannot be
+	// removed from a context's metadata, so set them to an empty value, which is read as none.
 	before := aggregate.MetadataFromContext(ctx)
 	for _, key := range propagator.Fields() {
 		if _, stale := before[key]; stale && carried[key] == "" {
@@ -34,18 +34,18 @@ func withTrace(ctx context.Context, propagator propagation.TextMapPropagator) co
 	return aggregate.ContextWithMetadata(ctx, aggregate.Metadata(carried))
 }
 
-// carriedBy returns ctx with what metadata carries, and the span in it. The span of the context
-// itself stays the one that it was.
+// carriedBy returns ctx with the values that the propagator reads from metadata, such as baggage,
+// and the span in metadata. The returned context keeps the span of ctx.
 func carriedBy(
 	ctx context.Context, propagator propagation.TextMapPropagator, metadata map[string]string,
 ) (context.Context, trace.SpanContext) {
 	own := trace.SpanFromContext(ctx)
-	// Cleared first: a propagator that finds nothing leaves the span of the context in place.
+	// A propagator that finds nothing keeps the span of the context, so remove the span first.
 	ctx = propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), propagation.MapCarrier(metadata))
 	return trace.ContextWithSpan(ctx, own), trace.SpanContextFromContext(ctx)
 }
 
-// withParent returns a context whose span is that of ctx, or else the one that metadata carries.
+// withParent returns ctx if it has a span. Otherwise it returns ctx with the span in metadata.
 func withParent(ctx context.Context, propagator propagation.TextMapPropagator, metadata map[string]string) context.Context {
 	if trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx

@@ -1,102 +1,103 @@
-// Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and
-// links the two: from a handler that failed you can find the command that led to its event.
+// Package tracing adds OpenTelemetry spans to commits and to the handling of events. It links the
+// two: from a failed handler you can find the command that led to its event.
 //
 //	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
 //	joint := tracing.NewParts(&parts, tracing.Config{})         // a span of Execute
 //	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
 //	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
 //
-// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and
-// propagator are the global ones unless [Config] names others. The global propagator carries
-// nothing until a program has set one:
+// The package depends only on the API of OpenTelemetry. The program has to provide the SDK and an
+// exporter. By default [Config] uses the global provider and propagator. The global propagator does
+// nothing until the program sets one, and without a propagator there are spans but no links:
 //
 //	otel.SetTextMapPropagator(propagation.TraceContext{})
 //
-// Without it there are spans, and no links.
-//
 // # From commit to handling
 //
-// The span of a commit is written into the metadata of its events, by the propagator: with
-// propagation.TraceContext under the keys traceparent and tracestate. Metadata reaches every
-// consumer group, so a handling, however much later, knows which commit its event is from. Other
-// keys, such as correlation_id and causation_id, stay as they are.
+// The propagator writes the span of a commit into the metadata of its events. The keys of
+// propagation.TraceContext are traceparent and tracestate. Metadata reaches every consumer group,
+// so each handling knows the commit of its event, however much later it happens. Other keys, such
+// as correlation_id and causation_id, are not changed.
 //
-// A handling has a trace of its own, with a link to the commit: one commit is handled by many
-// groups, and again when a read model is rebuilt years later. If the context of the message has a
-// span already, from a middleware before this one or from the context that the router runs with,
-// the handling is its child. Where commit and handlers shall be one trace, [Config.ContinueTrace]
-// makes the handling a child of the commit instead.
+// A handling has its own trace, with a link to the commit. The reason is that many groups handle
+// one commit, and handle it again when a read model is rebuilt years later. With
+// [Config].ContinueTrace a handling is a child of the commit, in the same trace. If the context of
+// the message already has a span, the handling is a child of that span. An earlier middleware or
+// the context of the router may have set it.
 //
-// What a handler does with the context of its message goes on with the span of the handling:
-// queries, calls, and commits. That holds for a [Repository] of this package, whose commits become
-// children, and for a plain one, whose events carry the span of the handling. Messages that a
-// handler returns get it as well, unless they have a span.
+// The handler finds the span of the handling in the context of its message. Queries, calls and
+// commits with that context belong to the span: commits of a [Repository] of this package are its
+// children, and events of a plain repository carry the span. Messages that a handler returns carry
+// it too, unless they have a span.
 //
 // # Process managers
 //
-// [Steps] makes a span of each step of a process manager:
+// [Steps] adds a span to each step of a process manager:
 //
 //	process.Config{Middleware: tracing.Steps(tracing.Config{})}
 //
-// A timeout is stored with the span of the step that set it, so the step of the timeout is linked
-// to that one, however much later. Without Steps, what a timeout leads to carries the span that its
-// setting had.
+// A timeout is stored with the span of the step that set it, and the step of the timeout is linked
+// to that step. Without Steps, the events of a timeout carry the span of the context in which the
+// timeout was set.
 //
 // # Without a span for each commit
 //
-// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with
-// it, by any repository. A service that calls it once for each request links handlings to requests,
-// and needs no [Repository] of this package.
+// [ContextWithTrace] puts the span of a context into the metadata of all commits with that context,
+// by any repository. A service that calls it once for each request links handlings to requests, and
+// needs no [Repository] of this package.
 //
 // # Spans
 //
-//	commit {type}    producer   Execute and Save of a Repository, with all attempts
-//	commit {types}   producer   Execute of Parts, with all attempts; such as "commit account, basket"
-//	step {type}      producer   one step of a process manager, with its commands; see [Steps]
-//	publish {topic}  producer   Publish, once for each span that the messages' contexts have
-//	process {topic}  consumer   one handling of one message
+//	commit {type}    producer  Execute and Save of a Repository, with all attempts
+//	commit {types}   producer  Execute of Parts, with all attempts, as "commit account, basket"
+//	step {type}      producer  one step of a process manager, with its commands; see [Steps]
+//	publish {topic}  producer  Publish; one span for each span in the messages' contexts
+//	process {topic}  consumer  one handling of one message
 //
-// They have these attributes, the first ones by the semantic conventions for messaging:
+// Their attributes are these; the first ones follow the semantic conventions for messaging:
 //
-//	messaging.system                    millrace; not where a message comes from another subscriber
-//	messaging.operation.name, .type     commit, step, publish: send; process: process
-//	messaging.destination.name          the topic, which is the aggregate type; not of Parts
-//	messaging.batch.message_count       events of the commit, messages of the Publish; not if there is one
-//	messaging.message.id                process, step of an event, publish of one message: the event id
-//	messaging.message.body.size         process: bytes of the payload
-//	messaging.message.conversation_id   process: metadata correlation_id, if there is one
-//	messaging.consumer.group.name       process
-//	error.type                          where the status is an error, see below
-//	millrace.aggregate.id               the id without its type; publish only of one message; not of
-//	                                    Parts
-//	millrace.aggregates                 commit of Parts: type and id of each, with a hyphen between
-//	millrace.aggregate.version          commit, not of Parts: the version after it
-//	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed;
-//	                                    step: nothing, unknown, failed
-//	millrace.commit.decisions           commit by Execute: how often the decision ran
-//	millrace.event.types                commit: the types of its events, each once
-//	millrace.event.type                 process, step of an event
-//	millrace.process.timeout            step of a timeout: its name
-//	millrace.event.number               process: the sequence number of the event
-//	millrace.delivery.attempt           process: from 1, as subscriber.AttemptFromContext counts
-//	watermill.handler                   process: the name of the router's handler
+//	messaging.system                   millrace; not for messages of another subscriber
+//	messaging.operation.name, .type    commit, step, publish: send; process: process
+//	messaging.destination.name         the topic, which is the aggregate type; not for Parts
+//	messaging.batch.message_count      number of events or messages, if it is not 1
+//	messaging.message.id               process, step of an event, publish of one message: event id
+//	messaging.message.body.size        process: bytes of the payload
+//	messaging.message.conversation_id  process: metadata correlation_id, if there is one
+//	messaging.consumer.group.name      process
+//	error.type                         if the status is an error, see below
+//	millrace.aggregate.id              the id without its type; publish: only of one message;
+//	                                   not for Parts
+//	millrace.aggregates                commit of Parts: type and id of each, with a hyphen between
+//	millrace.aggregate.version         commit, not for Parts: the version after it
+//	millrace.commit.outcome            commit: committed, nothing, repeated, refused, unknown or
+//	                                   failed; step: nothing, unknown or failed
+//	millrace.commit.decisions          commit by Execute: number of calls of the decision
+//	millrace.event.types               commit: the types of its events, each once
+//	millrace.event.type                process, step of an event
+//	millrace.process.timeout           step of a timeout: its name
+//	millrace.event.number              process: the sequence number of the event
+//	millrace.delivery.attempt          process: from 1, see subscriber.AttemptFromContext
+//	watermill.handler                  process: the name of the router's handler
 //
-// Ids of aggregates are in spans, payloads and metadata are not.
+// Spans contain ids of aggregates, but no payloads and no metadata.
 //
 // # Errors
 //
-// A span whose operation failed has the status error, the error as an event, and error.type: the
-// name of a sentinel of the journal, in small letters (conflict, outcome_unknown, throttled, ...),
-// canceled or timeout, or the Go type of the innermost error. A decision that refuses is no
-// failure: the outcome is refused, the error is an event of the span, and the status stays unset.
-// Nor is a command that the aggregate knows. A panic is an event too, if the SDK records it, and
-// goes on.
+// The span of a failed operation has the status error, the error as an event, and the attribute
+// error.type. error.type is canceled, timeout, the name of a sentinel of the journal in lower case
+// (conflict, outcome_unknown, throttled and so on), or the Go type of the innermost error.
+//
+// A decision that refuses a command is not a failure. The outcome is refused, the error is an event
+// of the span, and the status is unset. A command that was executed before is not a failure either.
+// If a decision or handler panics, the status is error, the SDK may record the panic, and the panic
+// continues.
 //
 // # Cost
 //
-// Each event is stored with some 70 bytes more, sampled or not, and with the tracestate if there is
-// one. They count for the sizes that DynamoDB bills. No call makes a round trip more.
+// Each event is stored with about 70 bytes more, sampled or not, and with the tracestate if there
+// is one. These bytes count for the sizes that DynamoDB bills. There are no additional round trips.
 //
-// A propagator that includes propagation.Baggage stores the baggage with each event: in plain text,
-// and for good. Give [Config.Propagator] one without it if baggage can hold what must not stay.
+// A propagator that includes propagation.Baggage stores the baggage with each event, in plain text
+// and permanently. If baggage can contain data that must not be stored, set [Config].Propagator to
+// a propagator without it.
 package tracing

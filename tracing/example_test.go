@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// openJournal makes a journal in memory.
+// openJournal returns a journal in memory.
 func openJournal(ctx context.Context) (*journal.Journal, error) {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil {
@@ -28,8 +28,8 @@ func openJournal(ctx context.Context) (*journal.Journal, error) {
 }
 
 func Example() {
-	// A program sets provider and propagator once, as a rule the global ones:
-	// otel.SetTracerProvider, otel.SetTextMapPropagator. Then tracing.Config{} is enough.
+	// A program usually sets the global provider and propagator: otel.SetTracerProvider,
+	// otel.SetTextMapPropagator. Then tracing.Config{} is enough.
 	spans := tracetest.NewInMemoryExporter()
 	config := tracing.Config{
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
@@ -104,7 +104,7 @@ func ExampleNewPublisher() {
 	orders := tracing.NewPublisher(plain, config)
 	defer func() { _ = orders.Close() }()
 
-	// The context of a message is where its span goes on from: that of a request, as a rule.
+	// The span of Publish is a child of the span in the message's context, usually of a request.
 	msg := message.NewMessageWithContext(ctx, watermill.NewUUID(), []byte(`{"Item":"flour"}`))
 	msg.Metadata.Set(publisher.NameKey, "order.placed.v1")
 	msg.Metadata.Set(publisher.AggregateIDKey, "1234")
@@ -131,7 +131,7 @@ func ExampleContextWithTrace() {
 		return
 	}
 
-	// A server's own middleware has made a span of the request.
+	// A middleware of the server has started a span for the request.
 	request := config.Propagator.Extract(ctx, propagation.MapCarrier{
 		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
 	})

@@ -88,7 +88,7 @@ func TestAHandlingTellsTheGroupThatItIsFor(t *testing.T) {
 	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
 	require.NoError(t, err)
 	router, sub := w.router()
-	router.AddMiddleware(tracing.Middleware(w.config)) // one for handlers of both
+	router.AddMiddleware(tracing.Middleware(w.config)) // for the handlers of both
 	handle := func(*message.Message) error { return nil }
 	router.AddConsumerHandler("totals-handler", "account", sub, handle)
 	router.AddConsumerHandler("mails-handler", "account", w.subscriber("mails"), handle)

@@ -13,18 +13,19 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Middleware starts a span for each handling of a message, which is linked to the commit of its
-// event, or is its child with [Config.ContinueTrace]. The handler finds the span in the context of
-// the message, whose metadata carries it into commits. It is a message.HandlerMiddleware, for
+// Middleware returns a middleware that starts a span for each handling of a message. The span is
+// linked to the commit of the event, or is its child with [Config].ContinueTrace. The context of
+// the message has the span, and its metadata carries the span into commits. Add the middleware with
 // Router.AddMiddleware or Handler.AddMiddleware.
 //
-// A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is
-// one higher; see [subscriber.AttemptFromContext]. A middleware that runs handlers again within one
-// delivery, such as Watermill's Retry, makes one span if it comes after this one, and a span of
-// each run, with the same attempt, if it comes before.
+// A message that is nacked is delivered again, and then has another span. Its attribute
+// millrace.delivery.attempt is one higher; see [subscriber.AttemptFromContext]. Some middlewares
+// call a handler several times within one delivery, such as Watermill's Retry. If such a middleware
+// is added after this one, there is one span. If it is added before, there is one span for each
+// call, with the same attempt.
 //
-// Messages of other subscribers have spans too, without the consumer group and what is known of an
-// aggregate's event alone.
+// Messages of other subscribers also have spans. These lack the consumer group and the attributes
+// of an aggregate's event.
 func Middleware(config Config) message.HandlerMiddleware {
 	m := &middleware{config: config, tracer: config.tracer(), propagator: config.propagator()}
 	return m.wrap
@@ -87,7 +88,8 @@ func (m *middleware) start(ctx context.Context, msg *message.Message) (context.C
 	return m.tracer.Start(ctx, "process "+topic, options...)
 }
 
-// withSpan returns the span to messages that have none, so that publishing them goes on with it.
+// withSpan sets the span of messages that have none, so that the span of their Publish is its
+// child.
 func withSpan(produced []*message.Message, span trace.Span) []*message.Message {
 	for _, msg := range produced {
 		if msg != nil && !trace.SpanContextFromContext(msg.Context()).IsValid() {

@@ -11,20 +11,20 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Parts are [repository.Parts] with a span for each Execute. The span names all aggregates, and the
-// handling of the events is linked to it.
+// Parts wraps [repository.Parts], and adds a span to each Execute. The span has all aggregates as
+// an attribute. The handling of the events is linked to it.
 type Parts struct {
 	parts  *repository.Parts
 	config Config
 }
 
-// NewParts makes [Parts] of those without spans.
+// NewParts returns [Parts] that add spans to parts.
 func NewParts(parts *repository.Parts, config Config) Parts { return Parts{parts, config} }
 
-// Execute is [repository.Parts.Execute] in a span, one for all attempts.
+// Execute calls [repository.Parts.Execute] in a span, which includes all attempts.
 func (parts Parts) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
 	if decide == nil {
-		return parts.parts.Execute(ctx, nil, given...) // which refuses it
+		return parts.parts.Execute(ctx, nil, given...) // refuses it
 	}
 	propagator := parts.config.propagator()
 	var types, aggregates []string
@@ -43,7 +43,8 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 			return decide()
 		}, given...)
 		span.SetAttributes(decisionsKey.Int(decisions))
-		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // one inside another error is that of another call
+		// A wrapped RefusedError is the error of another call.
+		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // see above
 			span.RecordError(refused.Err)
 			span.SetAttributes(outcomeKey.String("refused"))
 			return
@@ -53,7 +54,7 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 	return err
 }
 
-// note says in a span what has become of a commit to several aggregates.
+// note records in a span the outcome of a commit to several aggregates.
 func (parts Parts) note(span trace.Span, err error) {
 	var events []string
 	repeated := false

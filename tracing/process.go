@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Steps returns a function for process.Config.Middleware, which makes a span of each step of a process
-// manager. The events that the step commits, its commands, and the timeouts that it sets carry that
-// span.
+// Steps returns a function for process.Config.Middleware, which adds a span to each step of a process
+// manager. The events, commands and timeouts of the step carry that span.
 //
-// The step of an event is a child of the span of the context, as a rule that of [Middleware]. The
-// step of a timeout starts its own trace, linked to the step that set the timeout, unless the
-// context has a span. With [Config.ContinueTrace] it is a child of that step.
+// The step of an event is a child of the span of the context, which is usually the span of
+// [Middleware]. The step of a timeout has its own trace, with a link to the step that set the
+// timeout. With [Config].ContinueTrace it is a child of that step. If the context has a span, the
+// step is a child of it.
 func Steps(config Config) func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
 	tracer, propagator := config.tracer(), config.propagator()
 	return func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) (err error) {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// Review is what remembers a deposit until its time is over.
+// Review is the state of a process that waits a minute after a deposit.
 type Review struct{ Over bool }
 
 type Begun struct{}
@@ -34,7 +34,7 @@ type CloseReview struct{}
 
 var errReview = errors.New("the review fails")
 
-// reviews end a minute after they began, with a command.
+// reviews send a command a minute after a deposit.
 var reviews = process.Define(aggregate.Define[Review]("review", Begun{}, Ended{}),
 	process.On(func(_ Deposited, in process.Input) string { return in.Source.Value }, func(_ Review, e Deposited, _ process.Input) (process.Step[Review], error) {
 		if e.Amount < 0 {
@@ -47,7 +47,7 @@ var reviews = process.Define(aggregate.Define[Review]("review", Begun{}, Ended{}
 	}),
 ).OverWhen(func(r Review) bool { return r.Over })
 
-// broker keeps the messages that it gets.
+// broker stores the messages that it receives.
 type broker struct {
 	mu       sync.Mutex
 	messages []*message.Message

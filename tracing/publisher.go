@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// Publisher is a message.Publisher with spans, which the messages lead to. It is as safe for
-// concurrent use as the one below it.
+// Publisher wraps a message.Publisher, and adds spans to Publish. The messages carry the spans. It
+// is safe for concurrent use if the wrapped publisher is.
 type Publisher struct {
 	message.Publisher
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// NewPublisher makes a [Publisher] of one without spans, as a rule a [publisher.Publisher]. A
-// router takes it as a decorator of all its publishers:
+// NewPublisher returns a [Publisher] that adds spans to p, which is usually a
+// [publisher.Publisher]. It can decorate all publishers of a router:
 //
 //	router.AddPublisherDecorators(func(p message.Publisher) (message.Publisher, error) {
 //		return tracing.NewPublisher(p, config), nil
@@ -32,16 +32,16 @@ func NewPublisher(p message.Publisher, config Config) *Publisher {
 	return &Publisher{Publisher: p, tracer: config.tracer(), propagator: config.propagator()}
 }
 
-// Publish publishes copies of the messages that carry the span, in one call, with the contexts that
-// the messages have. As a rule they are all of one request or handling, and share a span, which is
-// the child of its span. Those of several have one for each. A message whose context has no span
-// goes on with the one that its metadata carries, if any.
+// Publish publishes copies of the messages, which carry the span, in one call of the wrapped
+// publisher. The span is a child of the span in the messages' contexts. If a context has no span,
+// it is a child of the span in the message's metadata. Usually all messages belong to one request
+// or handling, and share a span. Otherwise there is one span for each of their spans.
 //
-// With a [*publisher.PublishError], only spans with messages that are not written, or perhaps not,
-// are errors.
+// After a [*publisher.PublishError], only spans of messages that are not written, or whose outcome
+// is unknown, have the status error.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 || slices.Contains(messages, nil) {
-		return p.Publisher.Publish(topic, messages...) // which refuses nil
+		return p.Publisher.Publish(topic, messages...) // refuses nil
 	}
 	var parcels []*parcel
 	byParent := map[parent]*parcel{}
@@ -59,7 +59,7 @@ func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	return p.publish(topic, copies, parcels)
 }
 
-// publish starts the spans one inside the other, as all of them take part in the one call.
+// publish starts the spans one inside the other, so that all of them include the call.
 func (p *Publisher) publish(topic string, messages []*message.Message, parcels []*parcel) (err error) {
 	if len(parcels) == 0 {
 		return p.Publisher.Publish(topic, messages...)
@@ -77,7 +77,7 @@ func (p *Publisher) publish(topic string, messages []*message.Message, parcels [
 	return err
 }
 
-// carrying returns the metadata of a message with a span in it, and nothing of another span.
+// carrying returns the metadata of a message with a span, without the keys of another span.
 func (p *Publisher) carrying(msg *message.Message, span trace.Span) message.Metadata {
 	carried := propagation.MapCarrier{}
 	p.propagator.Inject(trace.ContextWithSpan(msg.Context(), span), carried)
@@ -93,13 +93,13 @@ func (p *Publisher) carrying(msg *message.Message, span trace.Span) message.Meta
 	return msg.Metadata
 }
 
-// parcel is those messages of a Publish that share a span.
+// parcel holds the messages of a Publish that share a span.
 type parcel struct {
-	ctx     context.Context // of the first
+	ctx     context.Context // context of the first message
 	indexes []int
 }
 
-// parent is what a span context is known by; itself, it cannot be a key of a map.
+// parent identifies a span. Unlike trace.SpanContext it can be a key of a map.
 type parent struct {
 	trace trace.TraceID
 	span  trace.SpanID
@@ -126,7 +126,7 @@ func (p *parcel) start(tracer trace.Tracer, topic string, messages []*message.Me
 	return span
 }
 
-// failed reports whether the error of a Publish is one of these messages.
+// failed reports whether the error of a Publish concerns these messages.
 func (p *parcel) failed(err error) bool {
 	var some *publisher.PublishError
 	if !errors.As(err, &some) {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// publish returns the publisher of a world, with spans.
+// publish returns the publisher of a world with spans.
 func publish(t *testing.T, w *world) *tracing.Publisher {
 	t.Helper()
 	p, err := publisher.NewPublisher(publisher.Config{Journal: w.journal}, nil)
@@ -94,7 +94,7 @@ func TestAMessageGoesOnWithTheTraceThatItCarries(t *testing.T) {
 	requireChild(t, requested, published)
 	assert.Equal(t, traceparent(published), w.stored("42")["traceparent"])
 
-	request, _ := w.begin("another request") // has no tracestate
+	request, _ := w.begin("another request") // without a tracestate
 	msg = deposit("43")
 	msg.SetContext(request)
 	msg.Metadata.Set("traceparent", traceparent(requested))
@@ -140,7 +140,7 @@ func TestAPublishThatIsRefusedAsAWholeIsAnError(t *testing.T) {
 	assert.Len(t, w.spans.Started(), 1, "there is nothing to publish")
 }
 
-// unwilling refuses everything.
+// unwilling is a publisher that refuses everything.
 type unwilling struct{ err error }
 
 func (u unwilling) Publish(string, ...*message.Message) error { return u.err }

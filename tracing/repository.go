@@ -13,26 +13,26 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Repository is a [repository.Repository] with a span for each Execute and Save, which the events
-// that they write lead to. It is safe for concurrent use.
+// Repository wraps a [repository.Repository], and adds a span to each Execute and Save. The events
+// that they write carry the span. It is safe for concurrent use.
 type Repository[S any] struct {
 	*repository.Repository[S]
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// NewRepository makes a [Repository] of one without spans.
+// NewRepository returns a [Repository] that adds spans to r.
 func NewRepository[S any](r *repository.Repository[S], config Config) *Repository[S] {
 	return &Repository[S]{Repository: r, tracer: config.tracer(), propagator: config.propagator()}
 }
 
-// Execute is [repository.Repository.Execute] in a span, one for all attempts.
+// Execute calls [repository.Repository.Execute] in a span, which includes all attempts.
 func (r *Repository[S]) Execute(
 	ctx context.Context, id string, decide aggregate.Decision[S], given ...repository.Option,
 ) (a repository.Aggregate[S], err error) {
 	begun, err := r.NewAggregate(id)
 	if err != nil || decide == nil {
-		return r.Repository.Execute(ctx, id, decide, given...) // which refuses it
+		return r.Repository.Execute(ctx, id, decide, given...) // refuses it
 	}
 	ctx, span := r.start(ctx, begun.ID)
 	spanned(span, func() {
@@ -45,7 +45,7 @@ func (r *Repository[S]) Execute(
 			return events, refused
 		}, given...)
 		span.SetAttributes(decisionsKey.Int(decisions))
-		// One inside another error is that of another call, such as one in a function given to
+		// A wrapped RefusedError is the error of another call, such as one in a function passed to
 		// Writes.
 		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // see above
 			span.RecordError(refused.Err)
@@ -57,7 +57,7 @@ func (r *Repository[S]) Execute(
 	return a, err
 }
 
-// Save is [repository.Repository.Save] in a span.
+// Save calls [repository.Repository.Save] in a span.
 func (r *Repository[S]) Save(
 	ctx context.Context, a repository.Aggregate[S], events aggregate.Events[S], given ...repository.Option,
 ) (next repository.Aggregate[S], err error) {
@@ -69,7 +69,7 @@ func (r *Repository[S]) Save(
 	return next, err
 }
 
-// start begins the span of a commit and returns the context with which to make it.
+// start begins the span of a commit, and returns the context for the commit.
 func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Context, trace.Span) {
 	ctx = withParent(ctx, r.propagator, aggregate.MetadataFromContext(ctx))
 	ctx, span := r.tracer.Start(ctx, "commit "+id.Type, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
@@ -79,7 +79,7 @@ func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Con
 	return withTrace(ctx, r.propagator), span
 }
 
-// note says in a span what has become of a commit to one aggregate.
+// note records in a span the outcome of a commit to one aggregate.
 func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Events[S], err error) {
 	if !span.IsRecording() {
 		return
@@ -94,7 +94,7 @@ func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Ev
 	}
 }
 
-// noteCommit says in a span what has become of a commit with events of some types.
+// noteCommit records in a span the outcome of a commit with events of some types.
 func noteCommit(span trace.Span, events []string, repeated bool, err error) {
 	switch {
 	case err == nil && repeated || errors.As(err, new(*journal.DuplicateCommandError)):
@@ -115,7 +115,7 @@ func noteCommit(span trace.Span, events []string, repeated bool, err error) {
 	}
 }
 
-// once returns the names without those that came before.
+// once returns the names without repetitions.
 func once(names []string) (different []string) {
 	seen := make(map[string]bool, len(names))
 	for _, name := range names {

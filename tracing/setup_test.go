@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// patience is how long a test waits for what must happen.
+// patience limits the time that a test waits before it fails.
 const patience = 2 * time.Minute
 
 type Account struct{ Balance int }
@@ -77,14 +77,14 @@ func setup(t *testing.T) *world {
 	return w
 }
 
-// begin starts a span of the caller's own, such as that of a request.
+// begin starts a span, such as the span of a request.
 func (w *world) begin(name string) (context.Context, sdktrace.ReadOnlySpan) {
 	ctx, span := w.tracer.Tracer("test").Start(w.t.Context(), name)
 	span.End()
 	return ctx, w.span(name)
 }
 
-// run handles the accounts' events until the test ends, one consumer group for each handler.
+// run handles the accounts' events until the test ends, with one consumer group for each handler.
 func (w *world) run(handler message.NoPublishHandlerFunc, middlewares ...message.HandlerMiddleware) {
 	w.t.Helper()
 	router, sub := w.router()
@@ -119,7 +119,7 @@ func (w *world) start(router *message.Router) {
 	})
 }
 
-// named waits for n spans of a name to end, and gives them in the order of their ends.
+// named waits until n spans of a name have ended, and returns them in the order of their ends.
 func (w *world) named(name string, n int) (found []sdktrace.ReadOnlySpan) {
 	w.t.Helper()
 	require.Eventually(w.t, func() bool {
@@ -161,7 +161,7 @@ func attributesOf(span sdktrace.ReadOnlySpan) map[attribute.Key]any {
 	return values
 }
 
-// traceparent is the form in which a span is carried.
+// traceparent returns the value of the key traceparent for a span.
 func traceparent(span sdktrace.ReadOnlySpan) string {
 	of := span.SpanContext()
 	return "00-" + of.TraceID().String() + "-" + of.SpanID().String() + "-01"

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Attributes that the semantic conventions have no name for.
+// Attributes that are not part of the semantic conventions.
 const (
 	aggregateIDKey      = attribute.Key("millrace.aggregate.id")
 	aggregatesKey       = attribute.Key("millrace.aggregates")
@@ -29,10 +29,10 @@ const (
 
 var system = semconv.MessagingSystemKey.String("millrace")
 
-// spanned runs work, which notes its own error, within a span. It ends the span, also when work
+// spanned runs work within a span. work records its own error. spanned ends the span, also if work
 // panics.
 func spanned(span trace.Span, work func()) {
-	defer span.End() // deferred by itself, as that is how it notes a panic
+	defer span.End() // it records a panic only if it is deferred directly
 	returned := false
 	defer func() {
 		if !returned {
@@ -43,15 +43,15 @@ func spanned(span trace.Span, work func()) {
 	returned = true
 }
 
-// fail notes the error of an operation that failed.
+// fail records the error of a failed operation in a span.
 func fail(span trace.Span, err error) {
 	span.RecordError(err)
 	span.SetStatus(codes.Error, err.Error())
 	span.SetAttributes(errorType(err))
 }
 
-// errorTypes are in the order in which they are asked for. The context's end comes before what it
-// has kept from being tried again, and after an outcome that it has left unknown.
+// errorTypes lists the names of errors. The first that matches applies. The end of the context
+// comes after an unknown outcome, and before errors whose retries it has ended.
 var errorTypes = []struct {
 	is   func(error) bool
 	name string

@@ -278,11 +278,11 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a stored event that nobody reads": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("old.v1", `{"a":1}`) },
-			[]string{`Given: old.v1, in the history as {"a":1}, cannot be read: unknown event type "old.v1"`},
+			[]string{`Given: old.v1, in the history as {"a":1}, cannot be decoded: unknown event type "old.v1"`},
 		},
 		"a stored event that is malformed": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("did.v1", "\x00") },
-			[]string{`Given: did.v1, in the history as 00, cannot be read: malformed event`},
+			[]string{`Given: did.v1, in the history as 00, cannot be decoded: malformed event`},
 		},
 		"a stored event that its upcaster refuses": {
 			func(t testing.TB) {
@@ -296,7 +296,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 				aggregatetest.Given(t, Counters.WithUpcasters(aggregate.Upcast("old.v1", func(struct{}) kept { return kept{draw()} }))).
 					Stored("old.v1", "{}")
 			},
-			[]string{"Given: applying the same events twice gives two states, at Kept first", "an upcaster on the payload alone"},
+			[]string{"Given: applying the same events twice results in two states, at Kept first", "an upcaster only on the payload"},
 		},
 		"a stored event whose state a snapshot would lose": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("did.v1", `{"What":"lose"}`) },
@@ -312,11 +312,11 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a state that loses a field": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"lose"}).When(count()) },
-			[]string{"When 1 (after 1 event): the state does not survive its codec, so a snapshot would lose something: Lost was 1 and came back as 0"},
+			[]string{"When 1 (after 1 event): the state does not survive its codec, so a snapshot would lose a part of it: Lost was 1 and came back as 0"},
 		},
 		"a state that loses a field at the last step": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count(did{"lose"})) },
-			[]string{"When 1 (after 0 events): the state does not survive its codec, so a snapshot would lose something: Lost was 1"},
+			[]string{"When 1 (after 0 events): the state does not survive its codec, so a snapshot would lose a part of it: Lost was 1"},
 		},
 		"a state that cannot be encoded": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"spoil"}).When(count()) },
@@ -324,15 +324,15 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"an Apply that is not deterministic": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"draw"}).ThenState(Counter{}) },
-			[]string{"Given: applying the same events twice gives two states, at Kept first", "Apply must depend on the state and the event alone"},
+			[]string{"Given: applying the same events twice results in two states, at Kept first", "Apply must depend only on the state and the event"},
 		},
 		"a produced event whose Apply is not deterministic": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count(did{"draw"})) },
-			[]string{"When 1 (after 0 events): applying the same events twice gives two states"},
+			[]string{"When 1 (after 0 events): applying the same events twice results in two states"},
 		},
 		"an Apply that tells nil from empty": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"empty"}).When(count(did{"look"})) },
-			[]string{"When 1 (after 1 event): the events have another effect on a state from a snapshot: Kept is 0 without it and 99 with it"},
+			[]string{"When 1 (after 1 event): the events change a state from a snapshot in another way: Kept is 0 without the snapshot and 99 with it"},
 		},
 		"a decision that tells nil from empty": {
 			func(t testing.TB) {

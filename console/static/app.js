@@ -62,7 +62,7 @@ async function refresh() {
     if (!reply.ok) throw new Error(reply.status);
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     const fresh = page.querySelector("[data-live]");
-    if (!fresh) throw new Error("the reply is another page"); // such as one to sign in
+    if (!fresh) throw new Error("the reply is another page"); // for example a sign-in page
     if (busy(region)) return;
     enliven(fresh);
     region.replaceChildren(...fresh.childNodes);
@@ -106,7 +106,7 @@ if (tail) {
     const event = JSON.parse(message.data);
     if (shown.has(event.key)) return;
     shown.add(event.key);
-    template.innerHTML = event.html; // the server has escaped what is in it
+    template.innerHTML = event.html; // the server has escaped the contents
     const item = document.createElement("li");
     item.className = "arrived";
     item.dataset.key = event.key;

@@ -55,7 +55,8 @@ func Withdraw(amount int) Decision {
 	}
 }
 
-var balances = projection.Table{Name: "balances", PartitionKey: "account"} // the read model, an item per account
+// balances is the table of the read model, with one item for each account.
+var balances = projection.Table{Name: "balances", PartitionKey: "account"}
 
 func addToBalance(account string, amount int) []projection.Write {
 	return []projection.Write{projection.Update(types.Update{

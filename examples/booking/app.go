@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// settings are what tests and main set differently.
+// settings differ between tests and main.
 type settings struct {
 	layout          journal.Layout
 	bank            effects.Bank
@@ -31,7 +31,7 @@ type settings struct {
 	paymentPatience time.Duration
 	subscriber      subscriber.Config
 	process         process.Config
-	backoff         subscriber.Backoff // of calls of bank and post
+	backoff         subscriber.Backoff // for calls of the bank and the mail service
 	logger          watermill.LoggerAdapter
 }
 
@@ -44,9 +44,9 @@ type app struct {
 	views    *views.Views
 }
 
-const prefix = "booking-" // of the names of tables
+const prefix = "booking-" // prefix of the names of tables
 
-// open wires the service: what is stored, who handles which events, and the HTTP server.
+// open wires the service: the tables, the handlers of commands and events, and the HTTP server.
 func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*app, error) {
 	opened, err := millrace.Open(ctx, client, millrace.Config{
 		Prefix: prefix, Journal: journal.Config{Shards: 4, Layout: c.layout}, Subscriber: c.subscriber, Logger: c.logger,
@@ -107,7 +107,7 @@ func (a *app) handleCommands() error {
 	)
 }
 
-// routes are those of the HTTP server. Queries wait for what their client has written.
+// routes returns the routes of the HTTP server. A query waits for the writes of its client.
 func (a *app) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /shows/{show}", a.schedule)

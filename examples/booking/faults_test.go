@@ -35,7 +35,7 @@ const (
 	shows     = 3
 	seatsEach = 6
 	customers = 8
-	requests  = 5 // of each customer
+	requests  = 5 // for each customer
 )
 
 func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
@@ -49,7 +49,7 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				w.schedule(shows, seatsEach)
 				w.setCalm(false)
 				calm := w.db.Storm(0.03)
-				// A handler must not decide on a state without its own event.
+				// A handler must not decide on a state that lacks the event that it handles.
 				tear := w.db.Inject(dynamotest.Tear(dynamotest.For(30*time.Millisecond)), dynamotest.Chance(0.3))
 				var buying sync.WaitGroup
 				for c := range customers {
@@ -67,14 +67,14 @@ func TestBookingsAreRightAmidFaultsCrashesAndRestarts(t *testing.T) {
 				calm()
 				tear.Remove()
 				w.setCalm(true)
-				w.settles()
+				w.complete()
 				w.end()
 			})
 		}
 	}
 }
 
-// buy requests random seats, and each request twice.
+// buy requests random seats, and sends each request twice.
 func (w *world) buy(customer int) {
 	for n := range requests {
 		id := w.number(shows)
@@ -95,8 +95,8 @@ func (w *world) buy(customer int) {
 	}
 }
 
-// settles waits until everything is right and complete.
-func (w *world) settles() {
+// complete waits until everything is right and complete.
+func (w *world) complete() {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
@@ -113,7 +113,7 @@ func (w *world) settles() {
 	w.t.Logf("%d charges in %d calls, %d mails in %d calls", charges, bankCalls, len(mails), postCalls)
 }
 
-// truth is what the events of the shows say.
+// truth is the state of all shows, computed from their events.
 type truth struct {
 	status   map[string]string // by booking: held, booked or released
 	amount   map[string]int
@@ -125,7 +125,7 @@ type truth struct {
 	wrong    []string
 }
 
-// audit returns what is not right, or not yet.
+// audit returns what is wrong or incomplete.
 func (w *world) audit(ctx context.Context) string {
 	j := w.inspect()
 	r := truth{map[string]string{}, map[string]int{}, map[string]string{}, map[string]string{}, map[string][]string{}, map[string]string{}, map[string]string{}, nil}
@@ -147,7 +147,7 @@ func (w *world) audit(ctx context.Context) string {
 	return strings.Join(wrong, "; ")
 }
 
-// add applies an event of a show, and notes a seat that two bookings have.
+// add applies an event of a show, and records a seat with two bookings.
 func (r *truth) add(e *journal.Record) {
 	var fields struct {
 		Booking, Customer string
@@ -221,7 +221,7 @@ func (w *world) auditMoney(ctx context.Context, j *journal.Journal, r *truth) er
 	return nil
 }
 
-// auditCheckouts expects that every checkout has ended, and that none has anything left to do.
+// auditCheckouts expects that every checkout has ended, and has nothing pending.
 func (w *world) auditCheckouts(ctx context.Context, _ *journal.Journal, _ *truth) error {
 	backlog := process.NewBacklog(w.client(), prefix+"process")
 	for p, err := range backlog.Open(ctx, process.Query{}) {

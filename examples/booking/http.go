@@ -35,11 +35,11 @@ func (a *app) schedule(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// bookings is the namespace of the ids of bookings.
+// bookings is the namespace for the ids of bookings.
 var bookings = uuid.MustParse("0b8e3f8c-3c0f-4d53-9a5f-6a1c6d7a2f10")
 
-// hold begins a booking: POST /shows/{show}/bookings {"customer": "ada", "seats": ["A1"]}. A client
-// that repeats a request sends the same Idempotency-Key with it.
+// hold begins a booking: POST /shows/{show}/bookings {"customer": "ada", "seats": ["A1"]}. To
+// repeat a request, a client sends it again with the same Idempotency-Key.
 func (a *app) hold(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Customer string   `json:"customer"`
@@ -53,7 +53,8 @@ func (a *app) hold(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	booking := uuid.NewString()
-	if key := r.Header.Get("Idempotency-Key"); key != "" { // the same booking for the same request
+	// The same key leads to the same booking.
+	if key := r.Header.Get("Idempotency-Key"); key != "" {
 		booking = uuid.NewSHA1(bookings, fmt.Append(nil, r.PathValue("show"), "/", key)).String()
 	}
 	s, err := a.shows.Execute(r.Context(), r.PathValue("show"), show.Hold(booking, body.Customer, body.Seats...), repository.CommandID(booking))
@@ -78,12 +79,12 @@ func (a *app) bookings(w http.ResponseWriter, r *http.Request) {
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(into)
 	if err != nil {
-		http.Error(w, "the body is not the JSON that is expected", http.StatusBadRequest)
+		http.Error(w, "the body is not the expected JSON", http.StatusBadRequest)
 	}
 	return err == nil
 }
 
-// reply answers a request that failed, and reports whether it did not.
+// reply writes the response for an error, and reports whether err is nil.
 func reply(w http.ResponseWriter, err error) bool {
 	switch {
 	case err == nil:

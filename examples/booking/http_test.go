@@ -68,7 +68,8 @@ func TestRequestsThatCannotWorkAreRefused(t *testing.T) {
 func TestBookingsGoOnWhileThePostIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, journal.Packed, 1)
-	w.settings.paymentPatience = patience // none is released on a busy machine
+	// No seat is released on a busy machine.
+	w.settings.paymentPatience = patience
 	var down atomic.Bool
 	down.Store(true)
 	w.post.Faults.Before = func(context.Context) error {

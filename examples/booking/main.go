@@ -3,9 +3,10 @@
 //	go run ./examples/booking                # serve on dynamotest, a DynamoDB in the process
 //	go run ./examples/booking -aws           # serve on AWS, with your AWS configuration
 //
-// With -database 127.0.0.1:8000 the command millrace reaches the database of this process.
+// With -database 127.0.0.1:8000, the command millrace can access the database of this process.
 //
-// It prints requests to try. The bank and the mail service are simulated, and fail now and then.
+// The program prints requests to try. The bank and the mail service are simulated, and some of
+// their calls fail.
 package main
 
 import (
@@ -57,7 +58,7 @@ func connect(ctx context.Context, onAWS bool, database string) (*dynamo.Database
 	case !onAWS:
 		return dynamo.Open(ctx, database)
 	case database != "":
-		return nil, errors.New("-database serves the database of this process, and -aws uses another one: leave out one of them")
+		return nil, errors.New("-database serves the database of this process, and -aws uses another one: omit one of them")
 	}
 	c, err := config.LoadDefaultConfig(ctx)
 	if err != nil {

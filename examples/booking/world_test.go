@@ -25,10 +25,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience bounds a failing test.
+// patience limits a failing test.
 const patience = 2 * time.Minute
 
-// world is a database, a bank and a mail service, and the instances of the service.
+// world has a database, a bank and a mail service, and the instances of the service.
 type world struct {
 	t        *testing.T
 	db       *dynamotest.DB
@@ -44,7 +44,7 @@ type world struct {
 
 // instance is one process of the service.
 type instance struct {
-	proxy *dynamotest.Proxy // its way to the database
+	proxy *dynamotest.Proxy // its connection to the database
 	app   *app
 	url   string
 	stop  context.CancelFunc
@@ -69,7 +69,7 @@ func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	return w
 }
 
-// draws reports true with a chance, while the world is not calm.
+// draws returns true with the given chance, unless the world is calm.
 func (w *world) draws(chance float64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *world) setCalm(calm bool) {
 	w.calm = calm
 }
 
-// fault fails calls with a chance, and has some of them hang before.
+// fault fails calls with a chance, and delays some of them before.
 func (w *world) fault(chance float64) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if !w.draws(chance) {
@@ -104,7 +104,7 @@ func (w *world) fault(chance float64) func(context.Context) error {
 	}
 }
 
-// start opens an instance, again until the database lets it.
+// start opens an instance. It tries again until the database replies.
 func (w *world) start() *instance {
 	proxy := dynamotest.OpenProxy(w.db.Client())
 	i := &instance{proxy: proxy, ended: make(chan error, 1)}
@@ -136,7 +136,7 @@ func (w *world) grow(n int) {
 	}
 }
 
-// replace crashes an instance, or stops it in order, and starts another one.
+// replace crashes or stops an instance, and starts another one.
 func (w *world) replace() {
 	next := w.start()
 	w.mu.Lock()
@@ -149,19 +149,20 @@ func (w *world) replace() {
 		old.proxy.Close()
 	}
 	old.stop()
-	if err := <-old.ended; err != nil { // the database could not be reached
+	if err := <-old.ended; err != nil { // the database was not reachable
 		w.t.Log(err)
 	}
 	old.proxy.Close()
 }
 
-// end stops all instances in order.
+// end stops all instances.
 func (w *world) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range w.instances {
 		i.stop()
-		if err := <-i.ended; err != nil { // a busy machine may need longer than a CloseTimeout
+		// A busy machine may need longer than CloseTimeout.
+		if err := <-i.ended; err != nil {
 			w.t.Log(err)
 		}
 		i.proxy.Close()
@@ -174,7 +175,7 @@ func (w *world) url() string {
 	return w.instances[w.random.IntN(len(w.instances))].url
 }
 
-// request sends a request until an instance answers it with something else than 503.
+// request sends a request until an instance replies with another status than 503.
 func (w *world) request(method, path, key string, body any) (status int, reply []byte) {
 	encoded, err := json.Marshal(body)
 	require.NoError(w.t, err)
@@ -207,7 +208,7 @@ func send(ctx context.Context, method, url string, header http.Header, body []by
 	return response.StatusCode, reply, response.Header.Get("Consistency-Token"), err
 }
 
-// inspect opens the journal beside all instances, without faults.
+// inspect opens the journal without faults.
 func (w *world) inspect() *journal.Journal {
 	config := journal.Config{Tables: journal.Tables{Journal: prefix + "journal", Snapshot: prefix + "snapshot", Checkpoint: prefix + "checkpoint"}}
 	j, err := journal.Open(w.t.Context(), w.client(), config)
@@ -225,7 +226,7 @@ func (w *world) schedule(shows, seats int) {
 			body["seats"] = append(body["seats"].([]string), seat(s)) //nolint:forcetypeassert // set above
 		}
 		status, reply := w.request(http.MethodPut, "/shows/"+showID(n), "", body)
-		// A request that took too long may have scheduled the show.
+		// A request with a timeout may have scheduled the show.
 		require.Contains(w.t, []int{http.StatusCreated, http.StatusConflict}, status, string(reply))
 	}
 }

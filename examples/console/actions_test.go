@@ -24,7 +24,7 @@ func (w *world) group(t *testing.T, name string) groups.Group {
 	return g
 }
 
-// holdsUp reports that an order holds a group up.
+// holdsUp reports whether an order blocks a group.
 func (w *world) holdsUp(t *testing.T, group, id string) bool {
 	t.Helper()
 	for b, err := range w.Groups().Behind(t.Context(), group, "order", aggregate.ID{}) {
@@ -36,7 +36,7 @@ func (w *world) holdsUp(t *testing.T, group, id string) bool {
 	return false
 }
 
-// skipped returns the record of an event that a group has skipped, nil if there is none.
+// skipped returns the record of an event that a group has skipped, or nil if there is none.
 func (w *world) skipped(t *testing.T, group, id string) *groups.SkippedEvent {
 	t.Helper()
 	for s, err := range w.Groups().Skipped(t.Context(), group, "order", aggregate.ID{}, 0) {
@@ -55,7 +55,7 @@ func (w *world) applied(t *testing.T, group, id string) uint64 {
 	return n
 }
 
-// pending returns what a checkout has left to do.
+// pending returns the pending timeouts and commands of a checkout.
 func (w *world) pending(t *testing.T, id string) (all []process.Pending) {
 	t.Helper()
 	for p, err := range w.Backlog().Pending(t.Context(), process.Query{Type: checkoutType, ID: id}) {
@@ -82,7 +82,7 @@ func TestAGroupIsPausedAndResumed(t *testing.T) {
 
 		ada.Press("Resume…")
 		ada.Press("Resume the group")
-		ada.Sees("The group goes on within seconds.", "Pause…")
+		ada.Sees("The group continues within seconds.", "Pause…")
 		assert.False(t, w.group(t, "labels").Paused)
 	})
 }
@@ -101,7 +101,7 @@ func TestAGroupIsPausedWithTheKeyboardAlone(t *testing.T) {
 		ada.Keys(" ")
 		ada.TabTo("Resume the group")
 		ada.Keys(" ")
-		ada.Sees("The group goes on within seconds.")
+		ada.Sees("The group continues within seconds.")
 		assert.False(t, w.group(t, "confirmations").Paused)
 	})
 }
@@ -122,7 +122,7 @@ func TestAGroupIsResetOnceItsNameWasTyped(t *testing.T) {
 		ada.Sees("Nothing was changed")
 		assert.Equal(t, before, w.group(t, "reports"))
 
-		reset("with what is written from now on", "reports")
+		reset("with events that are written from now on", "reports")
 		ada.Press("Reset the group")
 		ada.Sees("The group was reset.", "events since")
 		now := w.group(t, "reports")
@@ -147,7 +147,7 @@ func TestParkedAggregatesAreRetriedSkippedAndReset(t *testing.T) {
 		ada := chromium.User(t, "Ada")
 		list := w.page("behind", "name", "shipping", "topic", "order")
 		ada.Open(list)
-		ada.Sees("parked-1 parked", "waits with event 3", "no carrier takes "+odd(), "Leave it at the door. ")
+		ada.Sees("parked-1 parked", "next: event 3", "no carrier takes "+odd(), "Leave it at the door. ")
 		retried, passed, reset := "parked-1", "parked-2", "parked-3"
 
 		w.faults.repair(retried)
@@ -171,7 +171,7 @@ func TestParkedAggregatesAreRetriedSkippedAndReset(t *testing.T) {
 		ada.PressIn(reset, "Reset the aggregate…")
 		ada.Type("Last event that counts as handled", "3")
 		ada.Press("Reset the aggregate")
-		ada.Sees("The group goes on after event 3 of the aggregate.")
+		ada.Sees("The group continues after event 3 of the aggregate.")
 		ada.SeesNo("order " + reset)
 		assert.Equal(t, uint64(3), w.applied(t, "shipping", reset))
 		assert.Nil(t, w.skipped(t, "shipping", reset))

@@ -22,7 +22,7 @@ func (w *world) event(t *testing.T, id string, number uint64) *journal.Record {
 	return nil
 }
 
-// numbers are those of the events that a page shows.
+// numbers returns the numbers of the events on a page.
 func numbers(u *browsertest.User) []string {
 	u.Waits(`document.readyState !== "loading"`)
 	return browsertest.Evaluate[[]string](u, `[...document.querySelectorAll(".timeline a.number")].map((e) => e.innerText)`)
@@ -58,7 +58,7 @@ func TestATimelineGoesFromTheNewestEventToTheFirst(t *testing.T) {
 func older(u *browsertest.User) { follow(u, "Older") }
 func newer(u *browsertest.User) { follow(u, "Newer") }
 
-// follow follows a link that is above and below the events.
+// follow clicks a link that is above and below the events.
 func follow(u *browsertest.User, name string) {
 	browsertest.Evaluate[any](u, `{ [...document.querySelectorAll(".pages a")].find((a) => a.innerText === `+quote(name)+`).click(); null }`)
 }
@@ -86,7 +86,7 @@ func TestAnAggregateIsShownAsOfATimeInTheVisitorsZone(t *testing.T) {
 		browsertest.Evaluate[any](ada, `{ document.querySelector("input[name=at]").value = `+quote(local)+`; null }`)
 		ada.Press("Show")
 		ada.Sees("after event 100.", "Events 76 to 100 of 320")
-		// As a time, since the browser leaves out zeros at the end of the value.
+		// Compare times, since the browser omits zeros at the end of the value.
 		ada.Waits(`new Date(document.querySelector("input[name=at]").value + "Z").getTime() === Date.parse(` + quote(local+"Z") + `)`)
 		ada.Press("Now")
 		ada.Sees("Events 296 to 320 of 320")

@@ -25,16 +25,17 @@ import (
 // settings differ between tests and main.
 type settings struct {
 	layout  journal.Layout
-	hostile bool                    // texts try to break the page
-	refresh time.Duration           // of the pages
+	hostile bool                    // texts try to attack the page
+	refresh time.Duration           // interval of the pages
 	logger  watermill.LoggerAdapter // of the console
 }
 
 // shop is an application with many faults.
 type shop struct {
 	*millrace.App
-	client    *dynamodb.Client
-	odd, tag  string // a text in ids, notes and reasons, and one at the end of reasons; hostile or not
+	client *dynamodb.Client
+	// Odd is a text in ids, notes and reasons, and tag is at the end of reasons.
+	odd, tag  string
 	clock     *clock
 	faults    *faults
 	secret    *encrypt.Encryption
@@ -47,7 +48,7 @@ type shop struct {
 	prices    *readmodel.Model
 }
 
-const prefix = "shop-" // of the names of tables
+const prefix = "shop-" // prefix of the names of tables
 
 // open returns a shop that does not run yet, with a server that has the console.
 func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*shop, error) {
@@ -86,8 +87,8 @@ func (s *shop) serve(listener net.Listener, c settings) error {
 	if s.console, err = console.Handler(console.Config{
 		App:          s,
 		AllowActions: true,
-		// Everybody on this machine may do everything here. A real application asks its
-		// authentication for the name of the visitor, and whether the visitor may do this.
+		// Every program on this machine may do everything here. A real application identifies the
+		// visitor, and checks whether the visitor may do this.
 		Authorize: func(*http.Request, console.Action) (actor string, err error) { return "the demo's visitor", nil },
 		Refresh:   c.refresh,
 		Logger:    c.logger,
@@ -101,7 +102,7 @@ func (s *shop) serve(listener net.Listener, c settings) error {
 	return s.Serve(listener, server)
 }
 
-// encodings compress large payloads and encrypt those of customers.
+// encodings compress large payloads and encrypt the payloads of customers.
 func (s *shop) encodings(ctx context.Context) ([]journal.Encoding, error) {
 	gzip, err := compress.Gzip(compress.Config{})
 	if err != nil {
@@ -113,9 +114,9 @@ func (s *shop) encodings(ctx context.Context) ([]journal.Encoding, error) {
 	return []journal.Encoding{gzip, only{"customer", "aes-gcm", s.secret}}, nil
 }
 
-// newSecret returns an encryption that has its keys in a table.
+// newSecret returns an encryption that stores its keys in a table.
 func newSecret(ctx context.Context, client *dynamodb.Client, table string) (*encrypt.Encryption, error) {
-	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes)) // a real one is a secret
+	wrapper, err := encrypt.LocalWrapper(make([]byte, encrypt.KeyBytes)) // a real key is a secret
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,7 @@ func (o only) Encode(ctx context.Context, at journal.Place, payload []byte) ([]b
 }
 
 // clock returns the times of events. It starts two hours in the past and moves on by 0.1 seconds
-// with each call, so that the first events have a past. After arrive it returns the time of the
+// with each call, so that the first events are old. After arrive it returns the time of the
 // machine.
 type clock struct {
 	mu   sync.Mutex
@@ -172,7 +173,7 @@ func (c *clock) arrive() {
 	c.past = time.Time{}
 }
 
-// run starts the shop and waits until all its faults show. The function stop ends it.
+// run starts the shop and waits until all its faults are visible. The function stop ends it.
 func (s *shop) run(ctx context.Context) (stop func() error, err error) {
 	if err := s.addHistory(ctx); err != nil {
 		return nil, fmt.Errorf("write the history of the shop: %w", err)

@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// patience bounds a failing test.
+// patience limits a failing test.
 const patience = time.Minute
 
 var (
@@ -43,13 +43,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// world is a running shop that the tests of a layout share. What a test changes is its own.
+// world is a running shop that the tests of a layout share. Each test changes only data of its own.
 type world struct {
 	*shop
 	url string
 }
 
-var mu sync.Mutex // of closing
+var mu sync.Mutex // protects the closing
 
 func newWorld(layout journal.Layout, hostile bool) (*world, error) {
 	ctx := context.Background()
@@ -124,7 +124,7 @@ func TestTheProgramRefusesWhatItCannotServe(t *testing.T) {
 	}
 }
 
-// quote returns a text as JavaScript has it.
+// quote returns a text as a JavaScript literal.
 func quote(text string) string {
 	data, err := json.Marshal(text)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// The ids of orders say what happens to them: the mails of skipped-1 cannot be sent, and so on.
+// The id of an order says what happens to it: the mails of skipped-1 cannot be sent, for example.
 const (
 	blocked  = "blocked"
 	parked   = "parked"
@@ -36,13 +36,13 @@ const (
 	web      = "web"
 )
 
-// faults decides which orders meet a fault, by the kinds in their ids.
+// faults decides which orders have a fault, by the kinds in their ids.
 type faults struct {
 	mu       sync.Mutex
 	repaired map[string]bool
 }
 
-// hit reports that an order meets a fault of a kind.
+// hit reports whether an order has a fault of a kind.
 func (f *faults) hit(kind, order string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,7 +59,7 @@ func (f *faults) repair(order string) {
 	f.repaired[order] = true
 }
 
-// failing returns a handler that fails at the notes of orders that meet a fault.
+// failing returns a handler that fails for notes of orders with a fault.
 func (f *faults) failing(kind, reason string) message.NoPublishHandlerFunc {
 	return func(msg *message.Message) error {
 		id, _, _ := subscriber.AggregateFromContext(msg.Context())
@@ -118,8 +118,8 @@ func (u unreliable) Publish(topic string, messages ...*message.Message) error {
 
 var rebuilt = readmodel.Generation{Model: "totals", Number: 2}
 
-// addReadModels adds the totals of orders, whose second generation is slow, and the prices of
-// items, whose second generation could serve.
+// addReadModels adds two read models: the totals of orders, whose second generation is slow, and
+// the prices of items, whose second generation could serve.
 func (s *shop) addReadModels(ctx context.Context) (err error) {
 	topics := []string{"order"}
 	s.totals, err = s.ReadModel(ctx, readmodel.Config{Name: "totals", Topics: topics}, func(ctx context.Context, g readmodel.Generation) ([]projection.Reaction, error) {
@@ -166,7 +166,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// addGroups adds consumer groups that work, and one for each way in which one can fail.
+// addGroups adds consumer groups that work, and a group for each way in which one can fail.
 func (s *shop) addGroups(ctx context.Context) error {
 	history := projection.Table{Name: prefix + "history", PartitionKey: "customer"}
 	if err := projection.CreateTable(ctx, s.client, history); err != nil {
@@ -193,7 +193,7 @@ func (s *shop) addGroups(ctx context.Context) error {
 		handle   message.NoPublishHandlerFunc
 	}{
 		"labels":   {subscriber.Block(), works},
-		"search":   {subscriber.Block(), works}, // addTroubles pauses it
+		"search":   {subscriber.Block(), works}, // addTroubles pauses this group
 		"billing":  {subscriber.Block(), s.faults.failing(blocked, "no invoice for the note")},
 		"shipping": {subscriber.Park(1), s.faults.failing(parked, "no carrier takes "+s.odd)},
 		"mails":    {subscriber.Skip(1), s.faults.failing(skipped, "the mail server refuses "+s.odd)},
@@ -209,7 +209,7 @@ func (s *shop) addGroups(ctx context.Context) error {
 	return s.Handle(millrace.Group{Name: image, Topics: []string{oddTopic}}, works)
 }
 
-// group is a consumer group on the orders.
+// group returns a consumer group on the orders.
 func group(name string, failures subscriber.FailurePolicy) millrace.Group {
 	return millrace.Group{Name: name, Topics: []string{"order"}, Configure: func(c *subscriber.Config) { c.Failures = failures }}
 }

@@ -1,6 +1,6 @@
 // Command console serves the console of an application with many faults: consumer groups that are
-// blocked, stopped or without members, a rebuild that does not come to its end, timeouts that are
-// overdue, and with -hostile texts that try to break the page.
+// blocked, stopped or without members, a rebuild that does not end, and overdue timeouts. With
+// -hostile, texts in the data try to attack the page.
 //
 //	go run ./examples/console
 //
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
 	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 	database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
-	hostile := flags.Bool("hostile", false, "have names, payloads and reasons try to break the page")
+	hostile := flags.Bool("hostile", false, "add names, payloads and reasons that try to attack the page")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return fmt.Errorf("%w: choose another address with -listen", err)
 	}
 	if tcp, ok := listener.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return errors.Join(fmt.Errorf("%s is not a loopback address, and the page allows everything to everybody", *address), listener.Close())
+		return errors.Join(fmt.Errorf("%s is not a loopback address, and the page allows all actions to every visitor", *address), listener.Close())
 	}
 	db, err := openDatabase(ctx, *database)
 	if err != nil {

@@ -21,7 +21,7 @@ func (w *world) page(name string, pairs ...string) string {
 	return w.url + name + "?" + query.Encode()
 }
 
-// pages are links of all kinds of pages.
+// pages returns links to all kinds of pages.
 func (w *world) pages() []string {
 	order := func(id string, more ...string) string {
 		return w.page("aggregate", append([]string{"type", "order", "id", id}, more...)...)
@@ -41,7 +41,7 @@ func (w *world) pages() []string {
 	}
 }
 
-// errorPages are links of pages that say what is wrong.
+// errorPages returns links to pages with an error.
 func (w *world) errorPages() []string {
 	return []string{
 		w.page("nothing"), w.page("aggregate", "type", odd(), "id", odd()), w.page("aggregate", "type", "order"), w.page("group", "name", odd(), "topic", odd()),
@@ -53,7 +53,8 @@ func (w *world) errorPages() []string {
 func TestEachPageCanBeReadAndRunsNoneOfItsTexts(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		u := chromium.User(t, "Ada", browsertest.Still)
-		if w.Journal().Config().Layout == journal.Packed { // each page once on each layout, as it takes time
+		// Each page is tested once on each layout, since that takes time.
+		if w.Journal().Config().Layout == journal.Packed {
 			u = chromium.User(t, "Ben", browsertest.Phone, browsertest.Dark, browsertest.Still)
 		}
 		u.Expects("status 400", "status 404")
@@ -62,7 +63,7 @@ func TestEachPageCanBeReadAndRunsNoneOfItsTexts(t *testing.T) {
 			u.Readable()
 			browsertest.Evaluate[any](u, `document.querySelectorAll("details").forEach((d) => { d.open = true })`)
 			u.Readable()
-			assert.Empty(t, browsertest.Evaluate[string](u, harm), page)
+			assert.Empty(t, browsertest.Evaluate[string](u, breaches), page)
 			if t.Failed() {
 				t.Fatal(page)
 			}
@@ -70,8 +71,8 @@ func TestEachPageCanBeReadAndRunsNoneOfItsTexts(t *testing.T) {
 	})
 }
 
-// harm is what a page has done or would do that it should not.
-const harm = `(() => {
+// breaches returns the effects of hostile texts on a page.
+const breaches = `(() => {
 	const links = [...document.querySelectorAll("a, form")].map((e) => new URL(e.getAttribute("href") ?? e.getAttribute("action"), location.href).href).filter((link) => !link.startsWith(location.origin + "/"));
 	const loaded = performance.getEntriesByType("resource").map((e) => e.name).filter((name) => !name.startsWith(location.origin + "/"));
 	const injected = [...document.querySelectorAll("main script, img, iframe, main style")].map((e) => e.outerHTML);
@@ -86,7 +87,7 @@ func TestTheOverviewListsEachTroubleAndLeadsToIt(t *testing.T) {
 			"blocked billing on order: ":                         {"behind?name=billing&topic=order", "blocked-1 blocked"},
 			"parked shipping on order: ":                         {"behind?name=shipping&topic=order", "parked-6 parked"},
 			"member lost exports on order: 1 member has sent no": {"group?name=exports&topic=order", "lost"},
-			"no members reports on order: no member handles its": {"group?name=reports&topic=order", "Nobody handles this group's events"},
+			"no members reports on order: no member handles its": {"group?name=reports&topic=order", "No member handles this group's events"},
 			"overdue checkout: ":                                 {"processes?type=checkout", "Timeout payment overdue"},
 			"skipped mails on order: ":                           {"skipped?name=mails&topic=order", "event 3 of order skipped-4"},
 			"paused search on order: paused by an operator":      {"group?name=search&topic=order", "Resume…"},
@@ -137,7 +138,7 @@ func TestAGroupShowsItsMembersAndShards(t *testing.T) {
 func TestARefreshShowsWhatIsNewAndKeepsOpenForms(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		ada := chromium.User(t, "Ada")
-		other := ada.Window() // by which the test tells that time has passed
+		other := ada.Window() // it shows that time has passed
 		for _, u := range []*browsertest.User{ada, other} {
 			u.Open(w.page("group", "name", image, "topic", oddTopic))
 		}
@@ -154,7 +155,7 @@ func TestARefreshShowsWhatIsNewAndKeepsOpenForms(t *testing.T) {
 		refreshed(other)
 		assert.True(t, browsertest.Evaluate[bool](ada, `document.activeElement === window.kept`))
 
-		// Nor does a hidden page read.
+		// A hidden page does not read either.
 		hide(ada, true)
 		browsertest.Evaluate[any](ada, `{ document.activeElement.blur(); window.fetched = 0; const f = window.fetch; window.fetch = (...a) => { window.fetched++; return f(...a) }; null }`)
 		refreshed(other)
@@ -172,7 +173,7 @@ func refreshed(u *browsertest.User) {
 	u.Waits(`document.querySelector("#cost time")?.dateTime !== ` + quote(before))
 }
 
-// hide has a page believe that it is hidden, or that it is seen again.
+// hide makes a page believe that it is hidden, or visible again.
 func hide(u *browsertest.User, hidden bool) {
 	browsertest.Evaluate[any](u, fmt.Sprintf(`{
 		Object.defineProperty(document, "hidden", {configurable: true, value: %v});
@@ -200,6 +201,6 @@ func TestPagesAndActionsWorkWithoutScripts(t *testing.T) {
 		assert.True(t, g.Paused)
 		ada.Press("Resume…")
 		ada.Press("Resume the group")
-		ada.Sees("The group goes on within seconds.")
+		ada.Sees("The group continues within seconds.")
 	})
 }

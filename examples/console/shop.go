@@ -26,15 +26,16 @@ type (
 	}
 
 	Placed struct {
-		Customer string    `json:"customer"`
-		PayBy    time.Time `json:"pay_by"` // zero: the shop does not ask for a payment
+		Customer string `json:"customer"`
+		// Zero means that the shop does not ask for a payment.
+		PayBy time.Time `json:"pay_by"`
 	}
 	LineAdded struct{ Line }
 	Noted     struct {
 		Text string `json:"text"`
 	}
 	Confirmed struct{}
-	// Scanned has a type that somebody has taken from a label.
+	// Scanned has a type with a text that was scanned from a label.
 	Scanned struct {
 		Label string `json:"label"`
 	}
@@ -62,7 +63,7 @@ func (e Scanned) Apply(o *Order) { o.Note = e.Label }
 
 var orders = aggregate.Define[Order]("order", Placed{}, LineAdded{}, Noted{}, Confirmed{}, Scanned{})
 
-// record returns a decision that is always the same.
+// record returns a decision that always returns these events.
 func record(e ...aggregate.Event[Order]) Decision {
 	return func(Order) (events, error) { return e, nil }
 }
@@ -93,8 +94,8 @@ func (Captured) Apply(p *Payment)    { p.Captured = true }
 
 var payments = aggregate.Define[Payment]("payment", Requested{}, Captured{})
 
-// A customer is a person, whose data is encrypted. So are the cards of customers, with keys that
-// only the billing service has.
+// A customer is a person, whose data is encrypted. The cards of customers are encrypted too, with
+// keys that only the billing service has.
 type (
 	Customer struct {
 		Name string `json:"name"`
@@ -120,7 +121,7 @@ var (
 	cards     = aggregate.Define[Card]("card", Issued{})
 )
 
-// A checkout is the process that asks for the payment of an order, and waits for it.
+// A checkout is the process that requests the payment of an order, and waits for it.
 type (
 	Checkout struct {
 		Asked bool `json:"asked"`
@@ -146,7 +147,7 @@ const (
 	paymentTimeout = "payment"
 )
 
-// defineCheckout returns the definition of the process. Its timeout fails for a reason.
+// defineCheckout returns the definition of the process. Its timeout fails with a reason.
 func defineCheckout(reason string) process.Definition[Checkout] {
 	return process.Define(aggregate.Define[Checkout](checkoutType, PaymentAsked{}, PaymentReceived{}),
 		process.On(func(e Placed, in process.Input) string {
@@ -167,7 +168,7 @@ func defineCheckout(reason string) process.Definition[Checkout] {
 	).OverWhen(func(c Checkout) bool { return c.Paid })
 }
 
-// Texts that a page must show as texts.
+// The page must show these texts as they are.
 const (
 	script = `<script>window.owned=1</script>`
 	image  = `"><img src=x onerror=window.owned=1>`
@@ -176,5 +177,5 @@ const (
 	ending = `</script></pre></textarea>`
 )
 
-// odd is all of them in one text.
+// odd joins all of these texts.
 func odd() string { return strings.Join([]string{script, image, link, curly, ending}, " ") }

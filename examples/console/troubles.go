@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// oddTopic is a topic, and the name of a consumer group.
+	// oddTopic is the name of a topic and of a consumer group.
 	oddTopic = image
-	// large has some hundred events.
+	// large has several hundred events.
 	large       = "large-1"
 	largeEvents = 320
 	truncated   = "truncated-1"
 	keptFrom    = 41
 	deleted     = "deleted-1"
 	regular     = 60
-	destroyed   = "2" // customer whose key was destroyed
-	billed      = "1" // card whose key the console does not have
+	destroyed   = "2" // the customer whose key was destroyed
+	billed      = "1" // the card whose key the console does not have
 )
 
-// troubled are the orders that meet faults, by their kinds.
+// troubled returns the orders with faults of a kind.
 func (s *shop) troubled(kind string) []string {
 	switch kind {
 	case blocked:
@@ -54,11 +54,12 @@ func numbered(kind string, n int) (ids []string) {
 	return ids
 }
 
-// addHistory writes what the shop begins with.
+// addHistory writes the first events of the shop.
 func (s *shop) addHistory(ctx context.Context) error {
 	return errors.Join(
 		s.addTroubledOrders(ctx), s.addUnpaidOrders(ctx), s.addLongOrders(ctx), s.addOddEvents(ctx), s.addPeople(ctx),
-		s.addRegularOrders(ctx), // last, as a blocked aggregate is one that is behind others
+		// These come last, since a blocked aggregate is behind others.
+		s.addRegularOrders(ctx),
 	)
 }
 
@@ -73,7 +74,7 @@ func (s *shop) addTroubledOrders(ctx context.Context) error {
 	return nil
 }
 
-// order executes one command for each event, as if they came one after the other.
+// order executes one command for each event.
 func (s *shop) order(ctx context.Context, id string, list ...aggregate.Event[Order]) error {
 	for _, e := range list {
 		if _, err := s.orders.Execute(ctx, id, record(e)); err != nil {
@@ -83,7 +84,7 @@ func (s *shop) order(ctx context.Context, id string, list ...aggregate.Event[Ord
 	return nil
 }
 
-// addUnpaidOrders adds orders with a process each.
+// addUnpaidOrders adds orders with one process each.
 func (s *shop) addUnpaidOrders(ctx context.Context) error {
 	now := time.Now()
 	for kind, payBy := range map[string]time.Time{paid: now.Add(24 * time.Hour), unsent: now.Add(24 * time.Hour), overdue: now.Add(-time.Hour)} {
@@ -96,8 +97,8 @@ func (s *shop) addUnpaidOrders(ctx context.Context) error {
 	return nil
 }
 
-// addLongOrders adds an order with many events and snapshots, one whose first events were removed,
-// and one that was deleted.
+// addLongOrders adds an order with many events and snapshots, an order whose first events were
+// removed, and a deleted order.
 func (s *shop) addLongOrders(ctx context.Context) error {
 	for id, lines := range map[string]int{large: largeEvents - 2, truncated: 60, deleted: 3} {
 		if err := s.order(ctx, id, Placed{Customer: "cleo"}); err != nil {
@@ -122,7 +123,7 @@ func (s *shop) addLongOrders(ctx context.Context) error {
 	return s.orders.Delete(ctx, deleted, d.Version, journal.Removal{})
 }
 
-// addOddEvents adds texts that are code where a page does not escape them.
+// addOddEvents adds texts that are executed as code if a page does not escape them.
 func (s *shop) addOddEvents(ctx context.Context) error {
 	if s.tag == "" {
 		return nil
@@ -142,7 +143,7 @@ func (s *shop) addOddEvents(ctx context.Context) error {
 	return s.Publisher().Publish(oddTopic, messages...)
 }
 
-// addPeople adds customers, one of whom has gone, and a card that another service has encrypted.
+// addPeople adds customers, one of whom has left, and a card that another service has encrypted.
 func (s *shop) addPeople(ctx context.Context) error {
 	for i, name := range []string{"Ada Lovelace", "Charles Babbage"} {
 		decision := func(Customer) (aggregate.Events[Customer], error) {
@@ -187,7 +188,7 @@ func (s *shop) addRegularOrders(ctx context.Context) error {
 	return nil
 }
 
-// addTroubles adds the faults that need a running shop, and waits until all faults show.
+// addTroubles adds the faults that need a running shop, and waits until all faults are visible.
 func (s *shop) addTroubles(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -200,7 +201,7 @@ func (s *shop) addTroubles(ctx context.Context) error {
 	return s.wait(ctx)
 }
 
-// join has a member join a group, and leave it or crash.
+// join makes a member join a group, and then leave it or crash.
 func (s *shop) join(ctx context.Context, group string, crash bool) error {
 	proxy := dynamotest.OpenProxy(s.client)
 	defer proxy.Close()
@@ -210,13 +211,15 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 	}
 	name := "host-7/1"
 	if s.tag != "" {
-		name = "<img src=x onerror=owned=1>" // a name has 32 bytes at most
+		name = "<img src=x onerror=owned=1>" // a name has at most 32 bytes
 	}
 	config := subscriber.Config{
-		Journal: j, ConsumerGroup: group, MemberName: name, LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second, // to leave also on a busy machine
+		// The timeout is long enough to leave on a busy machine.
+		Journal: j, ConsumerGroup: group, MemberName: name, LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second,
 	}
 	if crash {
-		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond // so that its lease ends soon
+		// A short lease, so that it ends soon.
+		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond
 	}
 	sub, err := subscriber.NewSubscriber(config, nil)
 	if err != nil {
@@ -252,14 +255,14 @@ func until(ctx context.Context, holds func() error) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return errors.Join(ctx.Err(), last) // that of this call is the end of the context
+			return errors.Join(ctx.Err(), last) // the error of this call is only the end of ctx
 		}
 		last = err
 		pause(ctx, 20*time.Millisecond)
 	}
 }
 
-// wait waits until all faults show.
+// wait waits until all faults are visible.
 func (s *shop) wait(ctx context.Context) error {
 	for _, holds := range []func(context.Context) error{s.groupsAreReady, s.processesAreReady, s.modelsAreReady} {
 		if err := until(ctx, func() error { return holds(ctx) }); err != nil {

@@ -52,7 +52,7 @@ func (p PlaceOrder) decide(o Order) (Events, error) {
 	return Events{OrderPlaced{p.Total}}, nil
 }
 
-// PayOrder is one that follows from an event.
+// PayOrder is a command that follows from an event.
 type PayOrder struct{ Order string }
 
 func (p PayOrder) decide(o Order) (Events, error) {
@@ -68,21 +68,23 @@ type ofOrder interface{ order() string }
 func (p PlaceOrder) order() string { return p.Order }
 func (p PayOrder) order() string   { return p.Order }
 
-// A command goes through the journal to its handler, which executes it on an aggregate; the event
-// that comes of it goes to a typed handler of events, which sends the next command, and to a group
-// of handlers, which gets all events of an order in their order.
+// A command goes through the journal to its handler, which executes it on an aggregate. The
+// resulting event goes to a typed event handler, which sends the next command. It also goes to a
+// group of handlers, which receives all events of an order in their order.
 func main() {
 	ctx := context.Background()
 	client, err := dynamo.Client(ctx)
 	check(err)
-	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
+	// creates the tables if they are missing
+	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	orders, err := repository.New(j, Orders, repository.Config{})
 	check(err)
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	check(err)
-	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName} // named as the journal names them
+	// the names that the journal uses
+	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	check(err)
@@ -90,7 +92,8 @@ func main() {
 	bus, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "order-commands", nil },
-		OnSend: func(params cqrs.CommandBusOnSendParams) error { // those of an order in order, others beside it
+		// Commands for the same order stay in order; other commands run concurrently.
+		OnSend: func(params cqrs.CommandBusOnSendParams) error {
 			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(ofOrder).order())
 			return nil
 		},
@@ -105,7 +108,8 @@ func main() {
 		},
 	})
 	check(err)
-	check(commands.AddHandlers( // each command is executed once, however often it is delivered
+	// Each command is executed once, however often it is delivered.
+	check(commands.AddHandlers(
 		command.Handler("place-order", orders, func(p *PlaceOrder) (string, aggregate.Decision[Order]) { return p.Order, p.decide }),
 		command.Handler("pay-order", orders, func(p *PayOrder) (string, aggregate.Decision[Order]) { return p.Order, p.decide }),
 	))
@@ -134,7 +138,7 @@ func main() {
 	})
 	check(err)
 	handled := make(chan struct{})
-	once := sync.OnceFunc(func() { close(handled) }) // an event may come again
+	once := sync.OnceFunc(func() { close(handled) }) // an event may be delivered again
 	check(group.AddHandlersGroup("log",
 		cqrs.NewGroupEventHandler(func(context.Context, *OrderPlaced) error { fmt.Println("placed"); return nil }),
 		cqrs.NewGroupEventHandler(func(context.Context, *OrderPaid) error { fmt.Println("paid"); once(); return nil }),

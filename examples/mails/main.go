@@ -1,5 +1,5 @@
-// Command mails sends a mail for each event of an order. The mail service loses its first reply, and
-// each mail is still sent once.
+// Command mails sends a mail for each event of an order. The mail service loses its first
+// reply, and each mail is still sent once.
 package main
 
 import (

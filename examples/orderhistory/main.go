@@ -1,9 +1,9 @@
-// Command orderhistory is three services and a CQRS view: orders, the kitchen's tickets and the
-// courier's deliveries are event sourced aggregates that take commands, and a view in DynamoDB that
-// follows the events of all three answers queries.
+// Command orderhistory runs three services and a CQRS view. Orders, the kitchen's tickets and the
+// courier's deliveries are event sourced aggregates that execute commands. A view in DynamoDB
+// follows the events of all three and answers queries.
 //
-//	go run ./examples/orderhistory [serve]    serve the page and the REST API, with some sample orders
-//	go run ./examples/orderhistory story      run the whole once, with faults, and check every order
+//	go run ./examples/orderhistory [serve]    serve the page and the REST API, with sample orders
+//	go run ./examples/orderhistory story      run all of it once with faults, and check all orders
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 const commandUsage = `usage: orderhistory [command] [flags]
 
   serve   serve the page and the REST API (the default)
-  story   have consumers order amid faults, and verify the history
+  story   place orders while faults are injected, and verify the history
 
 %s
 
@@ -57,8 +57,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case "serve":
 		var o options
 		flags.StringVar(&o.address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
-		flags.StringVar(&o.host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
-		flags.BoolVar(&o.sample, "sample", true, "add sample orders where there is none yet")
+		flags.StringVar(&o.host, "host", "", "host name of a proxy in front, if -listen is a loopback address")
+		flags.BoolVar(&o.sample, "sample", true, "add sample orders if there are none yet")
 		flags.StringVar(&o.layout, dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
@@ -72,9 +72,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return errors.Join(serve(ctx, db, o, out, log), db.Close())
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
-		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")
+		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "seed of the random choices")
 		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
-		flags.IntVar(&config.Orders, "orders", 300, "how many orders are placed")
+		flags.IntVar(&config.Orders, "orders", 300, "number of orders")
 		if err := parse(flags, args); err != nil {
 			return err
 		}

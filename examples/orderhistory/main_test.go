@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 5 * time.Minute
 
 func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
@@ -70,7 +70,8 @@ func servesAndStops(t *testing.T, layout string) {
 	assert.Contains(t, metrics, `millrace_subscriber_messages_acked_total{consumer_group="policies"}`)
 	assert.Contains(t, metrics, "go_goroutines")
 
-	stream, err := http.Get(base + "/consumers/ada/events") // which would go on
+	// The stream would not end by itself.
+	stream, err := http.Get(base + "/consumers/ada/events")
 	require.NoError(t, err)
 	defer func() { _ = stream.Body.Close() }()
 
@@ -83,7 +84,8 @@ func servesAndStops(t *testing.T, layout string) {
 	}
 	_, err = http.Get(base + "/orders/first") //nolint:bodyclose // there is none
 	require.Error(t, err, "the server must not listen any more")
-	if !testdb.IsLocal() { // which answers late when other tests are at it, and that is logged
+	// It is slow when other tests run, and that is logged.
+	if !testdb.IsLocal() {
 		assert.Empty(t, log.String())
 	}
 }

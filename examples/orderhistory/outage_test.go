@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// promptly is far less than a part that is waited for in vain takes.
+// promptly is much shorter than the time limit of any part.
 const promptly = 25 * time.Second
 
-// calls are those on items. The table is there, and says so.
+// calls are the operations on items. The table still exists, and DescribeTable reports it.
 var calls = dynamotest.On("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "TransactWriteItems", "TransactGetItems", "BatchGetItem")
 
 func TestAServerWhoseConsumerCannotBeginSaysWhyAndEnds(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAServerWhoseConsumerHasNotBegunCanBeInterrupted(t *testing.T) {
 		case held <- struct{}{}:
 		default:
 		}
-		<-ctx.Done() // the database does not answer
+		<-ctx.Done() // the database does not reply
 	}), dynamotest.Table("ftgo-checkpoint"), calls)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/browsertest"
 )
 
-// lateView is a site whose history shows nothing more until it is told to go on.
+// lateView returns a site whose history shows nothing new until goOn is called.
 func lateView(t *testing.T) (s *site, late, goOn func()) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -21,14 +21,14 @@ func lateView(t *testing.T) (s *site, late, goOn func()) {
 	goOn = sync.OnceFunc(func() { close(released) })
 	t.Cleanup(goOn) // before the site is stopped
 	return s, func() {
-		// Not until the context ends, which it does when an attempt of the projection has taken too
-		// long: the transaction would be done then, and the history show it.
+		// The transaction is held until goOn, not until its context ends. The context ends when an
+		// attempt of the projection takes too long, and then the history would show the event.
 		db.Inject(dynamotest.Hold(func(context.Context) { <-released }),
 			dynamotest.Table("ftgo-order-history"), dynamotest.On("TransactWriteItems"))
 	}, goOn
 }
 
-// fill fills in the dialog of an order.
+// fill fills in the dialog for an order.
 func fill(u *browsertest.User, restaurant, dish, price string) {
 	u.Press("Place an order")
 	u.Type("Restaurant", restaurant)
@@ -42,7 +42,7 @@ func TestAnOrderThatDoesNotShowYetIsNotPlacedAgain(t *testing.T) {
 	t.Parallel()
 	s, late, goOn := lateView(t)
 	ada := chromium.User(t, "Ada")
-	ada.Expects("status 404") // until the history has the order
+	ada.Expects("status 404") // until the history shows the order
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")
 	late()
@@ -67,10 +67,11 @@ func TestAnOrderThatDoesNotShowYetIsNotPlacedAgain(t *testing.T) {
 	assert.Equal(t, 2, browsertest.Evaluate[int](ada, orders), "the first order must have been placed once")
 	fill(ada, "Ajanta", "Rice", "2.80")
 	ada.Press("Send the order")
-	ada.Waits(orders + " === 3") // the first one shows, so this is another
+	// The first order is visible, so this is another one.
+	ada.Waits(orders + " === 3")
 }
 
-// loseAnswer has the page not get the answer to its next command, which takes effect.
+// loseAnswer makes the page lose the reply to its next command. The command takes effect.
 const loseAnswer = `void (() => {
 	const real = window.fetch;
 	window.fetch = async (path, options) => {

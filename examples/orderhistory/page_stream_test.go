@@ -12,7 +12,7 @@ func TestManyWindowsOfOneBrowserStayUpToDate(t *testing.T) {
 	t.Parallel()
 	s := start(t, testdb.Client(t), anyAddress, false)
 	s.order("first", "Ajanta", "Naan")
-	const connections = 6 // of a browser to a server
+	const connections = 6 // the limit of a browser for one server
 	windows := []*browsertest.User{chromium.User(t, "Ada")}
 	for len(windows) <= connections {
 		windows = append(windows, windows[0].Window())
@@ -25,14 +25,14 @@ func TestManyWindowsOfOneBrowserStayUpToDate(t *testing.T) {
 	for _, window := range windows {
 		window.Sees("2 × Ramen")
 	}
-	windows[0].Open("about:blank") // another takes its place
+	windows[0].Open("about:blank") // another window takes its place
 	s.order("third", "Noodle Bar", "Gyoza")
 	for _, window := range windows[1:] {
 		window.Sees("2 × Gyoza")
 	}
 }
 
-// hide has the page believe that nobody sees it, or somebody again.
+// hide makes the page believe that it is hidden, or visible again.
 func hide(u *browsertest.User, hidden bool) {
 	browsertest.Evaluate[any](u, fmt.Sprintf(`void (() => {
 		Object.defineProperty(document, "hidden", { value: %t, configurable: true });

@@ -125,7 +125,7 @@ func TestDaysOfTheFilterAreTheVisitorsAndBothAreShown(t *testing.T) {
 	s.order("first", "Ajanta", "Naan")
 	ada := chromium.User(t, "Ada")
 	ada.Open(s.url)
-	day := func(days int) string { // where the browser is
+	day := func(days int) string { // in the time zone of the browser
 		return browsertest.Evaluate[string](ada, fmt.Sprintf(`new Date(Date.now() + %d * 86400e3).toLocaleDateString("sv")`, days))
 	}
 	for _, c := range []struct {

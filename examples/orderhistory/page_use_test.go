@@ -31,7 +31,8 @@ func TestEverythingIsDoneWithTheKeyboard(t *testing.T) {
 	ada.TabTo("Each costs")
 	ada.Keys("3.5" + kb.Enter)
 	ada.Sees("1 × Naan", "3.50")
-	ada.Waits(`!document.querySelector("dialog[open]")`) // the order may show before the answer to it
+	// The order may be visible before the reply.
+	ada.Waits(`!document.querySelector("dialog[open]")`)
 	assert.Equal(t, "Place an order", ada.Focus())
 
 	ada.TabTo("Accept: Ajanta")
@@ -70,7 +71,7 @@ func TestAChangeLeavesTheFocusWhereItIs(t *testing.T) {
 	assert.Equal(t, "Decline: Ajanta", ada.Focus())
 }
 
-// small has the filter closed.
+// small is a window in which the filter is closed.
 var small = browsertest.Window(700, 800, 1)
 
 func TestAPhoneShowsAllOfItWithoutScrollingToTheSide(t *testing.T) {

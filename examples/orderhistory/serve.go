@@ -27,13 +27,13 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 )
 
-// shutdownTimeout is how long requests have to come to their end.
+// shutdownTimeout limits the time to finish requests.
 const shutdownTimeout = 10 * time.Second
 
 // options are the flags of serve.
 type options struct {
 	address string // to listen on
-	host    string // name of a proxy in front
+	host    string // host name of a proxy in front
 	sample  bool
 	layout  string // of the tables
 }

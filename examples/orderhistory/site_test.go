@@ -26,14 +26,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// site is a server that runs.
+// site is a running server.
 type site struct {
 	t    *testing.T
 	url  string
 	stop func()
 }
 
-// start returns the site at an address, with port 0 for any.
+// start starts a site at an address. Port 0 means any port.
 func start(t *testing.T, client *dynamodb.Client, address string, withSample bool) *site {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
@@ -63,8 +63,8 @@ func start(t *testing.T, client *dynamodb.Client, address string, withSample boo
 	return s
 }
 
-// post sends a command, again while the ticket or delivery is yet to follow from what was done
-// before, and waits until the history shows it.
+// post sends a command, and waits until the history shows it. It sends the command again until the
+// ticket or delivery exists.
 func (s *site) post(path, body string) {
 	s.t.Helper()
 	status := http.StatusNotFound
@@ -84,7 +84,7 @@ func (s *site) order(id, restaurant, dish string) {
 		`{"orderId": %q, "consumerId": "ada", "restaurant": %q, "lines": [{"name": %q, "quantity": 2, "priceCents": 350}]}`, id, restaurant, dish))
 }
 
-// What the page says of an order, apart from the words of the filter.
+// These are the texts of the page about an order, without the words of the filter.
 func orderIs(status string) string   { return "Order\n" + status }
 func kitchenIs(status string) string { return "Kitchen\n" + status }
 func courierIs(status string) string { return "Courier\n" + status }

@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// app is all services and the saga in one program. Each part could be a program of its own.
+// app has all services and the saga in one program. Each part could be its own program.
 type app struct {
 	customers *repository.Repository[services.Customer]
 	orders    *repository.Repository[services.Order]
 	close     func() error
 }
 
-// start sets everything up. Now is the clock of the timeouts.
+// start wires the application. Now is the clock of the timeouts.
 func start(ctx context.Context, client *dynamodb.Client, now func() time.Time) (*app, error) {
 	m, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Shards: 4}})
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *app) outcome(ctx context.Context, order string) (services.Order, error)
 	return await(ctx, a.orders, order, func(o services.Order) bool { return o.Status != "placed" })
 }
 
-// credit waits until a customer is as wanted, and returns the credit left.
+// credit waits until a customer is in the wanted state, and returns the remaining credit.
 func (a *app) credit(ctx context.Context, customer string, wanted func(services.Customer) bool) (int, error) {
 	c, err := await(ctx, a.customers, customer, wanted)
 	return c.Credit, err

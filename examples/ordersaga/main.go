@@ -1,5 +1,5 @@
-// Command ordersaga runs a process manager: orders are approved when credit, ticket and payment are
-// there, and undone when they are not.
+// Command ordersaga runs a process manager. It approves an order if credit, ticket and payment
+// succeed, and undoes the completed steps otherwise.
 //
 //	go run ./examples/ordersaga
 package main
@@ -25,7 +25,8 @@ func main() {
 	a, err := start(ctx, client, time.Now)
 	check(err)
 
-	run := uuid.NewString() // where the tables are those of an earlier run, all of it happens anew
+	// If the tables are from an earlier run, everything happens again with other ids.
+	run := uuid.NewString()
 	anna := "anna-" + run
 	check(a.grant(ctx, anna, 700))
 	for _, order := range []struct {

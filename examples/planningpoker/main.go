@@ -1,8 +1,8 @@
-// Command planningpoker serves planning poker: commands go to event sourced rooms, a view in
-// DynamoDB follows their events, and browsers see it change.
+// Command planningpoker serves planning poker. Commands go to event sourced rooms, a view in
+// DynamoDB follows their events, and browsers show its changes.
 //
 //	go run ./examples/planningpoker [serve]    serve the page and the REST API
-//	go run ./examples/planningpoker load       measure commands per second, and the time from a commit to the page
+//	go run ./examples/planningpoker load       measure throughput and latency
 package main
 
 import (
@@ -59,8 +59,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case "serve":
 		var config service.Config
 		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
-		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "have browsers send the cookie by https alone, behind a proxy that does TLS")
-		flags.StringVar(&config.Host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
+		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "set the cookie for HTTPS only, behind a proxy that terminates TLS")
+		flags.StringVar(&config.Host, "host", "", "host name of a proxy in front, if -listen is a loopback address")
 		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
@@ -82,12 +82,12 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
 		flags.IntVar(&config.Users, "users", 10, "how many users in each, at most 30")
 		seconds := flags.Int("seconds", 10, "how long they play")
-		flags.DurationVar(&config.Think, "think", time.Second, "how long a user takes to pick, on average; 0 for as fast as it goes")
+		flags.DurationVar(&config.Think, "think", time.Second, "average time of a user to pick; 0 for no pause")
 		if err := parse(flags, args); err != nil {
 			return err
 		}
 		if config.Users < 1 || config.Users > 30 {
-			return fmt.Errorf("-users is %d: want 1 to 30, which a room takes", config.Users)
+			return fmt.Errorf("-users is %d: a room takes 1 to 30", config.Users)
 		}
 		config.Duration = time.Duration(*seconds) * time.Second
 		client, err := dynamo.Client(ctx)
@@ -108,7 +108,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 }
 
-// quiet logs what goes wrong.
+// quiet returns a logger of errors.
 func quiet(log io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

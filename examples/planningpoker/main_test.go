@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
@@ -76,7 +76,7 @@ func servesAndStops(t *testing.T, layout journal.Layout) {
 	assert.Empty(t, log.String())
 }
 
-// The commands that the terminal shows are carried out as they are shown, but for curl.
+// The test executes the commands that the terminal shows, except that it does not call curl.
 func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())

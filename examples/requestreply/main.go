@@ -1,6 +1,6 @@
 // Command requestreply sends a command and waits for the reply of its handler, with Watermill's
-// requestreply component. Each process receives all replies, through a broadcast, and keeps its
-// own.
+// requestreply component. Each process receives all replies by a broadcast, and ignores those of
+// other processes.
 //
 //	go run ./examples/requestreply
 package main
@@ -28,7 +28,7 @@ type Quote struct {
 	Amount int
 }
 
-// Price is the reply to it.
+// Price is the reply to Quote.
 type Price struct{ Cents int }
 
 const (
@@ -42,12 +42,14 @@ func main() {
 	defer cancel()
 	client, err := dynamo.Client(ctx)
 	check(err)
-	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
+	// creates the tables if they are missing
+	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	check(err)
-	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName} // named as the journal names them
+	// the names that the journal uses
+	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	check(err)
@@ -55,14 +57,15 @@ func main() {
 	bus, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return requests, nil },
-		OnSend: func(params cqrs.CommandBusOnSendParams) error { // requests for an item in order, others beside it
+		// Requests for the same item stay in order; other requests run concurrently.
+		OnSend: func(params cqrs.CommandBusOnSendParams) error {
 			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(*Quote).Item)
 			return nil
 		},
 	})
 	check(err)
 
-	// A process that ends leaves nothing behind: a broadcast has no consumer group.
+	// A broadcast has no consumer group, so nothing remains when a process ends.
 	listener, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}, nil)
 	check(err)
 	defer func() { check(listener.Close()) }()
@@ -73,7 +76,8 @@ func main() {
 		SubscriberConstructor: func(requestreply.PubSubBackendSubscribeParams) (message.Subscriber, error) {
 			return listener, nil // its subscription ends with the request
 		},
-		AckCommandErrors: true, // the caller gets the error; a request that is nacked would hold up all that follow
+		// The caller receives the error. A nacked request would block all later ones.
+		AckCommandErrors: true,
 	}, requestreply.BackendPubsubJSONMarshaler[Price]{})
 	check(err)
 
@@ -93,7 +97,7 @@ func main() {
 	go func() { ended <- router.Run(ctx) }()
 	reply, err := requestreply.SendWithReply(ctx, bus, backend, &Quote{Item: "tea", Amount: 3})
 	check(err)
-	check(reply.Error) // of the handler
+	check(reply.Error) // the error of the handler
 	fmt.Println("price:", reply.HandlerResult.Cents)
 	check(router.Close())
 	check(<-ended)

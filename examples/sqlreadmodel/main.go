@@ -1,6 +1,6 @@
-// Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process: a
-// table of balances, in which each event counts once, whatever comes again. A query waits until
-// what was just written has been counted.
+// Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process. It is
+// a table of balances in which each event counts once, even if its message is delivered again. A
+// query waits until it includes the client's last write.
 //
 //	go run ./examples/sqlreadmodel
 package main
@@ -19,7 +19,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/google/uuid"
-	_ "modernc.org/sqlite" // the driver is the program's choice
+	_ "modernc.org/sqlite" // the program chooses the driver
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
@@ -53,7 +53,8 @@ func Deposit(amounts ...int) aggregate.Decision[Account] {
 func main() {
 	ctx := context.Background()
 	client := must(dynamo.Client(ctx))
-	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
+	// creates the tables if they are missing
+	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
 	j := must(journal.Open(ctx, client, journal.Config{}))
 	accounts := must(repository.New(j, Accounts, repository.Config{}))
 	anna := must(accounts.Execute(ctx, uuid.NewString(), Deposit(100, 20)))
@@ -65,8 +66,8 @@ func main() {
 	defer db.Close()
 	must(db.ExecContext(ctx, "CREATE TABLE balances (account TEXT PRIMARY KEY, balance INTEGER NOT NULL)"))
 
-	// The group's positions are in a table beside the read model, and move in the transaction that
-	// changes it.
+	// The positions of the group are in a table beside the read model, and move in the transaction
+	// that changes it.
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
 	check(store.CreateTable(ctx))
 	balances := must(store.React(
@@ -90,7 +91,8 @@ func main() {
 		switch id, number, _ := subscriber.AggregateFromContext(msg.Context()); {
 		case id == berta.ID && !failed:
 			failed = true
-			return errors.New("after the commit") // so the message comes again, and counts once
+			// The message is delivered again, and counts once.
+			return errors.New("after the commit")
 		case id == anna.ID && number == anna.Version, id == berta.ID && number == berta.Version:
 			done.Done()
 		}

@@ -14,17 +14,17 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// AggregateProgress is how far a group has got with an aggregate.
+// AggregateProgress compares the head of an aggregate with the position of a group.
 type AggregateProgress struct {
 	Head     journal.Head // without its snapshot
 	Position uint64
-	Found    bool // there is a position
+	Found    bool // whether the group has a position
 }
 
-// AggregateProgress compares the heads of a shard with the group's positions, page by page, as the caller
-// asks for them: all, or those after an aggregate, if that is not zero. Both are read eventually
-// consistent: half a read unit for each 4 KB of the snapshot table, states included, and of
-// positions, some 100 bytes each. Heads that cannot be read go to corrupt.
+// AggregateProgress yields the heads of a shard with the group's positions, either all or those
+// after an aggregate. It reads a page when the caller asks for it, with eventual consistency: half
+// a read unit for each 4 KB of heads, including their states, and of positions (about 100 bytes
+// each). It calls corrupt for each head that cannot be read.
 func (s *Store) AggregateProgress(
 	ctx context.Context, k Shard, after aggregate.ID, corrupt func(*journal.CorruptItemError),
 ) iter.Seq2[[]AggregateProgress, error] {
@@ -63,8 +63,8 @@ func (s *Store) progressOfHeads(ctx context.Context, k Shard, heads []journal.He
 	return page, nil
 }
 
-// positions reads the rows of positions from one sort key to another. Their order need not be that
-// of the heads.
+// positions reads the position rows from one sort key to another. Their order may differ from the
+// order of the heads.
 func (s *Store) positions(ctx context.Context, k Shard, from, to string) (map[string]uint64, error) {
 	positions := map[string]uint64{}
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{

@@ -18,7 +18,8 @@ func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			// The lists of few ids begin and end with others in their order as keys.
+			// Few ids, so that the first and the last id as text differ from the first and the last
+			// key.
 			for _, ids := range [][]string{oddIDs, {"bob", "bob+x"}, {"x!", "x"}, {"a", "a b", "a-"}} {
 				headsMeetPositions(t, setupIn(t, layout, 1), ids)
 			}
@@ -26,8 +27,8 @@ func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	}
 }
 
-// oddIDs are such that their order as text is not that of their keys: "x-0" is a key of x, and the
-// prefix of one of x-05.
+// oddIDs have another order as text than as keys: "x-0" is the key of x, and a prefix of the key of
+// x-05.
 var oddIDs = []string{"x", "x-", "x-0", "x-05", "x-0-0", "x-1", "x!", "x/", "x0", "x.", "X", "ä", "x ", "-", "-0", "0", "position/x-0"}
 
 func headsMeetPositions(t *testing.T, s store, ids []string) {
@@ -40,7 +41,8 @@ func headsMeetPositions(t *testing.T, s store, ids []string) {
 			require.NoError(t, s.PutPosition(t.Context(), group, account(id), 1, uint64(n)))
 		}
 	}
-	_, _, err := s.Claim(t.Context(), group, account(ids[0]), 1) // stamped, and still without a position
+	// This writes an epoch and no position.
+	_, _, err := s.Claim(t.Context(), group, account(ids[0]), 1)
 	require.NoError(t, err)
 	require.NoError(t, s.PutPosition(t.Context(), group, account("nobody"), 1, 5))
 
@@ -67,7 +69,8 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 		id := account(fmt.Sprintf("%d", n))
 		_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Events: []eventlog.Event{{Type: "deposited"}},
-			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)}, // three to a page
+			// A page holds three of these.
+			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)},
 		})
 		require.NoError(t, err)
 		require.NoError(t, s.PutPosition(t.Context(), group, id, 1, uint64(n)))

@@ -1,45 +1,56 @@
-// Package checkpoint stores in DynamoDB how far consumer groups have got, and which member works on
+// Package checkpoint stores the progress of consumer groups in DynamoDB, and which member works on
 // which shard. Its table has these rows:
 //
-//	groups                              {group}/{topic}   the registry: which groups there are
-//	{group}/{topic}                     membership            members, owners of the shards, what applies to all of the group
-//	{group}/{topic}-{shard}/{n}         cursor            up to where the shard's tail is done with
-//	{group}/{topic}-{shard}/{n}         position/{id}-0   the last acked event of an aggregate
-//	{group}/{topic}-{shard}/{n}         behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
-//	{group}/{topic}-{shard}/{n}         event/{id}-{n}    an event that was skipped, with its number in base 16
+//	partition key                sort key         row
+//	groups                       {group}/{topic}  registry: the groups that exist
+//	{group}/{topic}              roster           membership: members, owners of shards, settings
+//	{group}/{topic}-{shard}/{n}  cursor           cursor: up to where the tail is finished
+//	{group}/{topic}-{shard}/{n}  position/{id}-0  position: the last acked event of an aggregate
+//	{group}/{topic}-{shard}/{n}  behind/{id}      entry of the behind list
+//	{group}/{topic}-{shard}/{n}  event/{id}-{n}   record of a skipped or deferred event
 //
-// n is how often the group was reset; it is left out of the keys while it is 0. So a reset need not
-// rewrite rows: it changes the keys.
+// In a partition key, n is the number of resets of the group. The key ends before it if n is 0. A
+// reset changes the keys, so it rewrites no rows. In the sort key of a record, n is the number of
+// the event in base 16.
 //
-// # The membership
+// The behind list of a shard has an entry for each aggregate that the cursor has passed although
+// not all of its events are handled, and for each parked aggregate.
 //
-// Everything that members of a group have to agree on is one small row. A change ([Membership.Join],
-// [Membership.Take] and so on) is a pure function of the row, written under the condition that nobody
-// has changed it since it was read. A member shows that it lives by a beat, which changes nothing
-// else, and returns the row. Others judge by their own clock for how long a beat has not risen: no
-// two clocks are compared. So a member has its shards on a lease, which each beat renews. A beat is
-// the time by the member's clock, but only for people who look at the group.
+// # Membership
+//
+// The members of a group share one small row, the membership. A change ([Membership.Join],
+// [Membership.Take] and so on) is a pure function of the row. It is written under the condition
+// that the row has not changed since it was read.
+//
+// A member sends heartbeats. A heartbeat changes one attribute of the member, and returns the row.
+// Other members measure with their own clocks for how long the attribute has not risen, so no two
+// clocks are compared. A member therefore holds its shards on a lease, which each heartbeat renews.
+// The value of a heartbeat is the time of the member's clock. Only people use that time.
 //
 // # Fencing
 //
-// Each time a shard changes hands its epoch rises. All rows of a shard carry the epoch under which
-// they were written last, and are written only under one that is not older. Positions of a
-// subscriber's own move forward only ([Store.StorePosition]), so an owner takes one over by reading
-// it. One that a transaction moves, which could be done late, is taken over by stamping the new
-// epoch on it ([Store.Claim]): a former owner cannot move it any more. Nothing is conditional on
-// the membership itself: all writers would contend for it.
+// The epoch of a shard rises each time its owner changes. Each row of a shard contains the epoch of
+// its last write, and a write with an older epoch is refused.
 //
-// A transaction of a handler may be on its way when the term of its shard ends. An owner that comes
-// to rest shuts such transactions out. Where that is not known the membership holds an unfenced
-// [Term], until an operator has claimed all positions that they may move ([Store.Fence]).
+// A position that the subscriber stores only moves forward ([Store.StorePosition]), so a new owner
+// takes it over by reading it. A position that a handler's transaction moves could be moved late by
+// a former owner. A new owner takes it over by writing its epoch to it ([Store.Claim]). After that
+// the transactions of a former owner fail. No write except a change of the membership depends on
+// the membership row, because all writers would contend for it.
 //
-// An operator that edits rows does so as an owner, for a moment, with an epoch of its own
-// ([Store.Operate]): it makes no difference whether the owner before it is alive. It never deletes
-// a row that a former owner might write again, but writes it again.
+// A handler's transaction may be in progress when the term of its shard ends. An owner that stops
+// fences such transactions. If it cannot, the membership holds an unfenced [Term] until an operator
+// has claimed all positions that they may move ([Store.Fence]).
+//
+// An operator edits the rows of a shard as its owner, with an epoch of its own ([Store.Operate]).
+// So it does not matter whether the former owner is alive. An operator does not delete a row that a
+// former owner might write again. It overwrites the row.
 //
 // # Removal
 //
 // Deleting a row does not stop a late writer. So a reset leaves the earlier rows to members that
-// have not noticed it yet, and only rows that nobody reads any more are deleted. Of a group that
-// was removed the registry keeps the n with which a group of that name would begin.
+// have not noticed it yet, and only rows that no member reads any more are deleted. If a group is
+// removed, the registry keeps the number of resets with which a new group of that name begins.
 package checkpoint
+
+//prose:allow roster: a stored name, which does not change

@@ -19,31 +19,31 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Listed returns the entry of an aggregate on the list of those behind, strongly consistent, and
-// whether there is one.
+// Listed reads the entry of an aggregate on the behind list with strong consistency. The second
+// result is false if there is none.
 func (s *Store) Listed(ctx context.Context, group Group, id aggregate.ID) (Behind, bool, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.behindKey(group, id), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return Behind{}, false, fmt.Errorf("read entry of %s on the list of those behind: %w", id, s.explain(err))
+		return Behind{}, false, fmt.Errorf("read the entry of %s on the behind list: %w", id, s.explain(err))
 	}
 	if len(out.Item) == 0 {
 		return Behind{}, false, nil
 	}
 	b, err := behindOf(id, out.Item)
 	if err != nil {
-		return Behind{}, false, fmt.Errorf("read entry of %s on the list of those behind: %w", id, err)
+		return Behind{}, false, fmt.Errorf("read the entry of %s on the behind list: %w", id, err)
 	}
 	return b, true, nil
 }
 
-// maxKeys is DynamoDB's limit for one BatchGetItem.
+// maxKeys is the limit of DynamoDB for the keys of one BatchGetItem.
 const maxKeys = 100
 
-// Positions reads the positions on aggregates of one shard, those that there are: one round trip
-// for each hundred, and half a read unit for each aggregate, or one if it is to be strongly
-// consistent.
+// Positions reads the positions on aggregates of one shard. Aggregates without a position are not
+// in the result. It costs one round trip for each 100 aggregates, and for each aggregate half a
+// read unit, or one if consistent is true.
 func (s *Store) Positions(ctx context.Context, k Shard, ids []aggregate.ID, consistent bool) (map[aggregate.ID]uint64, error) {
 	positions := map[aggregate.ID]uint64{}
 	for some := range slices.Chunk(ids, maxKeys) {
@@ -73,7 +73,7 @@ func positionValue(sort string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(sort, positionPrefix), positionSuffix)
 }
 
-// batchGet reads up to maxKeys rows. Those that do not exist are left out.
+// batchGet reads up to maxKeys rows. Rows that do not exist are left out.
 func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (rows []item, err error) {
 	err = backoff.Retry(func() error {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
@@ -91,9 +91,9 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 	return rows, err
 }
 
-// ClaimedPositions returns the aggregates of a shard whose position was claimed by an owner with an
-// epoch from one to another, page by page, as the caller asks for them. It reads all positions of
-// the shard, strongly consistent: one read unit for some 40.
+// ClaimedPositions yields the aggregates of a shard whose position has an epoch between from and
+// to, both included. It reads a page when the caller asks for it, all positions of the shard in
+// total, with strong consistency: about 40 positions for one read unit.
 func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
 		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -124,9 +124,9 @@ func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) 
 	}
 }
 
-// Unclaimed returns the aggregates of a shard that have no position row, as in the first term of a
-// group, whose owner claims none; page by page, as the caller asks for them. It reads all heads,
-// strongly consistent, and one read unit for each aggregate.
+// Unclaimed yields the aggregates of a shard that have no position row. There can be many in the
+// first term of a group, because its owner claims none. It reads a page when the caller asks for
+// it: all heads with strong consistency, and one read unit for each aggregate.
 func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
 		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
@@ -166,8 +166,9 @@ func (s *Store) without(ctx context.Context, k Shard, heads []journal.Head) (ids
 	return ids, nil
 }
 
-// Baseline is where a group that starts at a time begins with an aggregate that it has no position
-// on: after the last event before that time. It costs about log2(n) read units of events.
+// Baseline returns the position at which a group begins with an aggregate on which it has no
+// position: the number of the last event before the start of the group. It costs about log2(n) read
+// units for n events.
 func (s *Store) Baseline(ctx context.Context, head journal.Head, start time.Time) (uint64, error) {
 	if start.IsZero() {
 		return 0, nil

@@ -9,94 +9,99 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Key names a consumer group's work on a topic.
+// Key identifies a consumer group on a topic.
 type Key struct{ Group, Topic string }
 
-// Membership is what the members of a group agree on. Its methods return a changed copy;
-// [Store.ChangeMembership] writes it.
+// Membership is the row that the members of a group share: its members, the owners of its shards,
+// and the settings of the group. Its methods return a changed copy, which [Store.ChangeMembership]
+// writes.
 type Membership struct {
-	// Resets rises with every reset. Before and after it, positions, cursors and lists are
-	// different rows.
+	// Resets counts the resets of the group. Before and after a reset, positions, cursors and lists
+	// are different rows.
 	Resets uint64
-	// Base is the epoch of all shards after the last reset: the first owner's is the next.
+	// Base is the epoch of all shards after the last reset. The first owner of a shard has the next
+	// epoch.
 	Base uint64
-	// Start, if not zero, leaves out the events that occurred before it.
+	// Start is the time before which events are left out. It is zero if the group begins with the
+	// first event.
 	Start time.Time
-	// Paused: nobody is to own a shard.
+	// Paused reports whether the group is paused: no member may own a shard.
 	Paused bool
-	// Stopped is why, where a member has paused the group; nil where an operator has.
+	// Stopped holds the event because of which a member has paused the group. It is nil if an
+	// operator has paused it.
 	Stopped *Stopped
-	// ExternalPositions: positions are in a store of the members' own, as the last one to join has said.
+	// ExternalPositions reports whether the members keep positions in a store of their own. The
+	// last member that joined has set it.
 	ExternalPositions bool
-	// Resumed is how often a pause was ended.
+	// Resumed counts how often a pause was ended.
 	Resumed uint64
-	// Joined is the number of the last member that joined. No number is given twice in one membership.
+	// Joined is the number of the last member that joined. Each number is used only once.
 	Joined  uint64
 	Members map[uint64]Member
-	// Owners holds the owner of each shard; 0 or a departed member if the shard is free.
+	// Owners holds the owner of each shard. It is 0 or a departed member if the shard is free.
 	Owners []uint64
-	// Epochs has the term of the shard's last owner.
+	// Epochs holds the epoch of each shard's last owner.
 	Epochs []uint64
-	// Unsettled are the terms of former owners whose handlers may have sent transactions that are
-	// still to commit, since their end was not an orderly one.
+	// Unfenced holds the terms of former owners whose handlers may have sent transactions that can
+	// still commit.
 	Unfenced []Term
 
-	id     string // of its first change
-	change string // the id of the last change; empty where there is no membership yet
+	id     string // the id of its first change
+	change string // the id of its last change; empty if there is no membership yet
 }
 
-// Term is a term of a shard that has ended.
+// Term is the time in which a member owned a shard. It has ended.
 type Term struct {
 	Shard int
 	Epoch uint64
-	// Member is the number of the owner while it is a member and has not come to rest: it may not
-	// know yet that the term has ended. 0 for one that has left or was evicted, and for one that
-	// could not shut out what its handlers have sent.
+	// Member is the number of the owner if it is still a member and has not stopped: it may not
+	// know yet that the term has ended. It is 0 if the owner has left or was evicted, or could not
+	// fence the transactions of its handlers.
 	Member uint64
 }
 
-// Stopped is the event by which a group was stopped.
+// Stopped is the event because of which a group was stopped.
 type Stopped struct {
 	Aggregate aggregate.ID
 	Number    uint64
-	EventType string // empty where the event could not be read
+	EventType string // empty if the event could not be read
 	At        time.Time
 	Reason    string
 }
 
-// Same reports that both are states of one membership. Numbers of members mean nothing to another,
-// which a group has when it was removed and made again.
+// Same reports whether both are states of the same membership row. A group that was removed and
+// created again has another row, in which the numbers of members have another meaning.
 func (r Membership) Same(other Membership) bool { return r.id == other.id }
 
-// Member is one of a group.
+// Member is a member of a group.
 type Member struct {
-	// Beat rises while the member lives, see [NextHeartbeat].
+	// Heartbeat rises while the member is alive, see [NextHeartbeat].
 	Heartbeat uint64
-	// Lease is how long others wait for a beat before they judge it dead.
+	// Lease is how long others wait for a heartbeat before they evict the member.
 	Lease time.Duration
-	// Token is a random number by which a member finds itself in the membership when it does not know
-	// whether it has joined; 0 for none.
+	// Token is a random number by which a member finds its entry if it does not know whether it has
+	// joined. It is 0 if the member has none.
 	Token uint64
-	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the
-	// work.
+	// Operator reports whether the member is an operator. An operator holds one shard for a short
+	// time to edit its rows, and takes no share of the work.
 	Operator bool
-	// Name is for people; empty for none.
+	// Name is shown to people. It may be empty.
 	Name string
 }
 
-// beatUnits is how many beats there may be in a lease. Members send half as many.
+// heartbeatUnits is the number of units in a lease. Members send a heartbeat every second unit.
 const heartbeatUnits = 8
 
-// NextHeartbeat returns the beat after another one. It is the time in eighths of the lease since 1970,
-// so that people can see how old a heartbeat is: a finer unit would take more of the row. It is
-// more than the beat before also where the clock was set back.
+// NextHeartbeat returns the value of the heartbeat after another one. It is the time since 1970 in
+// eighths of the lease. People can read from it when the heartbeat was sent. A finer unit would
+// take more of the row. The value rises even if the clock was set back.
 func NextHeartbeat(before uint64, now time.Time, lease time.Duration) uint64 {
 	unit := max(1, lease.Milliseconds()/heartbeatUnits)
 	return max(before+1, uint64(max(0, now.UnixMilli()/unit)))
 }
 
-// LastHeartbeat returns the time of the last heartbeat by the clock of the member, up to an eighth of
-// the lease too early. It is zero for a member without a lease.
+// LastHeartbeat returns the time of the last heartbeat by the clock of the member, up to an eighth
+// of the lease too early. It is zero if the member has no lease.
 func (m Member) LastHeartbeat() time.Time {
 	unit := m.Lease.Milliseconds() / heartbeatUnits
 	if unit == 0 || m.Heartbeat > uint64(math.MaxInt64/unit) {
@@ -105,12 +110,12 @@ func (m Member) LastHeartbeat() time.Time {
 	return time.UnixMilli(int64(m.Heartbeat) * unit) //nolint:gosec // it was compared
 }
 
-// NewRoster is a group without members on a number of shards.
+// NewMembership returns the membership of a group without members on a number of shards.
 func NewMembership(shards int, start time.Time) Membership {
 	return Membership{Start: start, Members: map[uint64]Member{}, Owners: make([]uint64, shards), Epochs: make([]uint64, shards)}
 }
 
-// Exists reports that the membership was read, not made.
+// Exists reports whether the membership was read from the table.
 func (r Membership) Exists() bool { return r.change != "" }
 
 func (r Membership) clone() Membership {
@@ -127,7 +132,7 @@ func (r Membership) Join(m Member) (Membership, uint64) {
 	return r, r.Joined
 }
 
-// WithToken returns the number of the member with a token, and whether there is one.
+// WithToken returns the number of the member with a token. found is false if there is none.
 func (r Membership) WithToken(token uint64) (member uint64, found bool) {
 	for m, state := range r.Members {
 		if state.Token == token {
@@ -137,7 +142,7 @@ func (r Membership) WithToken(token uint64) (member uint64, found bool) {
 	return 0, false
 }
 
-// Leave removes members. What they own is free then, and unfenced.
+// Leave removes members. Their shards become free, and their terms are unfenced.
 func (r Membership) Leave(members ...uint64) Membership {
 	r = r.clone()
 	for shard, owner := range r.Owners {
@@ -159,13 +164,14 @@ func (r Membership) Leave(members ...uint64) Membership {
 	return r
 }
 
-// works reports that a member has handlers, which an operator does not.
+// works reports whether a member runs handlers. An operator does not.
 func (r Membership) works(member uint64) bool {
 	m, is := r.Members[member]
 	return is && !m.Operator
 }
 
-// unsettle adds a term. Of those of a shard that nobody will settle the lowest epoch is enough.
+// addUnfenced adds a term. Of the terms of a shard that have no member any more, it keeps only the
+// lowest epoch.
 func (r *Membership) addUnfenced(t Term) {
 	if t.Member == 0 {
 		if i := slices.IndexFunc(r.Unfenced, func(is Term) bool { return is.Shard == t.Shard && is.Member == 0 }); i >= 0 {
@@ -176,27 +182,27 @@ func (r *Membership) addUnfenced(t Term) {
 	r.Unfenced = append(r.Unfenced, t)
 }
 
-// Settle is for the owner of a term that has come to rest. Shut out says that none of its handlers'
-// transactions can commit any more.
-func (r Membership) EndTerm(t Term, shutOut bool) Membership {
+// EndTerm removes an unfenced term whose owner has stopped. fenced reports whether the owner has
+// fenced the transactions of its handlers. If not, the term stays unfenced without a member.
+func (r Membership) EndTerm(t Term, fenced bool) Membership {
 	r = r.clone()
 	r.Unfenced = slices.DeleteFunc(r.Unfenced, func(is Term) bool { return is == t })
-	if !shutOut {
+	if !fenced {
 		r.addUnfenced(Term{Shard: t.Shard, Epoch: t.Epoch})
 	}
 	return r
 }
 
-// Fenced forgets the unfenced terms of a shard that nobody is to settle any more. It is for an
-// operator who has fenced them, and holds the shard.
+// Fenced removes the unfenced terms of a shard that have no member any more. It is for an operator
+// that has fenced them and holds the shard.
 func (r Membership) Fenced(shard int) Membership {
 	r = r.clone()
 	r.Unfenced = slices.DeleteFunc(r.Unfenced, func(is Term) bool { return is.Shard == shard && is.Member == 0 })
 	return r
 }
 
-// UnsettledSince returns the lowest epoch of the unfenced terms of a shard that an operator may
-// fence, 0 for none.
+// UnfencedSince returns the lowest epoch of the unfenced terms of a shard that an operator may
+// fence, or 0 if there is none.
 func (r Membership) UnfencedSince(shard int) uint64 {
 	for _, t := range r.Unfenced {
 		if t.Shard == shard && t.Member == 0 {
@@ -206,8 +212,8 @@ func (r Membership) UnfencedSince(shard int) uint64 {
 	return 0
 }
 
-// Take makes a member the owner of shards, each in a new term. Those that it takes from another
-// member are unfenced until that one has come to rest.
+// Take makes a member the owner of shards, each in a new term. The term of a shard that it takes
+// from another member is unfenced until that member has stopped.
 func (r Membership) Take(member uint64, shards []int) Membership {
 	r = r.clone()
 	for _, shard := range shards {
@@ -220,8 +226,9 @@ func (r Membership) Take(member uint64, shards []int) Membership {
 	return r
 }
 
-// Release frees those of the shards that a member owns. It has come to rest with them, and has shut
-// out what its handlers have sent; otherwise they are to be unfenced, see [Membership.Settle].
+// Release frees those of the shards that a member owns. The member has stopped its work on them and
+// has fenced the transactions of its handlers. Otherwise it adds an unfenced term, see
+// [Membership.EndTerm].
 func (r Membership) Release(member uint64, shards []int) Membership {
 	r = r.clone()
 	for _, shard := range shards {
@@ -232,14 +239,14 @@ func (r Membership) Release(member uint64, shards []int) Membership {
 	return r
 }
 
-// Pause has the members release their shards, and take none until it is ended.
+// Pause makes the members release their shards, and take none until the pause is ended.
 func (r Membership) Pause() Membership {
 	r = r.clone()
 	r.Paused = true
 	return r
 }
 
-// Stop is a pause with what led to it.
+// Stop pauses the group and stores the event that was the reason.
 func (r Membership) Stop(why Stopped) Membership {
 	r = r.Pause()
 	r.Stopped = &why
@@ -256,12 +263,12 @@ func (r Membership) Resume() Membership {
 	return r
 }
 
-// Reset has the group begin again: from a time on, or from the beginning if that is zero. A pause
-// stays; the event that led to it is from before the reset.
+// Reset makes the group start over: at a time, or at the beginning if start is zero. A pause stays,
+// but the event that was its reason is removed.
 func (r Membership) Reset(start time.Time) Membership {
 	r = r.clone()
 	r.Resets++
-	r.Start, r.Stopped, r.Unfenced = start, nil, nil // positions are other rows now
+	r.Start, r.Stopped, r.Unfenced = start, nil, nil // the group has new position rows now
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base
@@ -269,7 +276,7 @@ func (r Membership) Reset(start time.Time) Membership {
 	return r
 }
 
-// Owns reports that a member owns a shard in a term.
+// Owns reports whether a member owns a shard in a term.
 func (r Membership) Owns(member uint64, shard int, epoch uint64) bool {
 	return shard < len(r.Owners) && r.Owners[shard] == member && r.Epochs[shard] == epoch
 }

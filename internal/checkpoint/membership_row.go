@@ -35,7 +35,7 @@ func numbers(list []uint64) types.AttributeValue {
 	return value
 }
 
-// rosterOf reads a row. None is the zero value.
+// membershipOf decodes a row. It returns the zero value if there is no row.
 func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	if len(row) == 0 {
 		return Membership{}, nil
@@ -86,16 +86,16 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 	r.Unfenced, err = termsOf(row[attrUnfenced], s.journal.Shards())
 	errs = append(errs, err)
 	if shards := s.journal.Shards(); r.change == "" || len(r.Owners) != shards || len(r.Epochs) != shards {
-		errs = append(errs, fmt.Errorf("%w: it has owners of %d shards and epochs of %d, where there are %d", ErrCorrupt, len(r.Owners), len(r.Epochs), shards))
+		errs = append(errs, fmt.Errorf("%w: it has owners for %d shards and epochs for %d, but the journal has %d shards", ErrCorrupt, len(r.Owners), len(r.Epochs), shards))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return Membership{}, fmt.Errorf("roster of %s in table %q: %w", k.partition(), s.table, err)
+		return Membership{}, fmt.Errorf("membership of %s in table %q: %w", k.partition(), s.table, err)
 	}
 	return r, nil
 }
 
-// termsValue is three numbers for each term, as varints: mostly four bytes, where a list of numbers
-// would take ten. The membership is written with every heartbeat.
+// termsValue encodes three numbers for each term as varints. They mostly take four bytes, where a
+// list of numbers would take ten. The row is written with every heartbeat, so its size matters.
 func termsValue(terms []Term) types.AttributeValue {
 	var value []byte
 	for _, t := range terms {
@@ -116,12 +116,12 @@ func termsOf(v types.AttributeValue, shards int) (terms []Term, err error) {
 		for i := range numbers {
 			n, size := binary.Uvarint(rest)
 			if size <= 0 {
-				return nil, fmt.Errorf("%w: its unsettled terms are %x", ErrCorrupt, b.Value)
+				return nil, fmt.Errorf("%w: its unfenced terms are %x", ErrCorrupt, b.Value)
 			}
 			numbers[i], rest = n, rest[size:]
 		}
 		if numbers[0] >= uint64(shards) {
-			return nil, fmt.Errorf("%w: it has an unsettled term of shard %d, where there are %d shards", ErrCorrupt, numbers[0], shards)
+			return nil, fmt.Errorf("%w: it has an unfenced term of shard %d, but the journal has %d shards", ErrCorrupt, numbers[0], shards)
 		}
 		terms = append(terms, Term{Shard: int(numbers[0]), Epoch: numbers[1], Member: numbers[2]})
 	}

@@ -1,5 +1,7 @@
 package checkpoint
 
+//prose:allow roster: a stored name, which does not change
+
 import (
 	"context"
 	"errors"
@@ -16,8 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// ErrMembershipChanged means that the membership is not any more as it was seen.
-var ErrMembershipChanged = errors.New("the roster of the consumer group has changed meanwhile")
+// ErrMembershipChanged reports that the membership has changed since it was read.
+var ErrMembershipChanged = errors.New("the membership of the consumer group has changed meanwhile")
 
 const (
 	membershipRow     = "roster"
@@ -42,7 +44,8 @@ const (
 	attrName              = "name"
 	attrLease             = "lease"
 	attrToken             = "token"
-	attrNext              = "next_generation" // of a group that was removed
+	// the resets with which a new group of this name begins
+	attrNext = "next_generation"
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }
@@ -51,14 +54,14 @@ func (s *Store) membershipKey(k Key) item { return s.key(k.partition(), membersh
 
 func (s *Store) registryKey(k Key) item { return s.key(registryPartition, k.partition()) }
 
-// registryRow is what stays of a group that was removed.
+// registryRow returns the registry row of a group that was removed.
 func registryRow(key item, next uint64) item {
 	key[attrNext] = number(next)
 	return key
 }
 
-// Keys returns the groups of the registry, in the order of their names: one read unit for some 40
-// of them.
+// Keys returns the groups of the registry in the order of their names. It costs one read unit for
+// about 40 groups.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	var keys []Key
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -82,21 +85,21 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return keys, nil
 }
 
-// ReadMembership reads a membership, strongly consistent: one round trip. One that does not exist is the
-// zero value.
+// ReadMembership reads a membership with strong consistency, in one round trip. It returns the zero
+// value if there is none.
 func (s *Store) ReadMembership(ctx context.Context, k Key) (Membership, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.membershipKey(k), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return Membership{}, fmt.Errorf("read roster of %s: %w", k.partition(), s.explain(err))
+		return Membership{}, fmt.Errorf("read the membership of %s: %w", k.partition(), s.explain(err))
 	}
 	return s.membershipOf(k, out.Item)
 }
 
-// ChangeMembership replaces a membership as it was seen by the next one and returns it. With ErrMembershipChanged
-// it returns the membership as it is. One round trip; one write unit for each KB, which is
-// a membership of about a hundred shards.
+// ChangeMembership replaces the membership seen, as it was read, by next, and returns the new
+// membership. With ErrMembershipChanged it returns the current one. It costs one round trip, and
+// one write unit for each KB of the row. A row of about a hundred shards has 1 KB.
 func (s *Store) ChangeMembership(ctx context.Context, k Key, seen, next Membership) (Membership, error) {
 	next.change = s.journal.Config().NewID()
 	var row item
@@ -108,21 +111,22 @@ func (s *Store) ChangeMembership(ctx context.Context, k Key, seen, next Membersh
 		row, err = s.createMembership(ctx, k, next)
 	}
 	if err != nil && !errors.Is(err, ErrFenced) {
-		return Membership{}, fmt.Errorf("change roster of %s: %w", k.partition(), err)
+		return Membership{}, fmt.Errorf("change the membership of %s: %w", k.partition(), err)
 	}
 	now, corrupt := s.membershipOf(k, row)
 	switch {
 	case corrupt != nil:
 		return Membership{}, corrupt
-	case err == nil, now.change == next.change: // the latter where the reply to the first attempt was lost
+	// In the second case the reply to the first attempt was lost.
+	case err == nil, now.change == next.change:
 		return now, nil
 	default:
 		return now, ErrMembershipChanged
 	}
 }
 
-// createRoster writes a new membership, and enters the group in the registry. Where a group of that
-// name was removed, it begins with a higher count of resets.
+// createMembership writes a new membership and adds the group to the registry. If a group of that
+// name was removed, the new group begins with a higher number of resets.
 func (s *Store) createMembership(ctx context.Context, k Key, next Membership) (item, error) {
 	for {
 		row := s.membershipKey(k)
@@ -166,7 +170,7 @@ func (s *Store) createMembership(ctx context.Context, k Key, next Membership) (i
 		case !conflicts(err):
 			return nil, s.explain(err)
 		}
-		select { // another member makes it at this moment
+		select { // another member creates it at this moment
 		case <-ctx.Done():
 			return nil, s.explain(err)
 		case <-time.After(rand.N(20 * time.Millisecond)):
@@ -174,7 +178,8 @@ func (s *Store) createMembership(ctx context.Context, k Key, next Membership) (i
 	}
 }
 
-// refusals returns the rows that refused a creation: the membership, the registry's.
+// refusals returns the rows whose conditions refused a creation: the membership and the registry
+// row.
 func refusals(err error) (membership, registry item) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
@@ -189,8 +194,8 @@ func refusals(err error) (membership, registry item) {
 	return rows[0], rows[1]
 }
 
-// attributes are those of a membership that one change sets; nil for what is absent. Members are not
-// among them: their beats rise meanwhile.
+// attributes returns the attributes that a change sets, with nil for absent ones. Members are not
+// among them, because their heartbeats rise meanwhile.
 func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
@@ -218,8 +223,8 @@ func (r Membership) attributes() item {
 	return attributes
 }
 
-// rosterUpdate sets everything but the members' beats. A member that is removed must not have shown
-// a sign of life since it was seen.
+// membershipUpdate returns the update of everything except the members' heartbeats. Its condition
+// requires that a removed member has sent no heartbeat since the row was read.
 func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateItemInput {
 	var set, remove []string
 	condition := []string{"#change = :seen"}
@@ -243,10 +248,10 @@ func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateI
 	}
 	for m, state := range seen.Members {
 		if _, stays := next.Members[m]; !stays {
-			names["#members"], names[fmt.Sprint("#m", m)], names["#beat"] = attrMembers, strconv.FormatUint(m, 10), attrHeartbeat
+			names["#members"], names[fmt.Sprint("#m", m)], names["#heartbeat"] = attrMembers, strconv.FormatUint(m, 10), attrHeartbeat
 			values[fmt.Sprint(":m", m)] = number(state.Heartbeat)
 			remove = append(remove, fmt.Sprintf("#members.#m%d", m))
-			condition = append(condition, fmt.Sprintf("#members.#m%d.#beat = :m%d", m, m))
+			condition = append(condition, fmt.Sprintf("#members.#m%d.#heartbeat = :m%d", m, m))
 		}
 	}
 	expression := "SET " + strings.Join(set, ", ")
@@ -262,19 +267,20 @@ func (s *Store) membershipUpdate(k Key, seen, next Membership) *dynamodb.UpdateI
 	}
 }
 
-// Beat records a heartbeat of a member and returns the membership. ErrFenced: it is no member any more.
+// Heartbeat stores a heartbeat of a member and returns the membership. ErrFenced reports that the
+// member was evicted.
 func (s *Store) Heartbeat(ctx context.Context, k Key, r Membership, member, heartbeat uint64) (Membership, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                 s.membershipKey(k),
-		UpdateExpression:    aws.String("SET #members.#m.#beat = :beat"),
+		UpdateExpression:    aws.String("SET #members.#m.#heartbeat = :heartbeat"),
 		ConditionExpression: aws.String("attribute_exists(#members.#m) AND #id = :id"),
 		ExpressionAttributeNames: map[string]string{
-			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrHeartbeat,
+			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#heartbeat": attrHeartbeat,
 		},
-		ExpressionAttributeValues: item{":beat": number(heartbeat), ":id": text(r.id)},
+		ExpressionAttributeValues: item{":heartbeat": number(heartbeat), ":id": text(r.id)},
 	})
 	if err != nil {
-		return Membership{}, fmt.Errorf("beat of member %d of %s: %w", member, k.partition(), err)
+		return Membership{}, fmt.Errorf("heartbeat of member %d of %s: %w", member, k.partition(), err)
 	}
 	return s.membershipOf(k, row)
 }

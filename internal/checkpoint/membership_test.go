@@ -47,9 +47,9 @@ func TestMembersJoinTakeReleaseAndLeave(t *testing.T) {
 	next, third := left.Join(checkpoint.Member{})
 	assert.Greater(t, third, second)
 	next, fourth := next.Leave(third).Join(checkpoint.Member{})
-	assert.Greater(t, fourth, third, "no number is given twice")
-	assert.Len(t, left.Members, 1, "a change leaves the roster it was made from alone")
-	assert.Equal(t, []int{0, 1}, next.Release(fourth, []int{2}).Free(), "one releases only what is one's own")
+	assert.Greater(t, fourth, third, "no number is used twice")
+	assert.Len(t, left.Members, 1, "a change does not modify the membership that it was made from")
+	assert.Equal(t, []int{0, 1}, next.Release(fourth, []int{2}).Free(), "a member releases only its own shards")
 }
 
 func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOfTwoChangesToOneMembershipTheFirstCounts(t *testing.T) {
 	assert.Equal(t, first, s.read(t))
 }
 
-func TestAHeartbeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
+func TestAHeartbeatChangesNothingElseAndHindersNoChange(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
@@ -108,11 +108,11 @@ func TestAHeartbeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
 	assert.Zero(t, now.Members[2].Heartbeat)
 
 	changed, err := s.ChangeMembership(t.Context(), key, seen, seen.Take(1, []int{0}))
-	require.NoError(t, err, "it has not changed but for the beat")
-	assert.EqualValues(t, 7, changed.Members[1].Heartbeat, "which is not put back")
+	require.NoError(t, err, "only the heartbeat has changed")
+	assert.EqualValues(t, 7, changed.Members[1].Heartbeat, "a change does not reset the heartbeat")
 }
 
-func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
+func TestAMemberThatHasSentAHeartbeatIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
@@ -131,7 +131,7 @@ func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
 	assert.Zero(t, s.rows(t, "nobody/account"), "a beat makes no row")
 }
 
-func TestAMemberOfAGroupThatWasRemovedIsNoneOfTheNextOfThatName(t *testing.T) {
+func TestAMemberOfARemovedGroupIsNotInALaterGroupOfThatName(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	removed := s.create(t, []int{0})
@@ -165,7 +165,7 @@ func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
+func TestManyMembersCreateAGroupOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	var made sync.WaitGroup
@@ -184,7 +184,7 @@ func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
 				if err == nil {
 					return
 				}
-				seen = now // the zero value where it is not known, as after a conflict
+				seen = now // the zero value if it is not known, as after a conflict
 			}
 		}()
 	}
@@ -195,7 +195,7 @@ func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
 	assert.Equal(t, []checkpoint.Key{key}, keys)
 }
 
-func TestAMembershipIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
+func TestAMembershipIsModifiedWhileOthersChangeIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	modify := func(change func(checkpoint.Membership) checkpoint.Membership) error {
@@ -231,7 +231,7 @@ func TestTheRegistryHasTheGroups(t *testing.T) {
 	assert.Equal(t, want, keys)
 }
 
-func TestACorruptMembershipIsCalledThat(t *testing.T) {
+func TestACorruptMembershipIsReportedAsCorrupt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	s.create(t, []int{0})
@@ -257,7 +257,7 @@ func TestACorruptMembershipIsCalledThat(t *testing.T) {
 		"a member without a number": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{
 			"first": &types.AttributeValueMemberM{},
 		}}),
-		"a member that is none": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
+		"a member that is no map": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
 	} {
 		s.put(t, "group/account", "roster", row)
 		_, err := s.ReadMembership(t.Context(), key)
@@ -267,7 +267,7 @@ func TestACorruptMembershipIsCalledThat(t *testing.T) {
 	}
 }
 
-func TestAMembershipIsSoughtInATableThatIsThere(t *testing.T) {
+func TestAMembershipInAMissingTableIsAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.proxy.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("GetItem"))

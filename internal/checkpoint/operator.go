@@ -12,11 +12,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// ErrNoGroup means that there is no membership.
+// ErrNoGroup reports that a group has no membership row.
 var ErrNoGroup = errors.New("there is no such consumer group")
 
-// ModifyMembership changes a membership. While others change it at the same time it tries again, after
-// pauses that grow, for a minute.
+// ModifyMembership changes a membership. If others change it at the same time, it tries again after
+// growing pauses, for up to a minute.
 func (s *Store) ModifyMembership(ctx context.Context, k Key, change func(Membership) (Membership, error)) (Membership, error) {
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(time.Minute))
@@ -48,35 +48,36 @@ func (s *Store) ModifyMembership(ctx context.Context, k Key, change func(Members
 	}
 }
 
-// releaseTimeout bounds the write that frees an operator's shard, which is also made when the
-// caller's context has ended.
+// releaseTimeout is the limit for the write that frees an operator's shard. That write is also made
+// after the end of the caller's context.
 const releaseTimeout = 5 * time.Second
 
-// operatorLease is how long members wait for a heartbeat of an operator. It sends one every quarter
-// of that, so a short edit sends none.
+// operatorLease is the lease of an operator. An operator sends a heartbeat every quarter of it, so
+// a short edit sends none.
 const operatorLease = 10 * time.Second
 
-// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The
-// former owner notices with its next beat or write of an edited row; whoever takes the shard next
-// reads the edited rows. The edit may take as long as it needs: the operator sends heartbeats
-// meanwhile. Its context ends when the shard is lost.
+// Operate takes a shard from its owner, calls edit to change rows under the new epoch, and frees
+// the shard. The former owner notices with its next heartbeat, or with its next write of an edited
+// row. The next owner reads the edited rows. The edit may take as long as it needs, because the
+// operator sends heartbeats meanwhile. The context of the edit ends when the shard is lost.
 //
-// ErrFenced, also beside the edit's own error, means that the shard was taken from the operator
-// before it had done, so that the next owner may have seen a part of the edits or none: do again
-// those that it has to see. If the operator could not renew its lease before, the error has the
-// reason too. Where the shard cannot be freed the edits stand all the same, and members take it as
-// from a member that is dead.
+// ErrFenced, alone or joined with the error of the edit, reports that another member took the shard
+// before the edit was finished. The next owner may have read all, some or none of the edited rows,
+// so repeat the edits that it must read. If the operator could not renew its lease before, the
+// error also contains the reason. If the shard cannot be freed, the edits stay valid, and members
+// take the shard after the lease.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Membership) error) error {
 	return s.operate(ctx, k, number, edit, func(r Membership) Membership { return r })
 }
 
-// Fence is Operate with an edit that fences the unfenced terms of the shard. The membership forgets
-// them if the edit succeeds and the shard was kept.
+// Fence is Operate for an edit that fences the unfenced terms of the shard. If the edit succeeds
+// and the shard was kept, Fence also removes these terms from the membership.
 func (s *Store) Fence(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Membership) error) error {
 	return s.operate(ctx, k, number, edit, func(r Membership) Membership { return r.Fenced(number) })
 }
 
-// operate changes the membership by done where the shard is freed after an edit that succeeded.
+// operate is Operate, and applies done to the membership when it frees the shard after an edit that
+// succeeded.
 func (s *Store) operate(
 	ctx context.Context, k Key, number int, edit func(context.Context, Shard, Membership) error, done func(Membership) Membership,
 ) error {
@@ -91,7 +92,7 @@ func (s *Store) operate(
 	editing, stop := s.hold(ctx, k, held, operator, keeps)
 	edited := edit(editing, shard, held)
 	if errors.Is(context.Cause(editing), ErrFenced) && errors.Is(edited, context.Canceled) && ctx.Err() == nil {
-		edited = ErrFenced // the edit was ended because the shard was lost, and not by the caller
+		edited = ErrFenced // the loss of the shard ended the edit, not the caller
 	}
 	unrenewed := stop()
 
@@ -99,8 +100,8 @@ func (s *Store) operate(
 	defer cancel()
 	var kept bool
 	_, err = s.ModifyMembership(end, k, func(r Membership) (Membership, error) {
-		// Once is enough, as all edits are done. It is not so any more where the membership is read
-		// again after a lost reply.
+		// It is enough to have owned the shard once after the edits. If the reply to this change is
+		// lost, a later call reads a membership that is already changed.
 		kept = kept || keeps(r)
 		if edited == nil && keeps(r) {
 			r = done(r)
@@ -117,7 +118,7 @@ func (s *Store) operate(
 	case err != nil && edited != nil:
 		return edited
 	case err != nil:
-		return fmt.Errorf("tell whether shard %d was kept while its rows were edited: %w", number, err)
+		return fmt.Errorf("find out whether shard %d was kept while its rows were edited: %w", number, err)
 	case edited != nil && !errors.Is(edited, ErrFenced):
 		return fmt.Errorf("%w: %w", lost, edited)
 	default:
@@ -126,9 +127,10 @@ func (s *Store) operate(
 }
 
 // joinOperator makes an operator a member that owns a shard. The reply to an attempt may be lost,
-// and the membership may change before the next attempt. So the operator looks for its own token first,
-// and joins once. If the last attempt has no reply either, it leaves the membership again: else it
-// would keep the shard from others until its lease expires, and forever in a group without members.
+// and the membership may change before the next attempt. So each attempt searches for the
+// operator's token before it joins, and the operator joins only once. If the last attempt has no
+// reply either, the operator leaves again. Otherwise it would keep the shard from others until its
+// lease expires, and forever in a group without members.
 func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Membership, operator uint64, err error) {
 	token, attempted := max(1, rand.Uint64()), false
 	held, err = s.ModifyMembership(ctx, k, func(r Membership) (Membership, error) {
@@ -148,11 +150,11 @@ func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Membe
 	return held, operator, err
 }
 
-// errNotJoined ends a withdrawal that has nothing to do.
+// errNotJoined reports that there is nothing to withdraw.
 var errNotJoined = errors.New("the operator did not join")
 
-// withdrawOperator takes an operator off the membership, also after the end of ctx. If it fails,
-// members evict the operator when its lease has expired.
+// withdrawOperator removes an operator from the membership, even after the end of ctx. If that
+// fails, members evict the operator when its lease has expired.
 func (s *Store) withdrawOperator(ctx context.Context, k Key, token uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -165,9 +167,9 @@ func (s *Store) withdrawOperator(ctx context.Context, k Key, token uint64) {
 	})
 }
 
-// hold sends heartbeats of an operator until stop is called. The context ends when the shard turns
-// out to be lost, with ErrFenced as its cause. Stop returns the error of the last heartbeat, nil if
-// it was stored.
+// hold sends heartbeats of an operator until stop is called. The returned context ends with the
+// cause ErrFenced if the shard is lost. stop returns the error of the last heartbeat, or nil if it
+// was stored.
 func (s *Store) hold(ctx context.Context, k Key, held Membership, operator uint64, keeps func(Membership) bool) (editing context.Context, stop func() error) {
 	editing, cancel := context.WithCancelCause(ctx)
 	var heartbeats sync.WaitGroup
@@ -183,7 +185,8 @@ func (s *Store) hold(ctx context.Context, k Key, held Membership, operator uint6
 				return
 			case <-ticker.C:
 			}
-			once, end := context.WithTimeout(editing, operatorLease/2) // one that hangs must not replace all that follow
+			// A request that hangs must not replace all later heartbeats.
+			once, end := context.WithTimeout(editing, operatorLease/2)
 			heartbeat = NextHeartbeat(heartbeat, s.journal.Config().Now(), operatorLease)
 			now, err := s.Heartbeat(once, k, held, operator, heartbeat)
 			if once.Err() != nil && err != nil {

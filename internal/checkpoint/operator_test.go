@@ -26,7 +26,7 @@ func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
 	err := s.Operate(t.Context(), key, 1, func(ctx context.Context, k checkpoint.Shard, r checkpoint.Membership) error {
 		assert.Equal(t, checkpoint.Shard{Group: group, Topic: "account", Number: 1}, k)
 		assert.EqualValues(t, 2, r.Epochs[1])
-		assert.Equal(t, []int{0}, r.Of(1), "the other shard stays where it is")
+		assert.Equal(t, []int{0}, r.Of(1), "the other shard keeps its owner")
 		return s.PutPosition(ctx, group, x, r.Epochs[1], 2)
 	})
 
@@ -41,7 +41,7 @@ func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
 	assert.EqualValues(t, 2, position, "the next owner's read")
 }
 
-func TestAnOperatorThatLostTheShardIsToldSo(t *testing.T) {
+func TestAnOperatorLearnsThatItLostTheShard(t *testing.T) {
 	t.Parallel()
 	for name, interfere := range map[string]func(checkpoint.Membership) checkpoint.Membership{
 		"it was held for dead": func(r checkpoint.Membership) checkpoint.Membership { return r.Leave(2).Take(1, []int{0}) },
@@ -62,7 +62,7 @@ func TestAnOperatorThatLostTheShardIsToldSo(t *testing.T) {
 	}
 }
 
-func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
+func TestAnOperatorLeavesAfterAFailedEdit(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t, []int{0})
@@ -82,7 +82,7 @@ func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
 	require.ErrorIs(t, err, checkpoint.ErrNoGroup)
 }
 
-func TestAShardWasKeptThoughTheReplyThatItIsFreeWasLost(t *testing.T) {
+func TestAShardWasKeptAlthoughTheReplyToFreeingItWasLost(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t, []int{0})
@@ -95,10 +95,10 @@ func TestAShardWasKeptThoughTheReplyThatItIsFreeWasLost(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Equal(t, []int{0}, s.read(t).Of(1), "it stays with whoever has taken it since")
+	assert.Equal(t, []int{0}, s.read(t).Of(1), "the shard stays with the member that has taken it since")
 }
 
-func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
+func TestAnEditStaysValidIfTheShardCannotBeFreed(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
@@ -107,10 +107,10 @@ func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	assert.Len(t, s.read(t).Members, 1, "the operator is there until others judge it dead")
+	assert.Len(t, s.read(t).Members, 1, "the operator is a member until others evict it")
 }
 
-func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
+func TestAnOperatorReportsThatItDoesNotKnowWhetherItKeptTheShard(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
@@ -118,14 +118,14 @@ func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
 		s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 		return nil
 	})
-	require.ErrorContains(t, err, "tell whether shard 0 was kept")
+	require.ErrorContains(t, err, "find out whether shard 0 was kept")
 	require.NotErrorIs(t, err, checkpoint.ErrFenced)
 }
 
 // onHeartbeat matches the heartbeats of members and operators.
 var onHeartbeat = dynamotest.Matching(func(_ string, in any) bool {
 	update, is := in.(*dynamodb.UpdateItemInput)
-	return is && strings.HasSuffix(*update.UpdateExpression, "#beat = :beat")
+	return is && strings.HasSuffix(*update.UpdateExpression, "#heartbeat = :heartbeat")
 })
 
 func TestAnOperatorWhoseHeartbeatsFailSaysWhyItLostTheShard(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAnOperatorWhoseHeartbeatsFailSaysWhyItLostTheShard(t *testing.T) {
 	})
 }
 
-func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
+func TestAnEditThatTheLossOfItsShardEndsIsFenced(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 1)
@@ -156,7 +156,7 @@ func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
 		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
 			_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Leave(2).Take(1, []int{0}), nil })
 			require.NoError(t, err)
-			<-ctx.Done() // the next heartbeat finds out
+			<-ctx.Done() // the next heartbeat shows the loss
 			return ctx.Err()
 		})
 		require.ErrorIs(t, err, checkpoint.ErrFenced)
@@ -164,12 +164,13 @@ func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
 	})
 }
 
-func TestAnOperatorJoinsOnceThoughTheReplyIsLostAndTheMembershipMoves(t *testing.T) {
+func TestAnOperatorJoinsOnceAfterALostReplyAndAChange(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	s.create(t, []int{0, 1})
 	lost := s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
-	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // before the client sends it again
+	// The reply is held back before the client sends the request again.
+	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		_, err := s.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Pause(), nil })
 		assert.NoError(t, err)
 	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))

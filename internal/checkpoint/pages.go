@@ -13,8 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// nextPage reads a page. A long list has many pages, so a page that fails is tried again, for half
-// a minute.
+// nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages.
 func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*dynamodb.QueryOutput, error) {
 	return retryPage(ctx, func() (*dynamodb.QueryOutput, error) { return pages.NextPage(ctx) })
 }
@@ -33,15 +32,16 @@ func retryPage(ctx context.Context, read func() (*dynamodb.QueryOutput, error)) 
 
 const (
 	// firstPage is the number of rows of the first page for a reader that may stop soon. Each page
-	// is twice as large as the one before, so the reader gets at most about twice what it needs.
+	// is twice as large as the one before, up to lastPage, so the reader gets at most about twice
+	// as many rows as it needs.
 	firstPage = 25
 	lastPage  = 1600
 )
 
 // growingPages yields the rows of a shard whose sort keys begin with a prefix and follow the key
-// after, or all if that is empty. No row need have the key after. The pages are small at first, and
-// are read as the caller asks for them, strongly consistent: one read unit for each 4 KB, at least
-// one for each page.
+// after, or all rows with the prefix if after is empty. No row needs to have the key after. The
+// first pages are small. A page is read when the caller asks for it, with strong consistency: one
+// read unit for each 4 KB, and at least one for each page.
 func (s *Store) growingPages(ctx context.Context, k Shard, prefix, after string) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		var start item

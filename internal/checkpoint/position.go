@@ -14,8 +14,8 @@ import (
 
 const (
 	positionPrefix = "position/"
-	// positionSuffix is that of the head's sort key, so that positions and heads of a shard have
-	// one order, and can be compared by reading both from first to last.
+	// positionSuffix is also the suffix of the sort keys of heads. So positions and heads of a
+	// shard have the same order, and both can be read from first to last to compare them.
 	positionSuffix = "-0"
 )
 
@@ -25,8 +25,8 @@ func (s *Store) positionKey(group Group, id aggregate.ID) item {
 	return s.key(s.shardOf(group, id).partition(), positionSort(id.Value))
 }
 
-// Claim stamps the epoch on the group's position on an aggregate and returns the position, and
-// whether there is one yet. One round trip, one write unit.
+// Claim writes the epoch to the group's position on an aggregate and returns the position. found is
+// false if no position is stored yet. It costs one round trip and one write unit.
 func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
@@ -44,11 +44,12 @@ func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch u
 	return position, row[attrPosition] != nil, nil
 }
 
-// ReadPosition reads the group's position on an aggregate, strongly consistent, and whether there
-// is one yet. ErrFenced: it was written under a newer epoch. One round trip, one read unit.
+// ReadPosition reads the group's position on an aggregate with strong consistency. found is false
+// if no position is stored yet. ErrFenced reports that the position has a newer epoch. It costs one
+// round trip and one read unit.
 //
-// Nobody is kept from moving it: a former owner stores what its handlers have acked, and whoever
-// stores after it goes on from there.
+// A read does not keep others from moving the position. A former owner may still store what its
+// handlers have acked, and the next write continues from there.
 func (s *Store) ReadPosition(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.positionKey(group, id), ConsistentRead: aws.Bool(true),
@@ -64,7 +65,7 @@ func (s *Store) ReadPosition(ctx context.Context, group Group, id aggregate.ID, 
 	return position, out.Item[attrPosition] != nil, nil
 }
 
-// positionUnder returns the position of a row, or ErrFenced if its epoch is newer.
+// positionUnder returns the position of a row, or ErrFenced if the row has a newer epoch.
 func positionUnder(row item, epoch uint64) (uint64, error) {
 	stamped, err := uintOf(row[attrEpoch])
 	if err != nil {
@@ -76,9 +77,10 @@ func positionUnder(row item, epoch uint64) (uint64, error) {
 	return uintOf(row[attrPosition])
 }
 
-// StorePosition moves a position forward, if it is not there yet, and returns where it is: further,
-// where a former owner had handled more. ErrFenced: it was written under a newer epoch. It needs no
-// claim, and may be repeated. One round trip, one write unit.
+// StorePosition moves a position forward to the number to, and returns the stored position. That is
+// a higher number if a former owner had handled more events. ErrFenced reports that the position
+// has a newer epoch. StorePosition needs no claim and may be repeated. It costs one round trip and
+// one write unit.
 func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) (position uint64, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
@@ -89,7 +91,7 @@ func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID,
 	})
 	if errors.Is(err, ErrFenced) {
 		position, err = positionUnder(row, epoch)
-		if err == nil && position < to { // which the condition excludes
+		if err == nil && position < to { // the condition excludes this
 			err = fmt.Errorf("%w: its row refuses to move from %d", ErrCorrupt, position)
 		}
 	} else if err == nil {
@@ -101,7 +103,7 @@ func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID,
 	return position, nil
 }
 
-// Advance moves a claimed position. One round trip, one write unit.
+// Advance moves a claimed position. It costs one round trip and one write unit.
 func (s *Store) Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error {
 	u := s.AdvanceItem(group, id, epoch, from, to).Update
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
@@ -120,9 +122,9 @@ func (s *Store) Advance(ctx context.Context, group Group, id aggregate.ID, epoch
 	return nil
 }
 
-// AdvanceItem is Advance as a part of the caller's transaction. Where its condition
-// is false, Reached tells from the old item whether it was done before. From 0 it
-// needs no claim: it makes the row, unless a newer epoch was there first.
+// AdvanceItem returns the write of Advance for a transaction of the caller. If its condition is
+// false, [Reached] reports by the old item whether an earlier attempt succeeded. If from is 0, no
+// claim is needed: the write creates the row, unless a row with a newer epoch exists.
 func (s *Store) AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem {
 	update, condition := "SET #p = :to", "#e = :e AND #p = :from"
 	values := item{":e": number(epoch), ":from": number(from), ":to": number(to)}
@@ -140,25 +142,25 @@ func (s *Store) AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64
 	}}
 }
 
-// Reached reports that a position row stands at a number under an epoch.
+// Reached reports whether a position row has this epoch and number.
 func Reached(row map[string]types.AttributeValue, epoch, number uint64) bool {
 	e, err := uintOf(row[attrEpoch])
 	p, err2 := uintOf(row[attrPosition])
 	return err == nil && err2 == nil && e == epoch && p == number
 }
 
-// Moved reports that a position row stands elsewhere than at a number, under the caller's own
-// epoch: an earlier attempt has moved it, to somewhere else and late.
+// Moved reports whether a position row has the caller's epoch and another number than from. That
+// means that an earlier attempt of the caller moved it late.
 func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
 	e, err := uintOf(row[attrEpoch])
 	p, err2 := uintOf(row[attrPosition])
 	return err == nil && err2 == nil && e == epoch && p != from
 }
 
-// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under
-// the epoch. One round trip, two write units, as it is a transaction: DynamoDB recognises one that
-// is sent again since the reply to it was lost. So after ErrFenced the position was not put, though
-// the next owner may have moved it long since.
+// PutPosition sets a position to any number, also a lower one. It is for an operator that holds the
+// shard under the epoch. It costs one round trip and two write units, because it is a transaction:
+// DynamoDB recognises a transaction that is sent again after its reply was lost. So ErrFenced
+// always means that the position was not set, even if the next owner has moved it since.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
 	err := s.transact(ctx, s.putPositionItem(group, id, epoch, to))
 	if err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// claim returns the position and whether there is one.
+// claim returns the position and whether one is stored.
 func (s store) claim(t *testing.T, g checkpoint.Group, epoch uint64) (uint64, bool) {
 	t.Helper()
 	position, found, err := s.Claim(t.Context(), g, x, epoch)
@@ -31,7 +31,7 @@ func TestAPositionBelongsToTheNewestEpoch(t *testing.T) {
 	assert.Zero(t, position)
 	assert.False(t, found)
 	require.NoError(t, s.Advance(t.Context(), group, x, 1, 0, 5))
-	require.ErrorIs(t, s.Advance(t.Context(), group, x, 1, 0, 7), checkpoint.ErrFenced, "it is not where the caller thinks")
+	require.ErrorIs(t, s.Advance(t.Context(), group, x, 1, 0, 7), checkpoint.ErrFenced, "the position is not the one that the caller expects")
 	require.NoError(t, s.Advance(t.Context(), group, x, 1, 5, 6))
 
 	position, found = s.claim(t, group, 2)
@@ -127,7 +127,7 @@ func TestPositionsAreReadByTheHundredAndToTheLast(t *testing.T) {
 		want[id] = uint64(n + 1)
 		require.NoError(t, s.Advance(t.Context(), group, id, 1, 0, uint64(n+1)))
 	}
-	_, _, err := s.Claim(t.Context(), group, x, 1) // without a position
+	_, _, err := s.Claim(t.Context(), group, x, 1) // this stores no position
 	require.NoError(t, err)
 	s.proxy.Inject(dynamotest.Unprocessed(70), dynamotest.On("BatchGetItem"), dynamotest.Times(2))
 
@@ -140,7 +140,7 @@ func TestPositionsAreReadByTheHundredAndToTheLast(t *testing.T) {
 	assert.Empty(t, positions)
 }
 
-func TestACorruptPositionIsCalledThat(t *testing.T) {
+func TestACorruptPositionIsReportedAsCorrupt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.put(t, "group/account-0", "position/x-0", item{"position": text("five")})

@@ -18,35 +18,37 @@ import (
 
 const (
 	behindPrefix = "behind/"
-	// cursorRow is the sort key of the cursor. It sorts just after the list of those behind, so
-	// that one query reads both and nothing else.
+	// cursorRow is the sort key of the cursor. It sorts right after the behind list, so one query
+	// reads the list and the cursor, and no other rows.
 	cursorRow = "cursor"
 )
 
-// Progress is what a member that takes over a shard has to know.
+// Progress contains what a member needs to take over a shard.
 type Progress struct {
-	// Cursor: every event that was written before it is acked, or its aggregate is on the list of
-	// those behind. Zero where there is none yet.
+	// Cursor is the time up to which the tail is finished: each event that was written earlier is
+	// acked, or its aggregate is on the behind list. It is zero if no cursor is stored yet.
 	Cursor time.Time
-	// Swept is when heads and positions were compared last. Zero where they never were.
+	// Reconciled is the time of the last reconciliation. It is zero if there was none.
 	Reconciled time.Time
-	// Behind are the aggregates that the cursor has passed unfinished.
+	// Behind holds the entries of the behind list.
 	Behind []Behind
-	// More reports that there are others, which ProgressUpTo has not read.
+	// More reports whether the list has further entries, which ProgressUpTo has not read.
 	More bool
 }
 
-// Behind is an aggregate that the cursor has passed unfinished.
+// Behind is an entry of the behind list: an aggregate that the cursor has passed although it has
+// unhandled events, or that is parked.
 type Behind struct {
 	Aggregate aggregate.ID
-	// Head is the highest event number that was known when it was listed.
+	// Head is the highest event number that was known when the entry was written.
 	Head uint64
-	// Parked is why its events wait until someone lets them go on; nil unless they do.
+	// Parked is the failure because of which the aggregate is parked. It is nil if it is not
+	// parked.
 	Parked *Failure
 	// Failure is the last failed attempt that was known when the entry was written. It is nil for
 	// an aggregate that is parked or had not failed, and in entries of earlier versions.
 	Failure *Failure
-	// Epoch is that of the owner who wrote the entry.
+	// Epoch is the epoch of the owner that wrote the entry.
 	Epoch uint64
 }
 
@@ -58,17 +60,18 @@ type Failure struct {
 }
 
 const (
-	// MaxReason bounds what is stored of an error, in bytes.
+	// MaxReason is the limit for a stored error text, in bytes.
 	MaxReason = 1 << 10
-	// MaxFailure bounds the reason of Behind.Failure, in bytes. Blocked aggregates may be many, and
-	// their entries are written while handlers fail, so an entry is to cost one write unit.
+	// MaxFailure is the limit for the reason of Behind.Failure, in bytes. There may be many blocked
+	// aggregates, and their entries are written while handlers fail. So an entry must fit into one
+	// write unit.
 	MaxFailure = 300
 )
 
-// Bounded returns as much of a text as is stored of it, as valid UTF-8.
+// Bounded returns the part of a text that is stored: at most MaxReason bytes, as valid UTF-8.
 func Bounded(reason string) string { return BoundedTo(reason, MaxReason) }
 
-// BoundedTo returns up to a number of bytes of a text, as valid UTF-8.
+// BoundedTo returns at most a number of bytes of a text, as valid UTF-8.
 func BoundedTo(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
@@ -76,16 +79,18 @@ func BoundedTo(text string, most int) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
-// stamps nothing: what a former owner may still write is as true as what it wrote before. But it
-// reads the cursor first: a former owner lists an aggregate before the cursor passes its events,
-// and an old list with a new cursor would lack it.
+// Progress reads the cursor and the behind list of a shard with strong consistency. It costs one
+// round trip for each MB.
+//
+// It writes nothing, because what a former owner may still write is correct. It reads the cursor
+// before the list. A former owner lists an aggregate before its cursor passes the events of the
+// aggregate, so an old list with a new cursor would lack the aggregate.
 func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
 	return s.progress(ctx, k, 0)
 }
 
-// ProgressUpTo returns what Progress does, with at most a number of entries of the list: those with
-// the last ids. Progress.More reports whether there are others.
+// ProgressUpTo is like Progress, with a limit on the entries of the list. It returns the entries
+// with the last ids. Progress.More reports whether there are others.
 func (s *Store) ProgressUpTo(ctx context.Context, k Shard, entries int) (Progress, error) {
 	return s.progress(ctx, k, entries)
 }
@@ -122,7 +127,7 @@ func (s *Store) progress(ctx context.Context, k Shard, most int) (progress Progr
 	return progress, nil
 }
 
-// add adds rows in the descending order of their keys.
+// add adds rows, which come in the descending order of their keys.
 func (p *Progress) add(k Shard, sortKey string, rows []item) (err error) {
 	for _, row := range rows {
 		if value, ok := strings.CutPrefix(textOf(row[sortKey]), behindPrefix); ok {
@@ -139,8 +144,9 @@ func (p *Progress) add(k Shard, sortKey string, rows []item) (err error) {
 	return nil
 }
 
-// BehindPages yields the entries of the list, parked ones among them, in the order of their ids and
-// page by page, as the caller asks for them: strongly consistent, one read unit for each 4 KB.
+// BehindPages yields the entries of the behind list, including parked aggregates, in the order of
+// their ids. It reads a page when the caller asks for it, with strong consistency, and costs one
+// read unit for each 4 KB.
 func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, error] {
 	return func(yield func([]Behind, error) bool) {
 		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -153,7 +159,7 @@ func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, er
 		for pages.HasMorePages() {
 			entries, err := s.nextBehind(ctx, k, pages)
 			if err != nil {
-				yield(nil, fmt.Errorf("list those behind of %s: %w", k.partition(), err))
+				yield(nil, fmt.Errorf("read the behind list of %s: %w", k.partition(), err))
 				return
 			}
 			if !yield(entries, nil) {
@@ -163,8 +169,8 @@ func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, er
 	}
 }
 
-// BehindAfter yields the entries of the list as BehindPages does, for a reader that may stop soon:
-// see growingPages. It begins after an aggregate, or with the first entry if the id is zero.
+// BehindAfter yields the entries that follow an aggregate, or all entries if the id is zero. It is
+// for a reader that may stop soon: its first pages are small, see growingPages.
 func (s *Store) BehindAfter(ctx context.Context, k Shard, after aggregate.ID) iter.Seq2[[]Behind, error] {
 	return func(yield func([]Behind, error) bool) {
 		from := ""
@@ -177,7 +183,7 @@ func (s *Store) BehindAfter(ctx context.Context, k Shard, after aggregate.ID) it
 				entries, err = s.entriesOf(k, rows)
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("list those behind of %s: %w", k.partition(), err))
+				yield(nil, fmt.Errorf("read the behind list of %s: %w", k.partition(), err))
 				return
 			}
 			if !yield(entries, nil) {
@@ -225,13 +231,14 @@ func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 	switch {
 	case row[attrParkedAt] != nil:
 		b.Parked, err = failureOf(row, attrParkedAt)
-	case row[attrFailedAt] != nil && row[attrNumber] != nil: // earlier versions leave failed_at behind, see listItem
+	// earlier versions may leave failed_at in a row, see listItem
+	case row[attrFailedAt] != nil && row[attrNumber] != nil:
 		b.Failure, err = failureOf(row, attrFailedAt)
 	}
 	return b, err
 }
 
-// failureOf returns the failure in an entry of the list, whose time is in an attribute.
+// failureOf returns the failure of an entry. The attribute at holds its time.
 func failureOf(row item, at string) (f *Failure, err error) {
 	f = &Failure{Reason: textOf(row[attrReason])}
 	if f.At, err = timeOf(row[at]); err != nil {
@@ -241,8 +248,8 @@ func failureOf(row item, at string) (f *Failure, err error) {
 	return f, err
 }
 
-// SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing
-// either.
+// SaveCursor stores the cursor and the time of the last reconciliation. After that, former owners
+// can store neither.
 func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, reconciled time.Time) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
@@ -257,9 +264,9 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, r
 	return nil
 }
 
-// RequestReconciliation has the next owner of a shard compare heads and positions at once: it notes that
-// this was last done in 1970. The cursor stays where it is. The caller holds the shard under the
-// epoch. One round trip, one write unit.
+// RequestReconciliation makes the next owner of a shard reconcile it at once, by storing 1970 as
+// the time of the last reconciliation. The cursor stays as it is. The caller holds the shard under
+// the epoch. It costs one round trip and one write unit.
 func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
@@ -269,14 +276,14 @@ func (s *Store) RequestReconciliation(ctx context.Context, k Shard, epoch uint64
 		ExpressionAttributeValues: item{":e": number(epoch), ":s": number(0)},
 	})
 	if err != nil {
-		return fmt.Errorf("request a sweep of %s: %w", k.partition(), err)
+		return fmt.Errorf("request a reconciliation of %s: %w", k.partition(), err)
 	}
 	return nil
 }
 
-// ReconciliationRequested returns those of some shards of a group on a topic whose comparison was requested
-// and is still to come, strongly consistent: one round trip for each hundred, and one read unit for
-// each.
+// ReconciliationRequested returns those of the given shards whose requested reconciliation is not
+// done yet. It reads with strong consistency: one round trip for each 100 shards, and one read unit
+// for each shard.
 func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
 	for some := range slices.Chunk(numbers, maxKeys) {
 		keys, shards := make([]item, len(some)), map[string]int{}
@@ -302,18 +309,18 @@ func (s *Store) ReconciliationRequested(ctx context.Context, group Group, topic 
 	return requested, nil
 }
 
-// notOlder is the condition of writes to an entry of the list: neither an earlier owner nor an
-// earlier write of this one, which arrives late, changes or deletes what was written since.
+// notOlder is the condition of writes to an entry of the behind list. A write of a former owner, or
+// a late write of this owner, must not change or delete an entry that was written since.
 const notOlder = "(attribute_not_exists(#e) OR #e < :e OR #e = :e AND (attribute_not_exists(#r) OR #r <= :r))"
 
-// Revision orders the writes to an entry of the list.
+// Revision orders the writes to an entry of the behind list.
 type Revision struct {
 	Epoch  uint64 // of the owner
 	Number uint64 // rises with each write of the owner
 }
 
-// ListBehind puts an aggregate on the shard's list of those behind, or replaces its entry, so that
-// the cursor can pass its events. The epoch is that of the revision.
+// ListBehind adds an aggregate to the behind list of its shard, or replaces its entry. After that
+// the cursor can pass the events of the aggregate.
 func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behind) error {
 	u := s.listItem(group, r, b).Update
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
@@ -329,10 +336,12 @@ func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behin
 	return nil
 }
 
-// listItem is ListBehind as a part of a transaction. An entry that is parked has parked_at, and one
-// that is blocked may have failed_at; number and reason are of either. So a member of an earlier
-// version, which knows parked_at alone, sees a blocked entry as one that is not parked, and removes
-// the number and the reason when it replaces the entry.
+// listItem returns the write of ListBehind for a transaction.
+//
+// An entry of a parked aggregate has the attribute parked_at, and an entry of a blocked aggregate
+// may have failed_at. Both use number and reason. A member of an earlier version knows only
+// parked_at. It therefore sees the entry of a blocked aggregate as one that is not parked, and
+// removes number and reason when it replaces the entry.
 func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
 	update := "SET #e = :e, #r = :r, #h = :h REMOVE #parked, #failed, #n, #why"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
@@ -359,7 +368,7 @@ func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteI
 	}}
 }
 
-// UnlistBehind takes it off again.
+// UnlistBehind deletes the entry of an aggregate from the behind list.
 func (s *Store) UnlistBehind(ctx context.Context, group Group, id aggregate.ID, r Revision) error {
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &s.table,
@@ -376,7 +385,7 @@ func (s *Store) UnlistBehind(ctx context.Context, group Group, id aggregate.ID, 
 		err = s.explain(err)
 	}
 	if err != nil {
-		return fmt.Errorf("take %s off the list of those behind: %w", id, err)
+		return fmt.Errorf("delete the entry of %s from the behind list: %w", id, err)
 	}
 	return nil
 }

@@ -37,18 +37,18 @@ func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}))
 	progress, err := s.Progress(t.Context(), next)
 	require.NoError(t, err)
-	assert.Equal(t, at(0), progress.Cursor, "there is none before 1970")
-	assert.Equal(t, at(66), s.progress(t).Cursor, "it has its own after a reset")
+	assert.Equal(t, at(0), progress.Cursor, "a cursor is never before 1970")
+	assert.Equal(t, at(66), s.progress(t).Cursor, "the cursor from before the reset stays")
 }
 
-func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
+func TestTheBehindListStaysUntilANewOwnerChangesIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	other := account("y/with a slash")
 	parked := &checkpoint.Failure{Number: 3, At: time.UnixMilli(5), Reason: "broken"}
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Head: 7}))
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: other, Head: 8, Parked: parked}))
-	_, _, err := s.Claim(t.Context(), group, x, 1) // a position is no part of it
+	_, _, err := s.Claim(t.Context(), group, x, 1) // a position is not part of the progress
 	require.NoError(t, err)
 	assert.Equal(t, []checkpoint.Behind{{Aggregate: x, Head: 7, Epoch: 1}, {Aggregate: other, Head: 8, Parked: parked, Epoch: 1}}, s.progress(t).Behind)
 
@@ -67,7 +67,7 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 	assert.Len(t, s.progress(t).Behind, 1)
 
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 2}, checkpoint.Behind{Aggregate: other, Head: 8}))
-	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8, Epoch: 2}}, s.progress(t).Behind, "it is not parked any more")
+	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8, Epoch: 2}}, s.progress(t).Behind, "it is no longer parked")
 }
 
 func TestAnEntryHasTheLastFailureUntilItIsWrittenWithoutOne(t *testing.T) {
@@ -112,7 +112,7 @@ func TestALateWriteToAnEntryChangesNothingThatWasWrittenSince(t *testing.T) {
 	at := func(number uint64) checkpoint.Revision { return checkpoint.Revision{Epoch: 3, Number: number} }
 	parked := checkpoint.Behind{Aggregate: x, Head: 7, Parked: &checkpoint.Failure{Number: 7, At: time.UnixMilli(5)}}
 	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked))
-	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked), "again, as its reply was lost")
+	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked), "a repetition after a lost reply")
 
 	require.ErrorIs(t, s.ListBehind(t.Context(), group, at(4), checkpoint.Behind{Aggregate: x, Head: 7}), checkpoint.ErrFenced)
 	require.ErrorIs(t, s.UnlistBehind(t.Context(), group, x, at(4)), checkpoint.ErrFenced)
@@ -123,8 +123,8 @@ func TestALateWriteToAnEntryChangesNothingThatWasWrittenSince(t *testing.T) {
 	require.NoError(t, s.UnlistBehind(t.Context(), group, x, at(6)))
 }
 
-// With an old list and a new cursor, nobody would look for the aggregate that was listed in
-// between.
+// With an old list and a new cursor, no member would know of the aggregate that was listed between
+// the two reads.
 func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
@@ -132,7 +132,8 @@ func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: late, Head: 7}))
 	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0)))
 	s.proxy.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
-	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // a former owner that has not heard of it yet
+	// A former owner that does not know that it is fenced.
+	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		assert.NoError(t, s.ListBehind(ctx, group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: early, Head: 8}))
 		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0)))
 	}), dynamotest.On("Query"), dynamotest.Times(1))
@@ -173,7 +174,7 @@ func TestTheReasonOfABlockedAggregateIsTextOfBoundedLength(t *testing.T) {
 	assert.Equal(t, strings.Repeat("ä", 100), b.Failure.Reason)
 }
 
-func TestCorruptProgressIsCalledThat(t *testing.T) {
+func TestCorruptProgressIsReportedAsCorrupt(t *testing.T) {
 	t.Parallel()
 	for sort, attribute := range map[string]string{"cursor": "occurred_at", "behind/x": "head"} {
 		s := setup(t, 1)

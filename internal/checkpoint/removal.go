@@ -13,20 +13,21 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// RemoveShard deletes all rows of a shard that were written between two resets of its group: one
-// read unit for some 40 rows, and one write unit for each. It tells progress the number of rows
-// that each request deleted.
+// RemoveShard deletes all rows of a shard that were written between two resets of its group. It
+// costs one read unit for about 40 rows, and one write unit for each row. It calls progress with
+// the number of rows that each request has deleted.
 //
-// The partition may also have a membership, which sorts behind them: that of the topic "account-1" lies
-// with shard 1 of "account".
+// The partition may also contain a membership, which sorts after the rows of the shard. For
+// example, the membership of the topic "account-1" is in the partition of shard 1 of the topic
+// "account".
 func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:                 &s.table,
-		ConsistentRead:            aws.Bool(true), // what it misses stays for good
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :roster"),
+		ConsistentRead:            aws.Bool(true), // a row that it misses would stay forever
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :membership"),
 		ProjectionExpression:      aws.String("#pk, #sk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
-		ExpressionAttributeValues: item{":pk": text(k.partition()), ":roster": text(membershipRow)},
+		ExpressionAttributeValues: item{":pk": text(k.partition()), ":membership": text(membershipRow)},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -45,7 +46,7 @@ func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int
 	return nil
 }
 
-// maxBatch is DynamoDB's limit for one BatchWriteItem.
+// maxBatch is the limit of DynamoDB for the writes of one BatchWriteItem.
 const maxBatch = 25
 
 func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
@@ -68,10 +69,10 @@ func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
 	}, wait)
 }
 
-// RemoveMembership deletes a group's membership and takes it off the registry, if the membership is still as it
-// was seen. What stays in the registry is the count of resets with which a group of the same name
-// begins, if there will be one: a former member that has slept through all of it can then write no
-// row that the new group reads.
+// RemoveMembership deletes a group's membership and removes the group from the registry, if the
+// membership has not changed since it was read. The registry keeps the number of resets with which
+// a new group of the same name begins. So a former member that has noticed nothing can write no row
+// that the new group reads.
 func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership) error {
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Delete: &types.Delete{
@@ -83,10 +84,10 @@ func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership) er
 		{Put: &types.Put{TableName: &s.table, Item: registryRow(s.registryKey(k), seen.Resets+1)}},
 	}})
 	if _, refused := refusal(err); refused || conflicts(err) {
-		return fmt.Errorf("remove roster of %s: %w", k.partition(), ErrMembershipChanged)
+		return fmt.Errorf("remove the membership of %s: %w", k.partition(), ErrMembershipChanged)
 	}
 	if err != nil {
-		return fmt.Errorf("remove roster of %s: %w", k.partition(), s.explain(err))
+		return fmt.Errorf("remove the membership of %s: %w", k.partition(), s.explain(err))
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func (s store) corruptHead(t *testing.T, id aggregate.ID) {
 	require.NoError(t, err)
 }
 
-func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
+func TestAShardIsRemovedCompletelyIfDynamoDBLeavesSomeRows(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	for n := range 60 {
@@ -54,7 +54,8 @@ func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
 func TestTheMembershipOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
-	other := checkpoint.Key{Group: "group", Topic: "account-1"} // its partition is that of the shard 1 of account
+	// This is also the partition of shard 1 of the topic "account".
+	other := checkpoint.Key{Group: "group", Topic: "account-1"}
 	_, err := s.ChangeMembership(t.Context(), other, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
 	require.NoError(t, err)
 
@@ -65,7 +66,7 @@ func TestTheMembershipOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
 	assert.True(t, membership.Exists())
 }
 
-func TestARemovalThatCannotGoOnEnds(t *testing.T) {
+func TestARemovalEndsAfterAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1, testdb.Once)
 	require.NoError(t, s.PutPosition(t.Context(), group, x, 1, 1))

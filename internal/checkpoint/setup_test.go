@@ -48,7 +48,7 @@ func setupIn(t *testing.T, layout journal.Layout, shards int, options ...func(*d
 	return store{checkpoint.New(j), j, client, proxy}
 }
 
-// create makes a group of some members, which have taken shards as they are given.
+// create creates a group with some members, each of which has taken the given shards.
 func (s store) create(t *testing.T, members ...[]int) checkpoint.Membership {
 	t.Helper()
 	next := checkpoint.NewMembership(s.journal.Shards(), time.Time{})
@@ -108,7 +108,7 @@ func (s store) rows(t *testing.T, partition string) int {
 	return int(out.Count)
 }
 
-// loseFirst has the SDK send each call two times, as the reply to its first attempt is lost.
+// loseFirst makes the SDK send each call twice, because the reply to its first attempt is lost.
 func (s store) loseFirst(operation string) {
 	calls := 0
 	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Matching(func(string, any) bool {

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Share reports what a member has to take and to give so that all have as many shards as the
-// others, plus or minus one. All members decide for themselves, on the same membership; what two of
-// them want to take goes to the first.
-func (r Membership) Share(member uint64) (take, give []int) {
+// Share returns the shards that a member must take and release so that all members have the same
+// number of shards, plus or minus one. Each member decides for itself from the same row. If two
+// members want the same shard, the first write wins.
+func (r Membership) Share(member uint64) (take, release []int) {
 	own := r.Of(member)
 	if r.Paused {
 		return nil, own
 	}
 	free := r.Free()
 	counts := map[uint64]int{}
-	shared := len(free) // what is there to share; not what operators hold
+	shared := len(free) // without the shards that operators hold
 	for m, state := range r.Members {
 		if !state.Operator {
 			counts[m] = len(r.Of(m))
@@ -36,15 +36,16 @@ func (r Membership) Share(member uint64) (take, give []int) {
 	n := len(own)
 	switch {
 	case n < most && len(free) > missing:
-		// One more than the least at once: else it would be free until somebody looks again.
+		// Take one more than the least at once. Otherwise the shard would stay free until the next
+		// check.
 		return free[:min(len(free), max(least-n, 0)+1, most-n)], nil
 	case n < least:
 		return free[:min(len(free), least-n)], nil
 	case n > most:
 		return nil, own[most:]
 	case n > least:
-		// Those with one more than the least give it up as long as others lack it, the first ones
-		// first.
+		// Members with one shard more than the least release it while others lack shards. The
+		// members with the lowest numbers are first.
 		for _, m := range slices.Sorted(maps.Keys(counts)) {
 			if counts[m] != most {
 				continue

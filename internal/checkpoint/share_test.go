@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// workers are the members that take a share, in the order of their numbers.
+// workers returns the members that take a share, in the order of their numbers.
 func workers(r checkpoint.Membership) []uint64 {
 	var numbers []uint64
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
@@ -24,8 +24,8 @@ func workers(r checkpoint.Membership) []uint64 {
 	return numbers
 }
 
-// round has every member act once on its share, in random order: it gives what it has to at once.
-// It tells how many shards moved.
+// round lets each member act once on its share, in random order. Each releases its surplus at once.
+// round returns the number of shards that moved.
 func round(random *rand.Rand, r checkpoint.Membership) (checkpoint.Membership, int) {
 	numbers := workers(r)
 	random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
@@ -48,7 +48,7 @@ func spread(r checkpoint.Membership) int {
 	return most - least
 }
 
-// converge acts until nothing moves any more, and reports how many rounds and moves that took.
+// converge repeats rounds until no shard moves. It returns the numbers of rounds and of moves.
 func converge(t *testing.T, random *rand.Rand, r checkpoint.Membership) (converged checkpoint.Membership, rounds, moves int) {
 	t.Helper()
 	for {
@@ -61,7 +61,7 @@ func converge(t *testing.T, random *rand.Rand, r checkpoint.Membership) (converg
 	}
 }
 
-func TestSharesConvergeWithinOneShardWhoeverComesAndGoes(t *testing.T) {
+func TestSharesConvergeWithinOneShardAfterJoinsAndLeaves(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -104,19 +104,19 @@ func TestSharesMoveNoMoreThanTheyMust(t *testing.T) {
 
 		joined, newcomer := r.Join(checkpoint.Member{})
 		joined, _, moves = converge(t, random, joined)
-		require.Equal(t, 2*len(joined.Of(newcomer)), moves, "seed %d: only what the newcomer has was given and taken", seed)
+		require.Equal(t, 2*len(joined.Of(newcomer)), moves, "seed %d: only the shards of the newcomer were released and taken", seed)
 		require.LessOrEqual(t, len(joined.Of(newcomer)), shards/(members+1)+1, "seed %d", seed)
 
 		left := joined.Leave(newcomer)
 		free := len(left.Free())
 		left, _, moves = converge(t, random, left)
-		require.Equal(t, free, moves, "seed %d: only what the leaver had was taken", seed)
+		require.Equal(t, free, moves, "seed %d: only the shards of the member that left were taken", seed)
 		require.LessOrEqual(t, spread(left), 1, "seed %d", seed)
 	}
 }
 
-// What the first ones to look left would be free until somebody looks again, a beat later.
-func TestAllThatACrashedMemberHadIsTakenAtTheFirstLook(t *testing.T) {
+// A shard that the first members left would be free until another one checks, a heartbeat later.
+func TestAllShardsOfACrashedMemberAreTakenAtTheFirstCheck(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 4))
@@ -140,7 +140,7 @@ func TestABalancedMembershipMovesNothing(t *testing.T) {
 		for range members {
 			r, _ = r.Join(checkpoint.Member{})
 		}
-		for n := range shards { // any members may have one more
+		for n := range shards { // any members may have one shard more
 			r = r.Take(uint64(1+n%members), []int{n})
 		}
 		_, moved := round(random, r)
@@ -148,7 +148,7 @@ func TestABalancedMembershipMovesNothing(t *testing.T) {
 	}
 }
 
-func TestMembersOfAPausedGroupGiveAllAndTakeNothing(t *testing.T) {
+func TestMembersOfAPausedGroupReleaseAllShardsAndTakeNone(t *testing.T) {
 	t.Parallel()
 	r, first := checkpoint.NewMembership(4, time.Time{}).Join(checkpoint.Member{})
 	r, second := r.Join(checkpoint.Member{})
@@ -176,11 +176,11 @@ func TestOperatorsTakeNoShare(t *testing.T) {
 	assert.Empty(t, take)
 	assert.Empty(t, give)
 	r, _, _ = converge(t, rand.New(rand.NewPCG(1, 1)), r)
-	assert.Equal(t, []int{3}, r.Of(operator), "nobody takes what it holds")
+	assert.Equal(t, []int{3}, r.Of(operator), "no member takes the shard that it holds")
 	assert.Len(t, append(r.Of(first), r.Of(second)...), 3)
 	assert.LessOrEqual(t, spread(r), 1)
 
 	take, give = r.Share(99)
-	assert.Empty(t, take, "who is no member has no share")
+	assert.Empty(t, take, "a former member has no share")
 	assert.Empty(t, give)
 }

@@ -16,38 +16,39 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Skipped is the record of an event that a group has passed over because it failed, or because an
-// operator said so. With a Due the event is deferred: it is tried again then.
+// Skipped is the record of an event that a group has passed over, because the event failed or
+// because an operator skipped it. A record with a Due time is that of a deferred event, which is
+// tried again.
 type Skipped struct {
 	Aggregate aggregate.ID
 	Number    uint64
-	EventType string // empty where the event could not be read
+	EventType string // empty if the event could not be read
 	At        time.Time
 	Reason    string
-	// Epoch is that under which the event was skipped.
+	// Epoch is the epoch under which the event was skipped.
 	Epoch uint64
 
-	// Due is when the event is tried again. Zero: it is not.
+	// Due is the time of the next attempt. It is zero if there is none.
 	Due time.Time
-	// Attempts counts the failed attempts at an event that was deferred. Zero: it was not.
+	// Attempts counts the failed attempts at a deferred event. It is zero if the event was not
+	// deferred.
 	Attempts int
-	// Part counts the messages of the event that are acked, where upcasters make several of it.
+	// Part counts the acked messages of the event, if upcasters turn it into several events.
 	Part int
 }
 
 const (
-	// skippedPrefix sorts before the membership and outside the range of the cursor and those behind,
-	// so that a removal of the shard takes the records with it, and no other reader comes across
-	// them.
+	// skippedPrefix sorts before the membership and outside the range of the cursor and the behind
+	// list. So a removal of the shard includes the records, and no other reader reads them.
 	skippedPrefix = "event/"
-	// numberDigits are those of a number in base 16. With them, prefix and hyphen the key of any
-	// valid id fits into 1,024 bytes; with twenty decimal ones it would not.
+	// numberDigits is the number of hexadecimal digits of an event number in a key. With them the
+	// key of any valid id fits into 1,024 bytes. With twenty decimal digits it would not.
 	numberDigits = 16
 )
 
-// errResolve: the position was moved under the caller's own epoch, by an attempt that it did not
-// know the end of.
-var errResolve = errors.New("an earlier attempt has moved the position; it is to be read again")
+// errResolve reports that an earlier attempt of the caller, whose outcome was unknown, has moved
+// the position.
+var errResolve = errors.New("an earlier attempt has moved the position: read it again")
 
 func skippedSort(value string, number uint64) string {
 	return fmt.Sprintf("%s%s-%0*x", skippedPrefix, value, numberDigits, number)
@@ -57,12 +58,13 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 	return s.key(s.shardOf(group, id).partition(), skippedSort(id.Value, number))
 }
 
-// Skip records an event as skipped, and moves the position to it by advance, in one transaction:
-// one round trip, two write units for the position and two for each KB of the record.
+// Skip records an event as skipped, and moves the position to it with the write advance, in one
+// transaction. It costs one round trip, two write units for the position, and two for each KB of
+// the record.
 //
-// ErrFenced: another member has taken over, and nothing was changed. After any other error it may
-// have been done. Then claim the position: at or behind the event it was moved, and SkippedUnder
-// tells whether by this.
+// ErrFenced reports that another member has taken over and that nothing was changed. After any
+// other error the transaction may have been written. Then claim the position. If it is at the event
+// or behind it, SkippedUnder reports whether this call has moved it.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
 	err := s.transact(ctx, advance, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}})
 	if err == nil {
@@ -79,22 +81,26 @@ func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWri
 	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
 }
 
-// SkipTo is PutPosition with a record of the event that is passed over, in one transaction.
+// SkipTo sets the position to the event, as PutPosition does, and records the event as skipped, in
+// one transaction.
 func (s *Store) SkipTo(ctx context.Context, group Group, e Skipped) error {
 	return s.Skip(ctx, group, s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number), e)
 }
 
-// ErrMoved means that a position is not where the caller has read it.
+// ErrMoved reports that a position has changed since the caller read it.
 var ErrMoved = errors.New("the position has moved meanwhile")
 
-// SkipParked passes over the event by which an aggregate is parked, and lists the aggregate for the
-// next owner of the shard, all in one transaction: two write units each for the position and the
-// entry, and two for each KB of the record. The caller holds the shard under the record's epoch and
-// has read the position, which need not be claimed: the write claims it and requires that it is
-// where it was. Found is false if there is none.
+// SkipParked skips the event because of which an aggregate is parked, and replaces the entry of the
+// aggregate by one that is not parked, in one transaction. It costs two write units each for the
+// position and the entry, and two for each KB of the record.
 //
-// ErrMoved: a former owner has moved the position since. ErrFenced: another member has taken over.
-// Nothing was changed in either case. A repetition whose first attempt was written succeeds.
+// The caller holds the shard under the epoch of the record and has read the position. It needs no
+// claim: the write sets the epoch, and requires that the position has not changed. found is false
+// if there is no position.
+//
+// ErrMoved reports that a former owner has moved the position since, and ErrFenced that another
+// member has taken over. In both cases nothing was changed. A repetition after a lost reply
+// succeeds.
 func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position uint64, found bool, e Skipped) error {
 	move := s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number)
 	condition := notNewer + " AND attribute_not_exists(#p)"
@@ -131,7 +137,7 @@ func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position 
 	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
 }
 
-// PutSkipped records an event as skipped whose position is kept elsewhere.
+// PutSkipped records an event as skipped if the group's positions are in another store.
 func (s *Store) PutSkipped(ctx context.Context, group Group, e Skipped) error {
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                 &s.table,
@@ -163,11 +169,11 @@ func (s *Store) skippedRow(group Group, e Skipped) item {
 }
 
 // Reschedule replaces the record of an event, as it was read, by one with the result of another
-// attempt, or with another Due: one write unit for each KB. A repetition whose first attempt was
-// written succeeds.
+// attempt or another Due time. It costs one write unit for each KB. A repetition after a lost reply
+// succeeds.
 //
-// ErrFenced: the record was changed or deleted since it was read, or its shard has a new owner who
-// has changed it.
+// ErrFenced reports that the record was changed or deleted since it was read, or that a new owner
+// of the shard has changed it.
 func (s *Store) Reschedule(ctx context.Context, group Group, was, now Skipped) error {
 	values := item{":e": number(now.Epoch), ":attempts": number(now.Attempts)}
 	due := func(at time.Time, name string) string {
@@ -188,7 +194,7 @@ func (s *Store) Reschedule(ctx context.Context, group Group, was, now Skipped) e
 	return s.recorded(now, err)
 }
 
-// recorded explains the error of a write of a record under a condition.
+// recorded returns the error of a conditional write of a record.
 func (s *Store) recorded(e Skipped, err error) error {
 	var failed *types.ConditionalCheckFailedException
 	switch {
@@ -202,15 +208,15 @@ func (s *Store) recorded(e Skipped, err error) error {
 	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
 }
 
-// SkippedUnder reports whether an event was skipped in the term of an epoch. A position never goes
-// back in a term, so this is about one attempt at one event, and not about a record from before an
-// operator had it come again.
+// SkippedUnder reports whether an event was skipped in the term of an epoch. Positions only move
+// forward within a term. So the record cannot be an older one of an event that an operator had sent
+// again.
 func (s *Store) SkippedUnder(ctx context.Context, group Group, id aggregate.ID, number, epoch uint64) (bool, error) {
 	e, found, err := s.ReadSkipped(ctx, group, id, number)
 	return found && e.Epoch == epoch, err
 }
 
-// ReadSkipped reads a record, strongly consistent, if there is one.
+// ReadSkipped reads a record with strong consistency. found is false if there is none.
 func (s *Store) ReadSkipped(ctx context.Context, group Group, id aggregate.ID, number uint64) (e Skipped, found bool, err error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.skippedKey(group, id, number), ConsistentRead: aws.Bool(true),
@@ -227,14 +233,14 @@ func (s *Store) ReadSkipped(ctx context.Context, group Group, id aggregate.ID, n
 	return e, found, nil
 }
 
-// Skipped returns the records of a shard by id and number, page by page as the caller asks for
-// them, strongly consistent: one read unit for each 4 KB.
+// Skipped yields the records of a shard in the order of ids and numbers. It reads a page when the
+// caller asks for it, with strong consistency, and costs one read unit for each 4 KB.
 func (s *Store) Skipped(ctx context.Context, k Shard) iter.Seq2[Skipped, error] {
 	return s.skipped(ctx, k, "begins_with(#sk, :prefix)", item{":prefix": text(skippedPrefix)})
 }
 
-// SkippedAfter returns the records of a shard as Skipped does, for a reader that may stop soon: see
-// growingPages. It begins after an event, or with the first record if the id is zero.
+// SkippedAfter yields the records of a shard that follow an event, or all records if the id is
+// zero. It is for a reader that may stop soon: its first pages are small, see growingPages.
 func (s *Store) SkippedAfter(ctx context.Context, k Shard, after aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
 	return func(yield func(Skipped, error) bool) {
 		from := ""
@@ -253,7 +259,7 @@ func (s *Store) SkippedAfter(ctx context.Context, k Shard, after aggregate.ID, n
 	}
 }
 
-// yieldSkipped yields the records of some rows, and reports whether to go on.
+// yieldSkipped yields the records of some rows, and reports whether to continue.
 func (s *Store) yieldSkipped(k Shard, rows []item, yield func(Skipped, error) bool) bool {
 	for _, row := range rows {
 		e, err := s.skippedOf(k.Topic, row)
@@ -267,13 +273,13 @@ func (s *Store) yieldSkipped(k Shard, rows []item, yield func(Skipped, error) bo
 	return true
 }
 
-// SkippedBehind returns those of one aggregate behind a number.
+// SkippedBehind yields the records of one aggregate with numbers above a number.
 func (s *Store) SkippedBehind(ctx context.Context, group Group, id aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
 	return func(yield func(Skipped, error) bool) {
 		for e, err := range s.skipped(ctx, s.shardOf(group, id), "#sk BETWEEN :from AND :to", item{
 			":from": text(skippedSort(id.Value, number)), ":to": text(skippedSort(id.Value, math.MaxUint64)),
 		}) {
-			// Between the keys of "x" may be those of "x-0000000000000001".
+			// The keys of "x" may enclose the keys of "x-0000000000000001".
 			if err == nil && (e.Aggregate != id || e.Number <= number) {
 				continue
 			}
@@ -311,7 +317,7 @@ func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
 	sort := textOf(row[s.keys.SortKey])
 	value := strings.TrimPrefix(sort, skippedPrefix)
 	if len(value) <= numberDigits {
-		return e, fmt.Errorf("%w: the key %q of a skipped event", ErrCorrupt, sort)
+		return e, fmt.Errorf("%w: %q is not the key of a skipped event", ErrCorrupt, sort)
 	}
 	value = value[:len(value)-numberDigits-1]
 	e = Skipped{
@@ -327,8 +333,8 @@ func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
 	return e, errors.Join(errs[:]...)
 }
 
-// RemoveSkipped deletes a record as it was read. One that is gone is no error; ErrFenced means that
-// it was written again since.
+// RemoveSkipped deletes a record as it was read. A record that is already deleted is no error.
+// ErrFenced reports that the record was written again since.
 func (s *Store) RemoveSkipped(ctx context.Context, group Group, e Skipped) error {
 	if err := s.remove(ctx, s.skippedKey(group, e.Aggregate, e.Number), e.Epoch); err != nil {
 		return fmt.Errorf("delete the record that event %d of %s was skipped: %w", e.Number, e.Aggregate, err)

@@ -49,13 +49,13 @@ func TestAnEventIsSkippedTogetherWithThePosition(t *testing.T) {
 	assert.True(t, under)
 	under, err = s.SkippedUnder(t.Context(), group, x, 5, 2)
 	require.NoError(t, err)
-	assert.False(t, under, "that was another term")
+	assert.False(t, under, "the event was skipped in another term")
 	under, err = s.SkippedUnder(t.Context(), group, x, 4, 1)
 	require.NoError(t, err)
 	assert.False(t, under)
 }
 
-func TestWhoIsFencedLeavesNoRecord(t *testing.T) {
+func TestAFencedMemberLeavesNoRecord(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	_, found := s.claim(t, group, 2)
@@ -70,15 +70,15 @@ func TestWhoIsFencedLeavesNoRecord(t *testing.T) {
 
 	old := records[0]
 	old.Epoch = 2
-	require.ErrorIs(t, s.RemoveSkipped(t.Context(), group, old), checkpoint.ErrFenced, "it was written anew since")
+	require.ErrorIs(t, s.RemoveSkipped(t.Context(), group, old), checkpoint.ErrFenced, "it was written again since")
 	require.NoError(t, s.RemoveSkipped(t.Context(), group, records[0]))
 	require.NoError(t, s.RemoveSkipped(t.Context(), group, records[0]), "again")
 	assert.Empty(t, s.skipped(t))
 }
 
-// Where the position was moved by an earlier attempt of the same owner nobody has taken over. It is
-// to be read again.
-func TestASkipThatWasDoneBeforeIsNoFencing(t *testing.T) {
+// If an earlier attempt of the same owner has moved the position, no other member has taken over.
+// The caller must read the position again.
+func TestASkipThatWasWrittenBeforeIsNotReportedAsFenced(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1, testdb.Once)
 	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
@@ -112,11 +112,11 @@ func TestARecordOfAnyIdFitsIntoItsKeyAndStaysShort(t *testing.T) {
 	}
 	for e, err := range s.SkippedBehind(t.Context(), group, id, math.MaxUint64) {
 		require.NoError(t, err)
-		require.Fail(t, "there is none behind the last", "%v", e)
+		require.Fail(t, "there is no record behind the last event", "%v", e)
 	}
 }
 
-func TestACorruptRecordIsCalledThat(t *testing.T) {
+func TestACorruptRecordIsReportedAsCorrupt(t *testing.T) {
 	t.Parallel()
 	for sort, attributes := range map[string]item{
 		"event/x":                  {},
@@ -154,7 +154,7 @@ func TestAStopIsAPauseWithItsReason(t *testing.T) {
 	assert.False(t, now.Paused)
 	assert.Nil(t, now.Stopped)
 	assert.EqualValues(t, 1, now.Resumed)
-	assert.EqualValues(t, 1, now.Resume().Resumed, "there is no pause to end")
+	assert.EqualValues(t, 1, now.Resume().Resumed, "there was no pause to end")
 	var none *checkpoint.Stopped
 	assert.False(t, none.Same(why))
 }

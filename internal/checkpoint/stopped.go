@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Same reports that both are of one decision to stop.
+// Same reports whether both describe the same decision to stop a group.
 func (why *Stopped) Same(other Stopped) bool {
 	return why != nil && why.Aggregate == other.Aggregate && why.Number == other.Number && why.At.UnixMilli() == other.At.UnixMilli()
 }

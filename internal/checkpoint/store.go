@@ -18,10 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrFenced means that another member of the group has taken over.
+// ErrFenced reports that another member of the group has taken over.
 var ErrFenced = errors.New("fenced: another member of the consumer group has taken over")
 
-// ErrCorrupt means that a row of the checkpoint table is none that was written here.
+// ErrCorrupt reports a row of the checkpoint table that this package cannot have written.
 var ErrCorrupt = errors.New("corrupt checkpoint row")
 
 // Attributes of the rows.
@@ -62,8 +62,8 @@ func New(j *journal.Journal) *Store {
 	return &Store{journal: eventlog.Of(j), client: eventlog.Of(j).Bounded(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
-// Start returns the time at which a group begins that is to begin at t: events in a unit longer
-// than milliseconds are dated back to its beginning.
+// Start returns the start time of a group that asks for the time t. It rounds t down to the unit of
+// the journal's times, at least to milliseconds.
 func (s *Store) Start(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -71,14 +71,14 @@ func (s *Store) Start(t time.Time) time.Time {
 	return t.Truncate(max(time.Millisecond, s.journal.Config().OccurredAtUnit))
 }
 
-// Group names the positions of a consumer group, between two resets.
+// Group identifies the positions of a consumer group between two resets.
 type Group struct {
 	Name string
-	// Resets rises with every reset of the group, which then has no positions.
+	// Resets counts the resets of the group. After a reset the group has no positions.
 	Resets uint64
 }
 
-// Shard names a logical shard as a group sees it.
+// Shard identifies a logical shard of a group.
 type Shard struct {
 	Group  Group
 	Topic  string
@@ -104,8 +104,8 @@ func (s *Store) key(partition, sort string) item {
 	}
 }
 
-// update is a conditional UpdateItem that returns the row as it is afterwards, or, where the
-// condition is false, ErrFenced and the row as it was.
+// update performs a conditional UpdateItem and returns the new row. If the condition is false, it
+// returns the old row and ErrFenced.
 func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
 	in.TableName = &s.table
 	in.ReturnValues = types.ReturnValueAllNew
@@ -122,7 +122,7 @@ func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item,
 	}
 }
 
-// remove is a conditional DeleteItem.
+// remove deletes a row unless it has a newer epoch. It returns ErrFenced if it has.
 func (s *Store) remove(ctx context.Context, key item, epoch uint64) error {
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &s.table,
@@ -158,18 +158,18 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// uintOf returns 0 for an attribute that is absent.
+// uintOf returns 0 if the attribute is absent.
 func uintOf(v types.AttributeValue) (uint64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
 		if v == nil {
 			return 0, nil
 		}
-		return 0, fmt.Errorf("%w: a number is a %T", ErrCorrupt, v)
+		return 0, fmt.Errorf("%w: an attribute that must be a number is a %T", ErrCorrupt, v)
 	}
 	u, err := strconv.ParseUint(n.Value, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%w: the number %q", ErrCorrupt, n.Value)
+		return 0, fmt.Errorf("%w: %q is not a number", ErrCorrupt, n.Value)
 	}
 	return u, nil
 }
@@ -179,18 +179,18 @@ func intOf(v types.AttributeValue) (int, error) {
 	return int(min(u, math.MaxInt32)), err //nolint:gosec // it fits
 }
 
-// timeOf returns the zero value for an attribute that is absent.
+// timeOf returns the zero time if the attribute is absent.
 func timeOf(v types.AttributeValue) (time.Time, error) {
 	if v == nil {
 		return time.Time{}, nil
 	}
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return time.Time{}, fmt.Errorf("%w: a time is a %T", ErrCorrupt, v)
+		return time.Time{}, fmt.Errorf("%w: an attribute that must be a time is a %T", ErrCorrupt, v)
 	}
 	ms, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: the time %q", ErrCorrupt, n.Value)
+		return time.Time{}, fmt.Errorf("%w: %q is not a time in milliseconds", ErrCorrupt, n.Value)
 	}
 	return time.UnixMilli(ms), nil
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// maxConflicts is for how long a transaction is repeated that meets another one, such as that of a
-// handler of a former owner.
+// maxConflicts is how long a transaction is repeated while it conflicts with another one, such as
+// the transaction of a former owner's handler.
 const maxConflicts = 2 * time.Second
 
-// transact does some writes together, and not twice when it is sent again.
+// transact writes several rows in one transaction. A repetition after a lost reply does not write
+// them twice.
 func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem) error {
 	token := s.journal.Config().NewID()
 	return backoff.Retry(func() error {
@@ -30,8 +31,8 @@ func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem)
 	), ctx))
 }
 
-// refusal returns the old item of the first write of a transaction, if that was refused by its
-// condition.
+// refusal returns the old item of the first write of a transaction, and whether the condition of
+// that write refused the transaction.
 func refusal(err error) (item, bool) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) == 0 {

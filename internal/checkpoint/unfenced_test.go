@@ -27,7 +27,7 @@ func TestATermIsUnfencedUnlessItsOwnerFreesTheShard(t *testing.T) {
 	require.Equal(t, []checkpoint.Term{taken}, r.Unfenced)
 	assert.Equal(t, []checkpoint.Term{taken}, r.Leave(operator).Unfenced, "an operator has no handlers")
 	assert.Empty(t, r.EndTerm(taken, true).Unfenced)
-	assert.Zero(t, r.UnfencedSince(1), "its owner is to settle it")
+	assert.Zero(t, r.UnfencedSince(1), "its owner has not stopped yet")
 	for name, forgotten := range map[string]checkpoint.Membership{
 		"its owner could not": r.EndTerm(taken, false), "its owner has left": r.Release(a, []int{0, 2}).Leave(a),
 	} {
@@ -59,13 +59,13 @@ func TestUnfencedTermsAreStored(t *testing.T) {
 	assert.Empty(t, s.read(t).Unfenced)
 }
 
-func TestUnfencedTermsThatNobodyWroteAreCorrupt(t *testing.T) {
+func TestUnfencedTermsInAnotherFormatAreCorrupt(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string][]byte{"cut off": {0, 1}, "an unknown shard": {9, 1, 0}, "no number": {0x80}} {
 		s := setup(t, 1)
 		s.put(t, "group/account", "roster", item{
 			"change": text("c"), "owners": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
-			"epochs":    &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
+			"epochs":   &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
 			"unfenced": &types.AttributeValueMemberB{Value: value},
 		})
 		_, err := s.ReadMembership(t.Context(), key)

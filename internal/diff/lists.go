@@ -10,17 +10,17 @@ import (
 // Kind compares and shows lists of one kind of value, such as events.
 type Kind struct {
 	Noun string // of one, such as "event"
-	// Name returns the name of a value. An expected value that is not in the list is compared with one
-	// of the same name. Default: its type, the same for a pointer to it.
+	// Name returns the name of a value. An expected value that is missing is compared with an
+	// actual value of the same name. Default: the type, without the star of a pointer.
 	Name func(v any) string
-	// Note returns what to add about a missing value, "" for nothing. Default: nothing.
+	// Note returns an addition to the message about a missing value, "" for none. Default: none.
 	Note func(v any) string
 }
 
-// mostDifferences limits the differences of two values that are listed.
+// mostDifferences limits how many differences of two values are listed.
 const mostDifferences = 10
 
-// List shows values in lines.
+// List returns the values as text, one in each line.
 func (k Kind) List(values []any) string {
 	if len(values) == 0 {
 		return "no " + k.Noun + "s"
@@ -33,14 +33,14 @@ func (k Kind) List(values []any) string {
 	return text.String()
 }
 
-// Compare returns a line for each value that is missing, is unexpected, differs from the expected
-// one of its name, or is in another place. It returns "" if the lists are equal.
+// Compare returns a line for each value that is missing, unexpected, different from the expected
+// one of its name, or in another place. It returns "" if the lists are equal.
 func (k Kind) Compare(want, got []any) string {
 	if slices.EqualFunc(want, got, equal) {
 		return ""
 	}
 	pairs := k.match(want, got)
-	came := make([]bool, len(got)) // whether it is the pair of an expected value
+	came := make([]bool, len(got)) // whether the value belongs to an expected value
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
 	for i, v := range want {
@@ -65,7 +65,7 @@ func (k Kind) Compare(want, got []any) string {
 	return strings.Join(lines, "\n")
 }
 
-// Fields returns a line for each difference of two values, "" if they are equal.
+// Fields returns a line for each difference of two values, and "" if they are equal.
 func Fields(want, got any) string {
 	found := differences(want, got, mostDifferences+1)
 	if len(found) == 0 {
@@ -74,7 +74,8 @@ func Fields(want, got any) string {
 	return strings.TrimPrefix(list(found), "\n")
 }
 
-// Changes lists the differences of a value and what came back of it, "" if they are equal.
+// Changes lists the differences between a value and its decoded copy, and returns "" if they are
+// equal.
 func Changes(before, after any) string {
 	var all []string
 	for i, d := range differences(before, after, mostDifferences+1) {

@@ -2,7 +2,7 @@ package diff
 
 import "slices"
 
-// pair is the value that an expected value is compared with.
+// pair is the actual value with which an expected value is compared.
 type pair struct {
 	got         int
 	differences []Difference
@@ -11,13 +11,14 @@ type pair struct {
 
 // matching finds the pairs of two lists.
 type matching struct {
-	candidates [][]*pair // by the places of expected value and value; nil if their names differ
+	// The indexes are those of the expected and the actual value. It is nil if their names differ.
+	candidates [][]*pair
 	pairs      map[int]pair
 	taken      []bool
 }
 
-// match pairs the expected values, by their places, with values of the same name: first equal ones,
-// and of the rest those that differ least. It prefers pairs in the expected order.
+// match pairs each expected value, by its index, with an actual value of the same name. It pairs
+// equal values first, and then those that differ least. It prefers pairs in the expected order.
 func (k Kind) match(want, got []any) map[int]pair {
 	m := matching{pairs: map[int]pair{}, taken: make([]bool, len(got))}
 	for i := range want {
@@ -36,8 +37,8 @@ func (k Kind) match(want, got []any) map[int]pair {
 	return m.pairs
 }
 
-// score returns how well two values match, 0 if they have more than most differences or a pair
-// already.
+// score returns how well two values match. It returns 0 if they have more than most differences, or
+// if one of them has a pair already.
 func (m *matching) score(i, j, most int) int {
 	_, done := m.pairs[i]
 	c := m.candidates[i][j]
@@ -49,9 +50,9 @@ func (m *matching) score(i, j, most int) int {
 
 func (m *matching) take(i, j int) { m.pairs[i], m.taken[j] = *m.candidates[i][j], true }
 
-// inOrder takes the pairs with the highest score of all that are in order.
+// inOrder takes the pairs with the highest total score that are in order.
 func (m *matching) inOrder(most int) {
-	// best[i][j] is the highest score of the values from i and from j on.
+	// best[i][j] is the highest score of the values from index i and from index j.
 	best := make([][]int, len(m.candidates)+1)
 	for i := range best {
 		best[i] = make([]int, len(m.taken)+1)
@@ -78,7 +79,7 @@ func (m *matching) inOrder(most int) {
 	}
 }
 
-// inAnyOrder takes the pair with the highest score as long as there is one.
+// inAnyOrder takes the pair with the highest score until there is none.
 func (m *matching) inAnyOrder(most int) {
 	for {
 		score, want, got := 0, 0, 0
@@ -96,9 +97,9 @@ func (m *matching) inAnyOrder(most int) {
 	}
 }
 
-// markMoved marks the fewest pairs without which the others are in order.
+// markMoved marks the smallest number of pairs so that the other pairs are in order.
 func (m *matching) markMoved() {
-	var order []int // places of the expected values that have a pair
+	var order []int // indexes of the expected values that have a pair
 	for i := range m.candidates {
 		if _, ok := m.pairs[i]; ok {
 			order = append(order, i)

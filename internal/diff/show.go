@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Show returns a value as Go code would write it, without the fields that are zero. Times, and
-// types that export no field, are shown by their method String.
+// Show returns a value as Go code, without fields that are zero. Times, and types without exported
+// fields, are shown by their method String.
 func Show(v any) string { return show(reflect.ValueOf(v)) }
 
 // Count returns a number with its noun.
@@ -22,7 +22,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-const deepest = 10 // levels that are shown of a value
+const deepest = 10 // number of levels of a value that are shown
 
 func show(v reflect.Value) string {
 	var text strings.Builder
@@ -30,8 +30,8 @@ func show(v reflect.Value) string {
 	return text.String()
 }
 
-// write writes a value. Known is the type name that a reader knows from the place of the value, so
-// that it is left out.
+// write writes a value. Known is the type name that follows from the place of the value, so it is
+// left out.
 func write(text *strings.Builder, v reflect.Value, known string, levels int) {
 	if !v.IsValid() {
 		text.WriteString("nil")
@@ -70,7 +70,8 @@ func write(text *strings.Builder, v reflect.Value, known string, levels int) {
 	}
 }
 
-// asText returns the text of a value that is not shown field by field.
+// asText returns the text of a value that is not shown field by field, and whether it is such a
+// value.
 func asText(v reflect.Value) (string, bool) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -79,7 +80,7 @@ func asText(v reflect.Value) (string, bool) {
 		}
 	}
 	if at, ok := v.Interface().(time.Time); ok {
-		return at.Round(0).String(), true // without its reading of the monotonic clock
+		return at.Round(0).String(), true // without the monotonic clock reading
 	}
 	if isMessage(v.Type()) {
 		return fmt.Sprintf("%s{%v}", v.Type(), v.Interface()), true
@@ -98,7 +99,7 @@ func asText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-// closed reports whether a struct has fields and exports none of them.
+// closed reports whether a struct has fields but exports none.
 func closed(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if t.Field(i).IsExported() {

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// Difference is a place at which two values are not the same.
+// Difference is a place at which two values differ.
 type Difference struct {
 	Path string // such as Lines[1].Name
 	Want string
@@ -19,7 +19,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: expected %s, got %s", d.Path, d.Want, d.Got)
 }
 
-// First returns the first difference of two values, if there is one.
+// First returns the first difference of two values, and whether there is one.
 func First(want, got any) (Difference, bool) {
 	found := differences(want, got, 1)
 	if len(found) == 0 {
@@ -28,7 +28,7 @@ func First(want, got any) (Difference, bool) {
 	return found[0], true
 }
 
-// differences returns the first differences, at most as many as limit.
+// differences returns the first differences, up to limit.
 func differences(want, got any, limit int) []Difference {
 	c := comparison{limit: limit, seen: map[pointers]bool{}}
 	c.compare("", reflect.ValueOf(want), reflect.ValueOf(got))
@@ -38,7 +38,7 @@ func differences(want, got any, limit int) []Difference {
 type comparison struct {
 	found []Difference
 	limit int
-	seen  map[pointers]bool // pairs that were or are compared: a cycle ends at one
+	seen  map[pointers]bool // pairs that were compared or are being compared, so that cycles end
 }
 
 type pointers struct {
@@ -119,7 +119,8 @@ func (c *comparison) fields(path string, want, got reflect.Value) {
 	for i := range want.NumField() {
 		name := want.Type().Field(i).Name
 		if message && (name == "state" || name == "sizeCache") {
-			continue // the Protocol Buffers runtime writes to them when a message is used
+			// The Protocol Buffers runtime changes these fields when a message is used.
+			continue
 		}
 		c.compare(join(path, name), field(want, i), field(got, i))
 	}
@@ -156,9 +157,9 @@ func (c *comparison) entries(path string, want, got reflect.Value) {
 	}
 }
 
-// isMessage reports whether a type is a pointer to a generated Protocol Buffers message, by name so
-// that no test has to import that module. Nil and empty are the same to their getters, and a codec
-// cannot keep them apart.
+// isMessage reports whether a type is a pointer to a generated Protocol Buffers message. It looks
+// for a method by name, so that tests need not import that module. For the getters nil and empty
+// are the same, and a codec cannot distinguish them.
 func isMessage(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		return false
@@ -167,8 +168,8 @@ func isMessage(t reflect.Type) bool {
 	return ok
 }
 
-// nils reports whether it has compared two values because one of them is nil. Functions and
-// channels cannot be looked into; two that are not nil count as equal.
+// nils compares two values if one of them is nil, and reports whether the comparison is complete.
+// Functions and channels have no contents to compare; two that are not nil count as equal.
 func (c *comparison) nils(path string, want, got reflect.Value) bool {
 	opaque := false
 	switch want.Kind() {
@@ -185,7 +186,7 @@ func (c *comparison) nils(path string, want, got reflect.Value) bool {
 	return true
 }
 
-// equalMethod finds the method Equal(T) bool of a value of type T.
+// equalMethod returns the method Equal(T) bool of a value of type T.
 func equalMethod(v reflect.Value) (reflect.Value, bool) {
 	method := v.MethodByName("Equal")
 	if !method.IsValid() {
@@ -205,9 +206,9 @@ func addressable(v reflect.Value) reflect.Value {
 	return at
 }
 
-// field returns a field of an addressable struct, such that its methods can be called. Reflection
-// does not allow that for unexported fields, and a time.Time in one has to be compared by its
-// method Equal.
+// field returns a field of an addressable struct so that its methods can be called. Reflection does
+// not allow this for unexported fields, but a time.Time in one must be compared by its method
+// Equal.
 func field(v reflect.Value, i int) reflect.Value {
 	f := v.Field(i)
 	if f.CanInterface() {

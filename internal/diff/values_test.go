@@ -25,7 +25,7 @@ type record struct {
 	Func   func()
 }
 
-// folded is equal to itself in any case of letters.
+// folded equals another folded that differs only in upper and lower case.
 type folded string
 
 func (f folded) Equal(other folded) bool { return len(f) == len(other) }

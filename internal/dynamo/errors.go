@@ -25,7 +25,7 @@ var (
 	ErrAccess       = errors.New("access to DynamoDB denied")
 )
 
-// MismatchError reports a table that was made with other settings. Package journal has it as
+// MismatchError reports a table that was made with other settings. Package journal exports it as
 // DescriptorMismatchError.
 type MismatchError struct {
 	Table                string
@@ -38,16 +38,16 @@ func (e *MismatchError) Error() string {
 }
 
 // Explain wraps err with the matching sentinel, such as [ErrTableMissing], and names the table of a
-// journal. The SDK's error stays in the chain.
+// journal. The error of the SDK stays in the chain.
 func Explain(err error, table string) error { return ExplainFor(err, table, "journal.Create") }
 
-// ExplainFor is [Explain] for a table that a function named creator makes. No creator adds an index
-// to a table that exists: it reports the index and its keys.
+// ExplainFor does the same as [Explain] for a table that the function named creator creates. No
+// creator adds an index to an existing table: it reports the index and its keys.
 func ExplainFor(err error, table, creator string) error {
 	return ExplainAny(err, []string{table}, creator)
 }
 
-// ExplainAny is [ExplainFor] for an error that may be about any of some tables.
+// ExplainAny does the same as [ExplainFor] for an error that may be about any of several tables.
 func ExplainAny(err error, tables []string, creator string) error {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func ExplainAny(err error, tables []string, creator string) error {
 		return fmt.Errorf("%w: DynamoDB has no capacity left for table %s: try again later, or raise the capacity of the table. "+
 			"If it is not used up, a single partition is at its limit (docs/operations/scaling.md): %w", ErrThrottled, table, err)
 	case IsContended(err):
-		return fmt.Errorf("%w: table %s: try again, or have fewer writers at a time: %w", ErrContended, table, err)
+		return fmt.Errorf("%w: table %s: try again, or use fewer concurrent writers: %w", ErrContended, table, err)
 	case IsUnavailable(err):
 		return fmt.Errorf("%w: table %s: check region, endpoint and network, or try again later: %w", ErrUnavailable, table, err)
 	default:
@@ -73,7 +73,7 @@ func ExplainAny(err error, tables []string, creator string) error {
 	}
 }
 
-// anyOf returns the names of tables for a text, such as "a" or "b".
+// anyOf returns the names of tables for a message, such as "a" or "b".
 func anyOf(tables []string) string {
 	quoted := make([]string, len(tables))
 	for i, table := range tables {
@@ -82,7 +82,7 @@ func anyOf(tables []string) string {
 	return strings.Join(quoted, " or ")
 }
 
-// isIndexMissing goes by DynamoDB's text: the error has no type or code of its own.
+// isIndexMissing compares the text of DynamoDB's error, because it has no type or code of its own.
 func isIndexMissing(err error) bool {
 	return Code(err) == "ValidationException" && strings.Contains(err.Error(), "does not have the specified index")
 }
@@ -99,14 +99,14 @@ func IsAccess(err error) bool {
 }
 
 // isWithoutCredentials reports whether a request could not be signed, and so was not sent. The SDK
-// has no type for that; its text is all there is.
+// has no type for that, so only the text of the error shows it.
 func isWithoutCredentials(err error) bool {
 	var operation *smithy.OperationError
 	return errors.As(err, &operation) && strings.Contains(operation.Err.Error(), "get credentials: ")
 }
 
-// isPassing reports whether the service that has the credentials did not reply, or failed. The one
-// of EC2 is asked last, and elsewhere than on EC2 nobody listens there: then there are none.
+// isPassing reports whether the service for credentials did not reply, or failed. The SDK asks the
+// service of EC2 last. Outside of EC2 that service does not exist, and there are no credentials.
 func isPassing(err error) bool {
 	if strings.Contains(err.Error(), "no EC2 IMDS role found") {
 		return false
@@ -142,7 +142,7 @@ func IsUnsent(err error) bool {
 	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
 }
 
-// IsThrottle reports whether DynamoDB refused for lack of capacity.
+// IsThrottle reports whether DynamoDB refused a request because of missing capacity.
 func IsThrottle(err error) bool {
 	switch Code(err) {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
@@ -159,8 +159,8 @@ func IsContended(err error) bool {
 
 func isCanceledFor(err error, codes ...string) bool { return len(actionsOf(err, codes)) > 0 }
 
-// actionsOf returns the indexes of the actions for which a transaction was canceled with some
-// codes.
+// actionsOf returns the indexes of the actions because of which a transaction was canceled with one
+// of the codes.
 func actionsOf(err error, codes []string) (actions []int) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) {
@@ -174,9 +174,9 @@ func actionsOf(err error, codes []string) (actions []int) {
 	return actions
 }
 
-// PassingActions returns the indexes of the actions of a transaction for which DynamoDB refused it,
-// if the refusal is throttling, or else if it is contention. It returns none for any other error,
-// and if DynamoDB did not name them.
+// PassingActions returns the indexes of the actions because of which DynamoDB throttled a
+// transaction, or else those that met another transaction. It returns none for other errors, or if
+// DynamoDB did not name the actions.
 func PassingActions(err error) []int {
 	if throttled := actionsOf(err, throttledCodes); len(throttled) > 0 {
 		return throttled
@@ -189,8 +189,8 @@ var (
 	contendedCodes = []string{"TransactionConflict"}
 )
 
-// IsUnavailable reports whether DynamoDB could not be reached, did not reply, or failed. A request
-// may have had its effect.
+// IsUnavailable reports whether DynamoDB could not be reached, did not reply, or failed. The
+// request may have taken effect.
 func IsUnavailable(err error) bool {
 	var send *smithyhttp.RequestSendError
 	var response *smithyhttp.ResponseError
@@ -198,10 +198,10 @@ func IsUnavailable(err error) bool {
 		errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError)
 }
 
-// IsTransient reports whether another attempt may succeed, without anybody doing anything.
+// IsTransient reports whether another attempt may succeed without any change.
 func IsTransient(err error) bool { return IsThrottle(err) || IsContended(err) || IsUnavailable(err) }
 
-// Code returns the code of an error that DynamoDB replied, and "" for any other error.
+// Code returns the error code in a reply of DynamoDB, and "" for any other error.
 func Code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -210,7 +210,7 @@ func Code(err error) string {
 	return ""
 }
 
-// IsContext reports whether an error is that of a context that ended.
+// IsContext reports whether an error means that a context ended.
 func IsContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

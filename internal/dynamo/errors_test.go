@@ -29,7 +29,8 @@ func TestExplainKeepsWhatItDoesNotKnow(t *testing.T) {
 	assert.ErrorContains(t, err, `"positions"`)
 }
 
-// failing returns the error of a request whose credentials fail to be fetched, as the SDK wraps it.
+// failing returns the error of a request whose credentials could not be fetched, as the SDK wraps
+// it.
 func failing(t *testing.T, cause error) error {
 	t.Helper()
 	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", RetryMaxAttempts: 1, Credentials: aws.CredentialsProviderFunc(

@@ -11,16 +11,16 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// ExpiryClient is the part of a *dynamodb.Client that turns time to live on.
+// ExpiryClient is the part of *dynamodb.Client that turns time to live on.
 type ExpiryClient interface {
 	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is
+// EnsureExpiry turns time to live on for an attribute of a table. It does not wait until it is
 // effective: DynamoDB takes up to an hour to begin, and deletes expired items within days. It may
-// be called again, and by several processes at once: one of them gets a ValidationException, and
-// describes the table again. It is patient as [Start] is.
+// be called again, and by several processes at once: if another process is faster, it gets a
+// ValidationException and describes the table again. It repeats failed requests like [Start].
 //
 // Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing],
 // [ErrAccess].

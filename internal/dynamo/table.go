@@ -12,14 +12,14 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// TableClient is the part of a *dynamodb.Client that creates tables.
+// TableClient is the part of *dynamodb.Client that creates tables.
 type TableClient interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// EnsureTable creates a table if it does not exist, waits until it and its indexes are active, and
-// compares the keys of one that exists. It is patient as [Start] is.
+// EnsureTable creates a table if it does not exist, and waits until it and its indexes are active.
+// If the table exists, it compares the keys. It repeats failed requests like [Start].
 //
 // Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks,
 // [ErrAccess].
@@ -27,12 +27,12 @@ func EnsureTable(ctx context.Context, client TableClient, table *dynamodb.Create
 	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, true) })
 }
 
-// VerifyTable is [EnsureTable] for a table that must exist.
+// VerifyTable does the same as [EnsureTable] for a table that must exist.
 func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
 	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, false) })
 }
 
-// ensureTable describes a table that it has created again, for DescribeTable is eventually
+// ensureTable describes a table again after creating it, because DescribeTable is eventually
 // consistent.
 func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(

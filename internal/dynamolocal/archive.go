@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// extract writes the regular files below folder (slash at its end) of the gzipped tar to dir, which
-// must not exist. It refuses a name that leads out of dir, and anything that is neither file nor
-// folder, as a link could make a later file land elsewhere.
+// extract writes the regular files below folder (with a slash at its end) of the gzipped tar to
+// dir, which must not exist. It refuses a name that leads out of dir. It also refuses anything that
+// is neither a file nor a folder, because a link could redirect a later file to another place.
 func extract(archive io.Reader, folder, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
@@ -59,8 +59,8 @@ func writeFile(path string, content io.Reader) error {
 	return errors.Join(err, f.Close())
 }
 
-// treeDigest returns a digest of the names and contents of all files below dir. Modes and times are
-// left out, because they differ by system and user.
+// treeDigest returns a digest of the names and contents of all files below dir. It ignores modes
+// and times, because they differ by system and user.
 func treeDigest(dir string) (string, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

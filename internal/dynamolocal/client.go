@@ -9,17 +9,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Region is the region of every client made here. DynamoDB Local takes any, but keeps a database
-// for each.
+// Region is the region of every client of this package. DynamoDB Local accepts any region, but
+// keeps a separate database for each.
 const Region = "us-east-1"
 
 // NewClient returns a client for the database that the DynamoDB Local at endpoint keeps for
-// accessKey. DynamoDB Local accepts letters and digits in an access key and no other characters.
+// accessKey. DynamoDB Local accepts only letters and digits in an access key.
 //
-// Retries are the SDK's defaults. The client has connections of its own, as many idle ones as a
-// test with many goroutines keeps busy; the SDK's default of 10 a host would make such a test spend
-// its time opening them. Close the idle ones with CloseIdleConnections on the client's HTTPClient
-// option, which is an *http.Client.
+// Retries are the SDK's defaults. The client has its own connections, with as many idle ones as a
+// test with many goroutines needs. With the SDK's default of 10 for each host, such a test would
+// spend its time opening connections. To close the idle ones, call CloseIdleConnections on the
+// client's HTTPClient option, which is an *http.Client.
 func NewClient(endpoint, accessKey string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:       Region,

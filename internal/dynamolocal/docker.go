@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// image is the release that the npm package holds too, so that both sources behave alike.
+// image is the same release as the one in the npm package, so that both sources behave alike.
 const image = "amazon/dynamodb-local:1.25.1"
 
-// dockerTimeout bounds the question whether an engine answers: a client whose engine is far away or
-// suspended would wait for a minute.
+// dockerTimeout limits the check whether an engine answers. The docker client would wait for a
+// minute if its engine is remote or suspended.
 const dockerTimeout = 5 * time.Second
 
-// startDocker runs the emulator in a container that the docker client stays attached to: what ends
-// the client ends the container, and --rm removes it.
+// startDocker runs the emulator in a container to which the docker client stays attached. When the
+// client ends, the container ends too, and --rm removes it.
 func startDocker(ctx context.Context, o Options) (*Server, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil {
@@ -37,7 +37,7 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 
-	var name string // of the last container tried
+	var name string // of the last container that was tried
 	s, err := launch(ctx, o.Port, func(port int, origin string) *exec.Cmd {
 		name = "millrace-dynamodb-" + strings.ToLower(rand.Text())
 		run := []string{"run", "--rm", "--name", name, "--publish", "127.0.0.1:" + strconv.Itoa(port) + ":8000"}
@@ -48,8 +48,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		return exec.Command(docker, run...)
 	})
 	remove := func() {
-		// Only a client that had to be killed leaves its container; "no such container" is the
-		// usual answer.
+		// A container is left only if its client had to be killed. Usually the answer is "no such
+		// container".
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dockerTimeout)
 		defer cancel()
 		_ = exec.CommandContext(ctx, docker, "rm", "--force", name).Run()
@@ -58,7 +58,7 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		remove()
 		return nil, err
 	}
-	// The client does not pass SIGKILL on, and removing by force is the same signal to the
+	// The client does not pass SIGKILL on. Removing by force sends the same signal to the
 	// container.
 	s.kill, s.remove = remove, remove
 	s.again = func(ctx context.Context) (*Server, error) {
@@ -71,8 +71,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 func dockerAnswers(ctx context.Context, docker string) bool {
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	// The format matters: without it some clients print what they know of themselves and exit with
-	// 0.
+	// The format is needed: without it some clients print information about themselves and exit
+	// with 0.
 	version, err := exec.CommandContext(ctx, docker, "info", "--format", "{{.ServerVersion}}").Output()
 	return err == nil && strings.TrimSpace(string(version)) != ""
 }
@@ -84,7 +84,7 @@ func ensureImage(ctx context.Context, docker string, o Options) error {
 	o.notef("pulling the image %s (once)", image)
 	out, err := exec.CommandContext(ctx, docker, "pull", "--quiet", image).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("the image %s cannot be had: %w: %s", image, err, lastLine(out))
+		return fmt.Errorf("the image %s cannot be pulled: %w: %s", image, err, lastLine(out))
 	}
 	return nil
 }
@@ -104,14 +104,14 @@ func dockerStorage(o Options) (storage, error) {
 	}
 	s := storage{run: []string{"--volume", host + ":/data"}, dbPath: "/data"}
 	if uid := os.Getuid(); uid >= 0 {
-		// The image's own user could not write to the folder, and root would leave files that the
-		// caller cannot remove.
+		// The image's own user could not write to the folder. The root user would leave files that
+		// the caller cannot remove.
 		s.run = append(s.run, "--user", strconv.Itoa(uid)+":"+strconv.Itoa(os.Getgid()))
 	}
 	return s, nil
 }
 
-// emulatorArgs are the arguments of the emulator itself, whoever runs it.
+// emulatorArgs returns the arguments of the emulator itself, for Docker and Java.
 func emulatorArgs(port int, origin, dbPath string) []string {
 	args := []string{"-port", strconv.Itoa(port), "-cors", origin, "-disableTelemetry"}
 	if dbPath == "" {

@@ -21,14 +21,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The test binary stands in for the programs that this package runs: a link to it by the name of
-// one behaves like that one, as the variables below say.
+// The test binary replaces the programs that this package runs. A link to the binary with the name
+// of a program behaves like that program, as the variables below say.
 const (
-	fakeJavaVersion = "FAKE_JAVA_VERSION" // what java -version tells
-	fakeEmulator    = "FAKE_EMULATOR"     // how the emulator comes up: "", "crash", "hang" or "lose port"
-	fakeMark        = "FAKE_MARK"         // a file that "lose port" makes the first time, and that npm and "record" grow
-	fakeArchive     = "FAKE_ARCHIVE"      // what npm delivers
-	fakeDocker      = "FAKE_DOCKER"       // "", "no engine", "no image" or "record" of its calls
+	fakeJavaVersion = "FAKE_JAVA_VERSION" // the output of java -version
+	// How the emulator starts: "", "crash", "hang" or "lose port".
+	fakeEmulator = "FAKE_EMULATOR"
+	// A file that "lose port" creates the first time, and to which npm and "record" append.
+	fakeMark    = "FAKE_MARK"
+	fakeArchive = "FAKE_ARCHIVE" // the archive that npm delivers
+	// "", "no engine", "no image" or "record" to record its calls
+	fakeDocker = "FAKE_DOCKER"
 )
 
 func TestMain(m *testing.M) {
@@ -79,7 +82,7 @@ func runDocker(args []string) int {
 	return 0
 }
 
-// runEmulator answers every request as DynamoDB answers one without credentials.
+// runEmulator answers every request like DynamoDB answers one without credentials.
 func runEmulator(port, origin string) int {
 	fmt.Println("Port:", port)
 	switch mode := os.Getenv(fakeEmulator); mode {
@@ -90,7 +93,7 @@ func runEmulator(port, origin string) int {
 		mark := os.Getenv(fakeMark)
 		if _, err := os.Stat(mark); err != nil {
 			_ = os.WriteFile(mark, nil, 0o600)
-			// As the real one, which prints and hangs.
+			// The real emulator prints this and hangs.
 			awaitSignal("java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:" + port)
 			return 143
 		}
@@ -153,7 +156,7 @@ func runChild(args []string) int {
 	return 0
 }
 
-// awaitSignal prints a line once a signal no longer ends the process by itself.
+// awaitSignal prints a line when a signal would no longer end the process by itself.
 func awaitSignal(line string) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -165,8 +168,8 @@ func argument(args []string, name string) string {
 	return args[slices.Index(args, name)+1]
 }
 
-// install makes PATH a folder with the named programs and nothing else, and the rest of the
-// environment that of a machine that has never run the emulator.
+// install makes PATH a folder with only the named programs. The rest of the environment is that of
+// a machine that has never run the emulator.
 func install(t *testing.T, programs ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -181,7 +184,8 @@ func install(t *testing.T, programs ...string) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv(fakeJavaVersion, "17.0.15")
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // a program with the race detector else takes a second to exit
+	// Otherwise a program with the race detector takes a second to exit.
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
 	t.Setenv(fakeMark, filepath.Join(t.TempDir(), "mark"))
 }
 
@@ -191,7 +195,7 @@ type file struct {
 	kind          byte // of the tar entry; 0 is a regular file
 }
 
-// pack makes a release of the files and has the fake npm deliver it.
+// pack makes a release of the files, which the fake npm delivers.
 func pack(t *testing.T, files ...file) release {
 	t.Helper()
 	archive := archiveOf(t, files...)

@@ -11,15 +11,16 @@ import (
 	"strconv"
 )
 
-// javaMin is the oldest Java that the emulator is run with.
+// javaMin is the oldest Java version with which the emulator is run.
 const javaMin = 17
 
-// jvmArgs are the arguments of the virtual machine. Tables in memory are SQLite's and lie outside
-// the heap, which is for the requests under way. The emulator runs for minutes, beside tests that
-// need the processors: the first compiler and the serial collector halve what it uses of them.
+// jvmArgs are the arguments of the virtual machine. SQLite keeps tables in memory outside of the
+// heap, which is for the requests under way. The emulator runs for minutes beside tests that need
+// the processors. The first compiler and the serial collector halve its use of them.
 var jvmArgs = []string{"-Xms256m", "-Xmx2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
-// startJava runs the emulator of release r, which it fetches if the cache does not hold it.
+// startJava runs the emulator of release r. It fetches the release if the cache does not contain
+// it.
 func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 	java, err := findJava(ctx)
 	if err != nil {
@@ -39,8 +40,8 @@ func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 			return nil, fmt.Errorf("database folder: %w", err)
 		}
 	}
-	// The emulator writes a file of its own into its working folder, and a crashing virtual machine
-	// its report; neither may fall into the checked cache.
+	// The emulator writes a file into its working folder, and so does a virtual machine that
+	// crashes. Neither may write into the verified cache.
 	work, err := os.MkdirTemp("", "millrace-dynamodb-")
 	if err != nil {
 		return nil, fmt.Errorf("make a working folder for DynamoDB Local: %w", err)
@@ -66,7 +67,7 @@ func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 	return s, nil
 }
 
-// findJava returns the java of JAVA_HOME or else of PATH, whichever is recent enough first.
+// findJava returns the java command of JAVA_HOME or else of PATH, the first that is recent enough.
 func findJava(ctx context.Context) (string, error) {
 	var candidates []string
 	if home := os.Getenv("JAVA_HOME"); home != "" {
@@ -86,8 +87,8 @@ func findJava(ctx context.Context) (string, error) {
 		}
 		version, ok := parseJavaVersion(string(out))
 		switch {
-		case err != nil || !ok: // such as the stub of macOS that only offers to install Java
-			reason = missingError(fmt.Sprintf("%s does not tell its version", java))
+		case err != nil || !ok: // for example the stub of macOS, which only asks to install Java
+			reason = missingError(fmt.Sprintf("%s does not report its version", java))
 		case version < javaMin:
 			reason = missingError(fmt.Sprintf("%s is Java %d", java, version))
 		default:
@@ -97,10 +98,10 @@ func findJava(ctx context.Context) (string, error) {
 	return "", reason
 }
 
-// javaVersion is the line of `java -version` that has the version. Before Java 9 it was 1.N.
+// javaVersion matches the line of `java -version` with the version, which is 1.N before Java 9.
 var javaVersion = regexp.MustCompile(`(?m)^\S+ version "(?:1\.)?(\d+)`)
 
-// parseJavaVersion returns the major version out of what `java -version` prints.
+// parseJavaVersion returns the major version in the output of `java -version`.
 func parseJavaVersion(out string) (major int, ok bool) {
 	m := javaVersion.FindStringSubmatch(out)
 	if m == nil {

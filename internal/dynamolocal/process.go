@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// process is a child in a process group of its own, so that an interrupt typed at the terminal does
-// not reach it: the emulator must outlive the tests that are ending.
+// process is a child in its own process group, so that an interrupt at the terminal does not reach
+// it: the emulator must outlive the tests that are ending.
 type process struct {
 	cmd  *exec.Cmd
 	tail *tail
@@ -18,7 +18,7 @@ type process struct {
 	err  error
 }
 
-// startLogged starts cmd and keeps the end of what it prints.
+// startLogged starts cmd and keeps the end of its output.
 func startLogged(cmd *exec.Cmd) (*process, error) {
 	t := &tail{}
 	cmd.Stdout, cmd.Stderr = t, t
@@ -35,9 +35,9 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux sends the signal that ends the child with its parent when the *thread* that started
-		// the child ends, and the Go runtime ends idle threads. So this goroutine keeps its thread
-		// until the child has ended.
+		// Linux sends the signal for the end of the parent when the *thread* that started the child
+		// ends, and the Go runtime ends idle threads. So this goroutine keeps its thread until the
+		// child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -54,8 +54,8 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// signal sends sig to the child's group. A child that has ended is left alone, as its number may be
-// another's by now.
+// signal sends sig to the child's group, unless the child has ended. Another process may have its
+// number by then.
 func (p *process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
@@ -64,7 +64,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// stop asks the child to end, ends it by force after the grace time, and returns when it has ended.
+// stop asks the child to end, kills it after the grace time, and returns after it has ended.
 func (p *process) stop(grace time.Duration) {
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(grace)
@@ -78,7 +78,7 @@ func (p *process) stop(grace time.Duration) {
 	<-p.done
 }
 
-// exit is how the ended child ended, never nil.
+// exit returns how the ended child ended. It is never nil.
 func (p *process) exit() error {
 	if p.err == nil {
 		return errors.New("exit status 0")
@@ -86,8 +86,8 @@ func (p *process) exit() error {
 	return p.err
 }
 
-// exitCode is the code of the ended child as a shell reports it: 128 and the signal, if one ended
-// it.
+// exitCode returns the exit code of the ended child as a shell reports it: 128 plus the signal if a
+// signal ended it.
 func (p *process) exitCode() int {
 	state := p.cmd.ProcessState
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -103,10 +103,10 @@ func (p *process) log() string {
 	return p.tail.String()
 }
 
-// tailSize is how much of an emulator's output is kept: a stack trace and what led to it.
+// tailSize is the number of bytes of an emulator's output that are kept. A stack trace fits in.
 const tailSize = 64 << 10
 
-// tail is a writer that remembers the last tailSize bytes.
+// tail is a writer that keeps the last tailSize bytes.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// detach gives the child a group of its own and has the kernel end it when this process dies
-// without stopping it. SIGTERM rather than SIGKILL, as the docker client passes it on to the
-// container.
+// detach puts the child into its own process group. The kernel ends the child when this process
+// dies without stopping it. The signal is SIGTERM, because the docker client passes it on to the
+// container but not SIGKILL.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// detach gives the child a group of its own. These systems have no signal at the death of a parent.
+// detach puts the child into its own process group. These systems cannot end it with its parent.
 func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

@@ -10,7 +10,7 @@ import (
 
 func detach(*exec.Cmd) {}
 
-// signalGroup ends the child whatever the signal, the only one that these systems know.
+// signalGroup kills the child for any signal, because these systems have no other one.
 func signalGroup(p *os.Process, _ syscall.Signal) {
-	_ = p.Kill() // fails only when it has ended, which is what the caller wants
+	_ = p.Kill() // it fails only if the child has ended
 }

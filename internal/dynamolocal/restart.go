@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Restart kills a started emulator and starts it again on the same port, with what its
-// [Options.DBPath] holds; tables in memory are gone. The returned Server takes the place of this
-// one, which has ended, also when there is an error. Clients need not be told.
+// Restart kills a started emulator and starts it again on the same port, with the tables in
+// [Options.DBPath]. Tables in memory are lost. The returned Server replaces s, which has ended even
+// if Restart returns an error. Clients need no change.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	if s.process == nil {
 		return nil, errors.New("restart DynamoDB Local: it was not started here")
@@ -16,8 +16,8 @@ func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.Kill()
 	for attempt := 1; ; attempt++ {
 		next, err := s.again(ctx)
-		// The port is not always free at once: an engine takes a moment, and a client that asks for
-		// the old server may be given this very port for its own end of the connection.
+		// The port is not always free immediately. An engine takes a moment, and a client that
+		// connects to the old server may get this port for its own end of the connection.
 		if !errors.Is(err, errPortTaken) || attempt == portAttempts {
 			return next, err
 		}

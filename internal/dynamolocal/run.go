@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Environ returns env with the variables added that lead a program to this server. Region and dummy
-// credentials are added where env has none, but only for a started emulator: whoever names an
-// endpoint also says how to sign for it.
+// Environ returns env with the variables that direct a program to this server. If the emulator was
+// started here, it also adds a region and dummy credentials that env lacks. The user of an existing
+// endpoint has to set these.
 func (s *Server) Environ(env []string) []string {
 	env = append(slices.Clone(env), EndpointEnv+"="+s.Endpoint)
 	if !s.Owned() {
@@ -30,12 +30,12 @@ func (s *Server) Environ(env []string) []string {
 	return env
 }
 
-// Run runs cmd in the environment of Environ until it ends, passes on to it the signals that come,
-// and returns its exit code: 128 and the signal's number if a signal ended it. The error says that
-// it could not be started.
+// Run runs cmd with the environment of Environ until it ends, passes signals on to it, and returns
+// its exit code: 128 plus the signal's number if a signal ended it. An error means that cmd could
+// not be started.
 //
-// The command gets a process group of its own. An interrupt typed at the terminal thus reaches it
-// once, through signals, instead of twice, and together with the processes that it has started.
+// The command has its own process group. So an interrupt at the terminal reaches it once, through
+// signals, and not twice. It also reaches the processes that the command has started.
 func (s *Server) Run(cmd *exec.Cmd, signals <-chan os.Signal) (code int, err error) {
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()

@@ -78,7 +78,7 @@ func TestEnvironAddsDummyCredentialsForAStartedEmulatorAlone(t *testing.T) {
 	assert.Equal(t, append(env[:4:4], "MILLRACE_DYNAMODB_ENDPOINT=http://x"), given)
 }
 
-// child is a command that does what args say, see runChild.
+// child returns a command that does what args say; see runChild.
 func child(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	install(t, "child")

@@ -17,14 +17,15 @@ import (
 )
 
 const (
-	startTimeout = 60 * time.Second      // for a JVM on a busy machine; usually it is up in two seconds
-	pollInterval = 50 * time.Millisecond // between two probes while it comes up
-	stopGrace    = 10 * time.Second      // from the request to end to the kill
-	portAttempts = 5                     // starts, when another process takes the port in between
+	// startTimeout is for a JVM on a busy machine; it usually takes two seconds.
+	startTimeout = 60 * time.Second
+	pollInterval = 50 * time.Millisecond // between two probes during the start
+	stopGrace    = 10 * time.Second      // from SIGTERM to SIGKILL
+	portAttempts = 5                     // number of starts if another process takes the port
 )
 
-// missingError says that this machine does not have a source, as opposed to one that is there and
-// fails.
+// missingError reports that this machine lacks a source. A source that exists but fails has another
+// error.
 type missingError string
 
 func (e missingError) Error() string { return string(e) }
@@ -34,25 +35,25 @@ func missing(err error) bool {
 	return errors.As(err, &m)
 }
 
-// errPortTaken is a start that lost its port to another process.
+// errPortTaken reports that another process took the port during the start.
 var errPortTaken = errors.New("the port is taken")
 
-// Options are the settings of [Start]. The zero value is an emulator in memory on a free port, or
-// the one that the environment names.
+// Options configures [Start]. The zero value uses the endpoint that the environment names, or
+// starts an emulator in memory on a free port.
 type Options struct {
-	// Port is the port to listen on; 0 takes a free one.
+	// Port is the port on which the emulator listens. Default: 0, which selects a free one.
 	Port int
 
-	// DBPath is a folder to keep the tables in, so that the next start with the same folder finds
-	// them. Empty keeps them in memory.
+	// DBPath is a folder for the tables, so that the next start with the same folder finds them.
+	// Default: empty, which keeps them in memory.
 	DBPath string
 
 	// Private starts an emulator even if the environment names an endpoint, for a test that stops
-	// and restarts it. Port and DBPath imply it, because a server that runs already takes neither.
+	// and restarts it. Port and DBPath imply it, because a running server accepts neither.
 	Private bool
 
-	// Notes receives a line for what takes time or is passed over, such as the download. Nil
-	// discards.
+	// Notes receives a line for each slow step, such as the download, and for each source that is
+	// skipped. Default: nil, which discards the lines.
 	Notes io.Writer
 }
 
@@ -64,21 +65,21 @@ func (o Options) notef(format string, args ...any) {
 	}
 }
 
-// Server is a DynamoDB Local that answers at Endpoint.
+// Server is a running DynamoDB Local.
 type Server struct {
 	// Endpoint is its URL, such as http://127.0.0.1:41234.
 	Endpoint string
 
-	process  *process // nil when it was there already
+	process  *process // nil if it was not started here
 	port     int
-	kill     func() // has the process end at once
-	remove   func() // clears away what ending the process may leave; may be nil
+	kill     func() // kills the process
+	remove   func() // removes the remains of the ended process; may be nil
 	again    func(ctx context.Context) (*Server, error)
 	stopOnce sync.Once
 }
 
-// Start returns a DynamoDB Local that answers, from the first source that works (see the package
-// comment). The context bounds the start alone; a started emulator lives until Stop.
+// Start returns a DynamoDB Local that answers, from the first source that works; see the package
+// comment. The context limits only the start. A started emulator runs until Stop.
 func Start(ctx context.Context, o Options) (*Server, error) { return start(ctx, o, emulator) }
 
 func start(ctx context.Context, o Options, r release) (*Server, error) {
@@ -97,7 +98,7 @@ func start(ctx context.Context, o Options, r release) (*Server, error) {
 		return nil, dockerErr
 	}
 	if !missing(dockerErr) {
-		o.notef("Docker is passed over: %v", dockerErr)
+		o.notef("Docker is skipped: %v", dockerErr)
 	}
 
 	s, javaErr := startJava(ctx, o, r)
@@ -116,8 +117,8 @@ func start(ctx context.Context, o Options, r release) (*Server, error) {
 // Owned reports whether Start has started this server, so that Stop ends it.
 func (s *Server) Owned() bool { return s.process != nil }
 
-// Done is closed when a started emulator has ended, be it by Stop or by itself. It is nil, which
-// blocks forever, for one that was there already.
+// Done returns a channel that is closed when a started emulator has ended, by Stop or by itself. It
+// returns nil, which blocks forever, for a server that was not started here.
 func (s *Server) Done() <-chan struct{} {
 	if s.process == nil {
 		return nil
@@ -125,7 +126,7 @@ func (s *Server) Done() <-chan struct{} {
 	return s.process.done
 }
 
-// Log returns the end of what a started emulator has printed.
+// Log returns the end of the output of a started emulator.
 func (s *Server) Log() string {
 	if s.process == nil {
 		return ""
@@ -133,12 +134,12 @@ func (s *Server) Log() string {
 	return s.process.log()
 }
 
-// Stop ends a started emulator and returns when it has ended; its port and its DBPath are then
-// free. It does nothing to one that was there already. It may be called again, and from several
-// goroutines.
+// Stop ends a started emulator and returns after it has ended. Its port and its DBPath are then
+// free. It does nothing for a server that was not started here. It may be called again, and by
+// several goroutines.
 func (s *Server) Stop() { s.end(func() {}) }
 
-// Kill is Stop as a crash would do it: the emulator gets no chance to finish anything.
+// Kill ends the emulator like a crash: the emulator cannot finish anything.
 func (s *Server) Kill() { s.end(s.kill) }
 
 func (s *Server) end(first func()) {
@@ -156,10 +157,10 @@ func (s *Server) end(first func()) {
 
 // launch runs command on a port until the emulator answers there.
 //
-// Choosing a free port and listening on it are two steps, so another process, often another
-// emulator started at the same moment, can take it in between. DynamoDB Local that cannot listen
-// prints why and hangs, while probes are answered by the other one. Hence each start passes an
-// origin of its own as -cors and counts as ready only when the answer allows exactly that origin.
+// Choosing a free port and listening on it are two steps. Another process, often another emulator
+// that starts at the same moment, can take the port in between. A DynamoDB Local that cannot listen
+// prints the reason and hangs, while the other one answers the probes. So each start passes its own
+// origin as -cors. It is ready only when the answer allows exactly that origin.
 func launch(ctx context.Context, port int, command func(port int, origin string) *exec.Cmd) (*Server, error) {
 	for attempt := 1; ; attempt++ {
 		p := port
@@ -189,14 +190,15 @@ func launchOn(ctx context.Context, port int, command func(port int, origin strin
 	if err := s.awaitReady(ctx, origin); err != nil {
 		s.Stop()
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("start DynamoDB Local: %w", err) // given up, so its output explains nothing
+			// The caller gave up, so the output explains nothing.
+			return nil, fmt.Errorf("start DynamoDB Local: %w", err)
 		}
 		return nil, fmt.Errorf("start DynamoDB Local on port %d: %w; it printed:\n%s", port, err, s.Log())
 	}
 	return s, nil
 }
 
-// bindFailure is how Jetty and Docker say that the port is not to be had.
+// bindFailure matches the messages of Jetty and Docker about a port that is not free.
 var bindFailure = regexp.MustCompile(`(?i)failed to bind|address already in use|port is already allocated`)
 
 func (s *Server) awaitReady(ctx context.Context, origin string) error {

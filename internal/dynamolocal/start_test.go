@@ -45,7 +45,8 @@ func TestStartRefusesAnEndpointThatIsNoDynamoDB(t *testing.T) {
 		"broken characters": {"http://a b", "is not an endpoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			install(t, "java", "npm") // which must not be fallen back to: the user has named an endpoint
+			// There must be no fallback to these: the user has named an endpoint.
+			install(t, "java", "npm")
 			t.Setenv(EndpointEnv, c.endpoint)
 			_, err := start(t.Context(), Options{}, packTiny(t))
 			require.ErrorContains(t, err, c.want)
@@ -74,7 +75,7 @@ func TestStartRunsJavaAndSaysSoIfTheImageCannotBeHad(t *testing.T) {
 	t.Setenv(fakeDocker, "no image")
 	var notes strings.Builder
 	mustStart(t, Options{Notes: &notes})
-	assert.Contains(t, notes.String(), "Docker is passed over: the image "+image+" cannot be had")
+	assert.Contains(t, notes.String(), "Docker is skipped: the image "+image+" cannot be pulled")
 	assert.Contains(t, notes.String(), "no route to host")
 }
 
@@ -89,8 +90,8 @@ func TestStartSaysInOneSentenceWhatIsMissing(t *testing.T) {
 			[]string{"docker", "npm"}, "", "here no Docker engine answers, and there is no java command",
 		},
 		"a newer Java":           {[]string{"java", "npm"}, "11.0.2", "java is Java 11"},
-		"a Java that tells it":   {[]string{"java", "npm"}, "none", "java does not tell its version"},
-		"npm, with a cold cache": {[]string{"java"}, "17", "there is no npm command to fetch the emulator with"},
+		"a Java that tells it":   {[]string{"java", "npm"}, "none", "java does not report its version"},
+		"npm, with a cold cache": {[]string{"java"}, "17", "there is no npm command, which fetches the emulator"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			install(t, c.programs...)
@@ -126,7 +127,8 @@ func TestStartTakesAnotherPortIfItsPortIsLost(t *testing.T) {
 func TestStartDoesNotMistakeAnotherEmulatorForItsOwn(t *testing.T) {
 	install(t, "java", "npm")
 	other := mustStart(t, Options{})
-	t.Setenv(fakeEmulator, "lose port") // as there is no way to listen where the other one does
+	// There is no port on which both could listen.
+	t.Setenv(fakeEmulator, "lose port")
 
 	_, err := start(t.Context(), Options{Port: portOf(t, other)}, packTiny(t))
 
@@ -146,7 +148,7 @@ func TestStartGivesUpWithItsContext(t *testing.T) {
 	t.Setenv(fakeEmulator, "hang")
 	r := packTiny(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	notes := writerFunc(func([]byte) { cancel() }) // at the first note, the one about the fetch
+	notes := writerFunc(func([]byte) { cancel() }) // at the first note, about the fetch
 	_, err := start(ctx, Options{Notes: notes}, r)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -5,12 +5,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// passedOn are the keys that an event passes on to what it leads to, beside its id: correlation,
+// passedOn lists the keys that an event passes on to its consequences beside its id: correlation,
 // and the keys of W3C Trace Context and Baggage.
 var passedOn = []string{CorrelationIDKey, "traceparent", "tracestate", "baggage"}
 
-// CausedBy adds to metadata what an event passes on to the events and messages that it leads to,
-// and returns it. An event without a correlation id is the beginning of what follows.
+// CausedBy adds to metadata the keys that an event passes on to the events and messages that it
+// causes, and returns it. An event without a correlation id starts a new correlation.
 func CausedBy(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata {
 	CopyTraceKeys(r.Metadata, metadata)
 	if r.Metadata[CorrelationIDKey] == "" {

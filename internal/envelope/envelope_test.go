@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// record is the event as the journal gives it back.
+// record returns the event as the journal returns it.
 func record(e eventlog.Event, id aggregate.ID, number uint64, at time.Time) *journal.Record {
 	return &journal.Record{
 		Aggregate: id, Number: number, EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,

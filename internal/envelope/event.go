@@ -7,9 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Event returns the event that a message stands for. It shares the payload with the message and
-// nothing else. A message without a UUID makes an event without an id, which the journal then
-// derives from the event's place.
+// Event returns the event for a message. It shares only the payload with the message. A message
+// without a UUID makes an event without an id, and the journal then derives one.
 func Event(msg *message.Message) eventlog.Event {
 	event := eventlog.Event{ID: msg.UUID, Type: msg.Metadata[NameKey], Payload: msg.Payload}
 	for key, value := range msg.Metadata {

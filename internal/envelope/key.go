@@ -2,10 +2,10 @@ package envelope
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Metadata keys of a message that the store knows by itself.
+// Metadata keys of a message whose values the journal stores outside of the metadata.
 const (
 	// NameKey holds the event type. Watermill's cqrs.JSONMarshaler reads and writes the same key,
-	// so its typed handlers take the messages as they are.
+	// so its typed handlers accept the messages.
 	NameKey = "name"
 	// AggregateIDKey holds the aggregate's id without its type.
 	AggregateIDKey = "aggregate_id"
@@ -15,17 +15,18 @@ const (
 	SequenceNumberKey = "sequence_number"
 	// OccurredAtKey holds the time of the event: RFC 3339 in UTC with milliseconds.
 	OccurredAtKey = "occurred_at"
-	// ExpectedVersionKey holds the version that the aggregate must have for the message to be
-	// appended. It is a request to the publisher and never stored.
+	// ExpectedVersionKey holds the version that the aggregate must have so that the message can be
+	// appended. It is for the publisher only, and never stored.
 	ExpectedVersionKey = "expected_version"
 	// DeliveryAttemptKey counts the deliveries of a message to a consumer group, from 2.
 	DeliveryAttemptKey = "delivery_attempt"
-	// PartKey holds the place of a message among those of one event, and their number: "2/3".
+	// PartKey holds the index of a message among the messages of one event, and their number:
+	// "2/3".
 	PartKey = "event_part"
 	// DeferredKey is "true" on messages of deferred events.
 	DeferredKey = "event_deferred"
 	// OwnStreamKey marks an event of a message without an aggregate id, in the stream of its
-	// publisher. It holds the [StreamMark] of the stream. The publisher alone stores it, and
+	// publisher. It holds the [StreamMark] of the stream. Only the publisher stores it, and
 	// messages do not have it.
 	OwnStreamKey = "own_stream"
 )
@@ -36,7 +37,7 @@ const (
 	CausationIDKey   = aggregate.CausationIDKey
 )
 
-// stored reports whether the value of a metadata key goes into the journal.
+// stored reports whether the journal stores the value of a metadata key in the metadata.
 func stored(key string) bool {
 	switch key {
 	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey,

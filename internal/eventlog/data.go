@@ -9,11 +9,11 @@ import (
 
 // The data of the methods of [Log]. Package storage declares and describes these types.
 type (
-	// Commit is what Append writes.
+	// Commit is the argument of Append.
 	Commit = storage.Commit[journal.Snapshot]
-	// Joint is what AppendJoint writes.
+	// Joint is the argument of AppendJoint.
 	Joint = storage.Joint[journal.Snapshot]
-	// JointCommand is a stored command id of a [Joint] with what that has written.
+	// JointCommand is a stored command id of a [Joint], with the events that it wrote.
 	JointCommand = storage.JointCommand
 	// Place is an aggregate at a version.
 	Place = storage.Place
@@ -23,13 +23,13 @@ type (
 	Event = storage.Event
 	// Redundancy makes a [Commit] store its snapshot twice.
 	Redundancy = storage.Redundancy
-	// Receipt is what Append returns.
+	// Receipt is the result of Append.
 	Receipt = storage.Receipt
 	// Command is a stored command id with its commit.
 	Command = storage.Command
-	// Commands are the command ids that a load has found.
+	// Commands are the command ids that a load found.
 	Commands = storage.Commands
-	// Loaded is what Load returns.
+	// Loaded is the result of Load.
 	Loaded = storage.Loaded
 	// Cursor is a place in the tail of a shard.
 	Cursor = storage.Cursor
@@ -39,9 +39,9 @@ type (
 	HeadsOfShard = storage.HeadsOfShard
 	// TailPage is a page of the tail of a shard.
 	TailPage = storage.TailPage[journal.Record, journal.CorruptItemError]
-	// Restoration is what Restore writes.
+	// Restoration is the argument of Restore.
 	Restoration = storage.Restoration[journal.Head, journal.Record]
-	// Inspection is what Inspect finds.
+	// Inspection is the result of Inspect.
 	Inspection = storage.Inspection[journal.Head, journal.CorruptItemError]
 )
 
@@ -63,8 +63,8 @@ var (
 // ErrHasState reports that the aggregate of [Engine.Trim] belongs to a repository.
 var ErrHasState = storage.ErrHasState
 
-// ShardKey is the partition key of a logical shard.
+// ShardKey returns the partition key of a logical shard.
 func ShardKey(aggregateType string, shard int) string { return storage.ShardKey(aggregateType, shard) }
 
-// CursorAt is before all events of the time's millisecond.
+// CursorAt returns the place before all events of the millisecond of t.
 func CursorAt(t time.Time) Cursor { return storage.CursorAt(t) }

@@ -1,7 +1,5 @@
-// Package eventlog is the journal as the packages of this module use it: it adds to the public
-// methods of a *journal.Journal those that users do not need, such as [Log.Append] and the pages of
-// a shard's tail.
+// Package eventlog adds the internal methods of a journal to its public ones, for the packages of
+// this module. Examples are [Log.Append] and the pages of a shard's tail, which users do not need.
 //
-// The methods are implemented in package journal, which keeps them out of its public surface; [Of]
-// finds them.
+// Package journal implements the methods, but does not export them. [Of] finds them.
 package eventlog

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Log is a journal with all that the packages of this module use of it.
+// Log is a journal with all methods that the packages of this module use.
 type Log struct {
 	*journal.Journal
 	Engine
@@ -19,9 +19,9 @@ func Of(j *journal.Journal) Log {
 	return Log{Journal: j, Engine: storage.Engine(j).(Engine)}
 }
 
-// Raw returns the log of Journal.Raw. Its Append stores payloads and Encoding as they are given,
-// for callers that copy a journal. An encoding may bind a payload to its journal.Place, so it can
-// be copied to the same aggregate and number only.
+// Raw returns the log of Journal.Raw. Its Append stores payloads and Encoding unchanged, for
+// callers that copy a journal. An encoding may bind a payload to its journal.Place. Such a payload
+// can only be copied to the same aggregate and number.
 //
-// It is the same journal otherwise: commits through it wake the watchers of the other.
+// Otherwise it is the same journal: its commits wake the watchers of the original.
 func (l Log) Raw() Log { return Of(l.Journal.Raw()) }

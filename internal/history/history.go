@@ -1,5 +1,5 @@
-// Package history reads stored events as those of today, for projections, process managers and
-// subscribers.
+// Package history upcasts stored events to the current event types. Projections, process managers
+// and subscribers use it.
 package history
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// History reads stored events as those of today, by the definitions of their aggregates.
+// History upcasts stored events by the definitions of their aggregates.
 type History struct {
 	codec       aggregate.Codec
 	definitions map[string]aggregate.AnyDefinition
 }
 
-// New takes the definitions that are known, and the codec of all other aggregates. The error
-// says what is wrong with a definition.
+// New returns a History for some definitions. codec decodes the events of all other aggregate
+// types. The error says what is wrong with a definition.
 func New(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History, error) {
 	h := History{codec: codec, definitions: map[string]aggregate.AnyDefinition{}}
 	for i, d := range definitions {
@@ -27,20 +27,21 @@ func New(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History,
 			return History{}, err
 		}
 		if h.definitions[d.Type()] != nil {
-			return History{}, fmt.Errorf("two definitions of aggregate type %q; give one", d.Type())
+			return History{}, fmt.Errorf("two definitions of aggregate type %q: use one", d.Type())
 		}
 		h.definitions[d.Type()] = d
 	}
 	return h, nil
 }
 
-// Upcasts reports whether stored events of a type are turned into others, or into none.
+// Upcasts reports whether an upcaster turns stored events of a type into other events, or into
+// none.
 func (h History) Upcasts(aggregateType, eventType string) bool {
 	d := h.definitions[aggregateType]
 	return d != nil && d.Upcasts(eventType)
 }
 
-// Codec is what decodes the events of an aggregate type.
+// Codec returns the codec for the events of an aggregate type.
 func (h History) Codec(aggregateType string) aggregate.Codec {
 	if d := h.definitions[aggregateType]; d != nil {
 		return d.Codec()
@@ -48,7 +49,7 @@ func (h History) Codec(aggregateType string) aggregate.Codec {
 	return h.codec
 }
 
-// Upcast returns what a stored event of an aggregate type stands for today.
+// Upcast returns the current events that a stored event of an aggregate type stands for.
 func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error) {
 	d := h.definitions[aggregateType]
 	if d == nil {
@@ -57,8 +58,8 @@ func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]
 	return d.Upcast(stored)
 }
 
-// Today returns what a record stands for today, each with the number, the id and all else of the
-// one that is stored.
+// Today returns the current events that a record stands for. Each of them has the number, the id
+// and all other fields of the stored record.
 func (h History) Today(stored *journal.Record) ([]*journal.Record, error) {
 	if !h.Upcasts(stored.Aggregate.Type, stored.EventType) {
 		return []*journal.Record{stored}, nil

@@ -1,6 +1,6 @@
-// Package metadata stores the metadata of messages in items of DynamoDB. Metadata that is not
-// UTF-8, such as the binary headers of Kafka, survives: strings of DynamoDB must be UTF-8, and the
-// SDK would replace invalid bytes.
+// Package metadata stores the metadata of messages in items of DynamoDB. It keeps metadata that is
+// not valid UTF-8, such as the binary headers of Kafka. DynamoDB accepts only UTF-8 in strings, and
+// the SDK would replace invalid bytes.
 package metadata
 
 import (
@@ -12,25 +12,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attributes of an item with metadata. Each is absent where it would be empty.
+// Names of the attributes that hold metadata. An attribute that would be empty is absent.
 const (
-	Attribute = "metadata" // a map of texts
-	// BinaryAttribute is a list of the keys and values that the map cannot have: key, value, key,
+	Attribute = "metadata" // a map of strings
+	// BinaryAttribute is a list of the keys and values that the map cannot hold: key, value, key,
 	// value, and so on.
 	BinaryAttribute = "metadata_binary"
 )
 
-// maxKeyBytes is DynamoDB's limit for the name of an attribute, also inside a map.
+// maxKeyBytes is the limit of DynamoDB for the name of an attribute, which also holds for the keys
+// of a map.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 const maxKeyBytes = 64<<10 - 1
 
-// isText reports whether the map can have an entry.
+// isText reports whether the map can hold an entry.
 func isText(key, value string) bool {
 	return key != "" && len(key) <= maxKeyBytes && utf8.ValidString(key) && utf8.ValidString(value)
 }
 
-// Binary returns the entries that cannot be stored as strings, sorted by key. It is usually nil.
+// Binary returns the entries that cannot be stored as strings, sorted by key. The result is usually
+// nil.
 func Binary(metadata map[string]string) (entries [][2][]byte) {
 	for key, value := range metadata {
 		if !isText(key, value) {
@@ -41,7 +43,7 @@ func Binary(metadata map[string]string) (entries [][2][]byte) {
 	return entries
 }
 
-// Text returns the other entries. It is usually the metadata itself.
+// Text returns the entries that can be stored as strings. The result is usually metadata itself.
 func Text(metadata map[string]string) map[string]string {
 	binary := Binary(metadata)
 	if len(binary) == 0 {
@@ -54,7 +56,7 @@ func Text(metadata map[string]string) map[string]string {
 	return text
 }
 
-// Join reverses Text and Binary. It may modify text.
+// Join merges the results of Text and Binary. It may modify text.
 func Join(text map[string]string, binary [][2][]byte) map[string]string {
 	if text == nil && len(binary) > 0 {
 		text = make(map[string]string, len(binary))
@@ -65,7 +67,7 @@ func Join(text map[string]string, binary [][2][]byte) map[string]string {
 	return text
 }
 
-// Put sets the attributes of an item.
+// Put adds the attributes for metadata to an item.
 func Put(item map[string]types.AttributeValue, metadata map[string]string) {
 	binary := Binary(metadata)
 	if len(metadata) > len(binary) {
@@ -86,7 +88,7 @@ func Put(item map[string]types.AttributeValue, metadata map[string]string) {
 	}
 }
 
-// Size returns the bytes that DynamoDB counts for the attributes.
+// Size returns the bytes that DynamoDB counts for the attributes of metadata.
 func Size(metadata map[string]string) (size int) {
 	text, binary := false, false
 	for key, value := range metadata {
@@ -95,7 +97,7 @@ func Size(metadata map[string]string) (size int) {
 			text = true
 		} else {
 			binary = true
-			size++ // key and value are two entries of the list
+			size++ // key and value are two elements of the list
 		}
 	}
 	if text {
@@ -107,7 +109,8 @@ func Size(metadata map[string]string) (size int) {
 	return size
 }
 
-// Of reads the attributes of an item. It returns false and the offending key if they are malformed.
+// Of reads the metadata of an item. If the attributes are malformed, ok is false and wrong is the
+// name of the malformed attribute or entry.
 func Of(item map[string]types.AttributeValue) (metadata map[string]string, wrong string, ok bool) {
 	if values, is := item[Attribute].(*types.AttributeValueMemberM); is {
 		if metadata, wrong, ok = OfMap(values); !ok {
@@ -135,7 +138,7 @@ func Of(item map[string]types.AttributeValue) (metadata map[string]string, wrong
 	return metadata, "", true
 }
 
-// OfMap reads the map of texts alone.
+// OfMap reads the map of strings alone.
 func OfMap(values *types.AttributeValueMemberM) (metadata map[string]string, wrong string, ok bool) {
 	metadata = make(map[string]string, len(values.Value))
 	for key, value := range values.Value {

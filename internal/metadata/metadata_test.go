@@ -48,7 +48,7 @@ func TestTextsAreStoredInTheMapAlone(t *testing.T) {
 	}, item)
 }
 
-func TestWhatPutHasNotMadeIsNamed(t *testing.T) {
+func TestMalformedAttributesAreNamed(t *testing.T) {
 	t.Parallel()
 	number, bytes := &types.AttributeValueMemberN{Value: "1"}, &types.AttributeValueMemberB{Value: []byte("x")}
 	for wrong, item := range map[string]map[string]types.AttributeValue{

@@ -26,7 +26,7 @@ var Programs = []Program{
 		Name: "with redundant snapshots up to a number", Classic: Needs{Snapshot: "DeleteItem BatchWriteItem"},
 		Packed: Needs{Snapshot: "PutItem DeleteItem BatchWriteItem"},
 	},
-	{Name: "with command ids", Both: Needs{Snapshot: "ConditionCheckItem"}},
+	{Name: "with command ids", Classic: Needs{Snapshot: "ConditionCheckItem"}},
 	{Name: "with writes of the caller", Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem"}},
 	{
 		Name: "Parts", As: []string{"Execute, Save"},
@@ -35,10 +35,10 @@ var Programs = []Program{
 	{
 		Name: "Truncate, Delete", Row: "journal: Truncate, Delete",
 		Both: Needs{
-			Journal:  "Query BatchWriteItem DeleteItem UpdateItem DescribeTimeToLive",
+			Journal:  "Query UpdateItem",
 			Snapshot: "GetItem UpdateItem Query BatchWriteItem DeleteItem",
 		},
-		Classic: Needs{JournalIndex: index, SnapshotIndex: index},
+		Classic: Needs{Journal: "BatchWriteItem DeleteItem DescribeTimeToLive", JournalIndex: index, SnapshotIndex: index},
 		Packed:  Needs{Journal: "GetItem PutItem", Snapshot: "BatchGetItem PutItem ConditionCheckItem"},
 	},
 	{Name: "publisher", As: []string{"journal.Open"}, Both: Needs{Journal: reads + " PutItem", Snapshot: "GetItem PutItem UpdateItem"}, Classic: Needs{JournalIndex: index}},
@@ -63,6 +63,8 @@ var Programs = []Program{
 		Name: "process", As: []string{"Execute, Save", "with command ids"},
 		Both: Needs{Process: "GetItem PutItem UpdateItem DeleteItem", ProcessIndex: index},
 	},
+	// With Config.ExistingTables an App reads the table when the process manager is added.
+	{Name: "millrace.Process", Row: "process", Both: Needs{Process: "Query"}},
 	{Name: "process.CreateTable", Row: "process", Both: Needs{Process: create}},
 	{Name: "Backlog", Both: Needs{Process: "Scan Query UpdateItem DeleteItem"}},
 	{Name: "Backlog: Due", Row: "Backlog", Both: Needs{Process: "GetItem BatchGetItem", ProcessIndex: index}},
@@ -90,9 +92,9 @@ var Programs = []Program{
 	{Name: "ForgetSkipped", Both: Needs{Checkpoint: "GetItem DeleteItem"}},
 	{
 		Name: "Trim, TrimEvery", Both: Needs{
-			Journal: reads + " BatchWriteItem DeleteItem", JournalIndex: index, Snapshot: "GetItem UpdateItem", Checkpoint: "Query GetItem BatchGetItem",
+			Journal: reads, JournalIndex: index, Snapshot: "GetItem UpdateItem", Checkpoint: "Query GetItem BatchGetItem",
 		},
-		Classic: Needs{Snapshot: "Query"}, Packed: Needs{Journal: "UpdateItem", Snapshot: "BatchGetItem PutItem ConditionCheckItem"},
+		Classic: Needs{Journal: "BatchWriteItem DeleteItem", Snapshot: "Query"}, Packed: Needs{Journal: "UpdateItem", Snapshot: "BatchGetItem PutItem ConditionCheckItem"},
 	},
 	{Name: "RetrySkipped, RetryAllSkipped", Both: Needs{Checkpoint: "GetItem UpdateItem PutItem Query"}},
 
@@ -110,8 +112,9 @@ var Programs = []Program{
 		Name: "archive: Export", Both: Needs{Journal: reads, JournalIndex: index, Snapshot: "GetItem BatchGetItem"},
 		Classic: Needs{Snapshot: "Scan"}, Packed: Needs{JournalIndex: "Scan"},
 	},
-	{Name: "archive: Verify", Row: "Verify", Both: Needs{Journal: reads + " Scan", JournalIndex: index, Snapshot: "GetItem BatchGetItem Query Scan"}},
-	{Name: "millrace", Row: "millrace, to describe the tables", Both: Needs{Journal: "DescribeTable", Snapshot: "DescribeTable", Checkpoint: "DescribeTable"}},
+	{Name: "archive: Verify", Row: "Verify", Both: Needs{Journal: reads + " Scan", JournalIndex: index, Snapshot: "GetItem BatchGetItem"}, Classic: Needs{Snapshot: "Query Scan"}},
+	{Name: "millrace", Row: "millrace, to describe the tables", Both: Needs{Journal: "DescribeTable"}},
+	{Name: "millrace describe", Row: "millrace, to describe the tables", Both: Needs{Snapshot: "DescribeTable", Checkpoint: "DescribeTable"}},
 	{Name: "journal/encrypt", Both: Needs{Keys: "GetItem PutItem"}},
 	{Name: "journal/encrypt: Destroy", Row: "journal/encrypt", Both: Needs{Keys: "UpdateItem"}},
 	{Name: "encrypt.CreateTable", Row: "journal/encrypt", Both: Needs{Keys: create}},

@@ -9,8 +9,8 @@ var (
 		"journal/encrypt",
 	}
 	consumer = []string{"journal.Open", "subscriber", "dedup: Positions", "dedup: Keys", "journal/encrypt"}
-	process  = slices.Concat(consumer, []string{"process", "publisher"})
-	reader   = []string{"journal.Open", "millrace", "console", "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", "Topics"}
+	process  = slices.Concat(consumer, []string{"process", "millrace.Process", "publisher"})
+	reader   = []string{"journal.Open", "millrace", "millrace describe", "console", "groups: List, Get, Lag, Estimate, Behind, Parked, SelectParked, Skipped", "Topics"}
 )
 
 // Roles are all roles, in the order of the documentation.
@@ -24,7 +24,7 @@ var Roles = []Role{
 	{Name: "process-manager", Does: "process managers, and the publisher of their commands", Programs: process},
 	{Name: "deploy", Does: "creating the tables and the descriptor", Programs: []string{
 		"journal.Open", "journal.Create", "process.CreateTable", "readmodel.CreateTable", "dedup.CreateTable", "encrypt.CreateTable",
-		"journal.MarkRestored, GrowTail",
+		"journal.MarkRestored, GrowTail", "millrace", "millrace describe",
 	}},
 	{Name: "operator-read", Does: "the console and the command, without actions", Programs: reader},
 	{Name: "operator", Does: "the console and the command, with actions on groups, read models and processes", Programs: slices.Concat(reader, []string{

@@ -1,4 +1,5 @@
-// Package reaction is what typed reactions to events have in common, wherever their effects go.
+// Package reaction contains code that the typed reactions of projections and process managers
+// share.
 package reaction
 
 import (
@@ -8,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Event knows the type that it is stored under.
+// Event is a typed event. EventType returns the type name under which it is stored.
 type Event interface{ EventType() string }
 
-// EventType asks the zero value of E. It returns "" for types whose zero value does not answer:
-// interfaces and most pointers.
+// EventType returns the event type of the zero value of E. It returns "" if the zero value has no
+// event type, as for interfaces and most pointers.
 func EventType[E Event]() (name string) {
 	var zero E
 	if any(zero) == nil {
@@ -26,7 +27,7 @@ func EventType[E Event]() (name string) {
 	return zero.EventType()
 }
 
-// Decode returns the event of a record.
+// Decode decodes the event of a record.
 func Decode[E Event](codec aggregate.Codec, r *journal.Record) (event E, err error) {
 	if err := codec.Unmarshal(r.Payload, &event); err != nil {
 		return event, fmt.Errorf("decode %q, event %d of %s, as %T: %w", r.EventType, r.Number, r.Aggregate, event, err)

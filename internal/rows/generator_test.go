@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// generator draws replies to queries as DynamoDB writes them, and notes what it has drawn.
+// generator draws random replies to queries in the format of DynamoDB, and records what it has
+// drawn.
 type generator struct {
 	random *rand.Rand
 	seen   map[string]bool
@@ -48,13 +49,14 @@ func (g *generator) reply() string {
 		members = append(members, `"ConsumedCapacity":{"TableName":"journal","CapacityUnits":0.5}`)
 	}
 	if g.chance(10) {
-		members = append(members, `"Later":{"a":[1,{"b":null}]}`) // a member that the SDK does not know yet
+		// The SDK does not know this member.
+		members = append(members, `"Later":{"a":[1,{"b":null}]}`)
 	}
 	g.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// batch draws a reply to a BatchGetItem.
+// batch draws a random reply to a BatchGetItem.
 func (g *generator) batch() string {
 	var items []string
 	for range g.random.IntN(6) {
@@ -96,7 +98,7 @@ func (g *generator) item() string {
 	return g.object(attributes)
 }
 
-// object writes members in random order, with space between them now and then.
+// object writes members in random order, sometimes with space between them.
 func (g *generator) object(members map[string]string) string {
 	names := make([]string, 0, len(members))
 	for name, value := range members {

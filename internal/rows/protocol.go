@@ -11,17 +11,19 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// protocol is the SDK's, except that it reads the items of a reply as rows.
+// protocol is the protocol of the SDK, except that it decodes the items of a reply into rows.
 type protocol struct {
 	smithyhttp.ClientProtocol
-	begin func()    // discards the rows of an earlier attempt, which failed
-	take  func(Row) // is called with each row, which is valid until it returns
+	// begin discards the rows of an earlier attempt, which failed.
+	begin func()
+	// take is called with each row. The row is valid until take returns.
+	take func(Row)
 
-	row  Row  // the last one
-	read bool // otherwise the items are in the SDK's output
+	row  Row  // the last row
+	read bool // false if the items are in the SDK's output
 }
 
-// DeserializeResponse has the SDK's protocol read a reply into a pageOutput or a batchOutput.
+// DeserializeResponse lets the SDK's protocol decode a reply into a pageOutput or a batchOutput.
 func (p *protocol) DeserializeResponse(
 	ctx context.Context, operation *smithy.OperationSchema, registry *smithy.TypeRegistry, reply *smithyhttp.Response, into smithy.Deserializable,
 ) error {
@@ -29,7 +31,8 @@ func (p *protocol) DeserializeResponse(
 	p.begin()
 	switch out := into.(type) {
 	case *dynamodb.QueryOutput:
-		*out = dynamodb.QueryOutput{ResultMetadata: out.ResultMetadata} // an attempt that failed may have left something
+		// An earlier attempt that failed may have set some fields.
+		*out = dynamodb.QueryOutput{ResultMetadata: out.ResultMetadata}
 		into, p.read = &pageOutput{out, p}, true
 	case *dynamodb.BatchGetItemOutput:
 		*out = dynamodb.BatchGetItemOutput{ResultMetadata: out.ResultMetadata}
@@ -38,7 +41,7 @@ func (p *protocol) DeserializeResponse(
 	return p.ClientProtocol.DeserializeResponse(ctx, operation, registry, reply, into)
 }
 
-// pageOutput reads the reply to a query: the items as rows, the rest as the SDK does.
+// pageOutput decodes the reply to a Query: the items into rows, the rest as the SDK does.
 type pageOutput struct {
 	*dynamodb.QueryOutput
 	protocol *protocol
@@ -66,8 +69,8 @@ func (o *pageOutput) Deserialize(d smithy.ShapeDeserializer) error {
 	})
 }
 
-// batchOutput reads the reply to a BatchGetItem: the items of all tables as rows, the rest as the
-// SDK does.
+// batchOutput decodes the reply to a BatchGetItem: the items of all tables into rows, the rest as
+// the SDK does.
 type batchOutput struct {
 	*dynamodb.BatchGetItemOutput
 	protocol *protocol
@@ -109,7 +112,7 @@ func (p *protocol) readItems(d smithy.ShapeDeserializer, list *smithy.Schema) er
 	})
 }
 
-// readRow reads an item, or a key, into the space of a row.
+// readRow decodes an item, or a key, into the memory of a row.
 func readRow(d smithy.ShapeDeserializer, schema *smithy.Schema, row Row) (Row, error) {
 	err := smithy.ReadMap(d, schema, func(name string) error {
 		return smithy.ReadUnion(d, schema.MapValue(), func(kind *smithy.Schema) (err error) {
@@ -133,7 +136,7 @@ func readRow(d smithy.ShapeDeserializer, schema *smithy.Schema, row Row) (Row, e
 	return row, err
 }
 
-// readOther reads a value of another kind, as the SDK does.
+// readOther decodes a value of another kind as the SDK does.
 func readOther(d smithy.ShapeDeserializer, kind *smithy.Schema) (types.AttributeValue, error) {
 	var value interface {
 		types.AttributeValue

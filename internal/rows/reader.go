@@ -13,23 +13,23 @@ type Client interface {
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 }
 
-// Source is a client, and whether its replies can be read as rows.
+// Source is a client, and whether its replies can be decoded into rows.
 type Source struct {
 	Client Client
-	// SDK says that the client is the SDK's own, or passes options on to it and does not look at
-	// the items of its replies. The replies of any other client are read by the client itself.
+	// SDK reports whether the client is the SDK's own, or a wrapper that passes options on to it
+	// and does not read the items of its replies. Any other client decodes its replies itself.
 	SDK bool
 }
 
-// Page is the reply to a query.
+// Page is the reply to a Query.
 type Page[T any] struct {
 	Items   []T
-	Last    Row // the last one, nil if there is none
+	Last    Row // the last row; nil if there is none
 	LastKey map[string]types.AttributeValue
 }
 
-// Query reads one page and makes something of each row. A row is valid until the function returns;
-// its texts and bytes stay. A middleware of the client sees the output without items.
+// Query reads one page and converts each row by calling of. A row is valid until that call returns,
+// but its strings and bytes may be kept. A middleware of the client sees the output without items.
 func Query[T any](ctx context.Context, s Source, in *dynamodb.QueryInput, of func(Row) T) (page Page[T], err error) {
 	p := &protocol{
 		begin: func() { page.Items = nil },
@@ -49,7 +49,8 @@ func Query[T any](ctx context.Context, s Source, in *dynamodb.QueryInput, of fun
 	return page, nil
 }
 
-// BatchGet reads items by key as Query does. It also returns the keys that DynamoDB has not read.
+// BatchGet reads items by key, and converts each row as Query does. It also returns the keys that
+// DynamoDB has not read.
 func BatchGet[T any](ctx context.Context, s Source, in *dynamodb.BatchGetItemInput, of func(Row) T) (items []T, unprocessed map[string]types.KeysAndAttributes, err error) {
 	p := &protocol{
 		begin: func() { items = nil },

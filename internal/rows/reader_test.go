@@ -53,7 +53,7 @@ func read(t *testing.T, client *dynamodb.Client) (rows.Page[item], error) {
 	return rows.Query(t.Context(), rows.Source{Client: client, SDK: true}, query, rows.Row.Item)
 }
 
-func TestRowsAreWhatTheSDKReads(t *testing.T) {
+func TestRowsEqualTheItemsOfTheSDK(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for seed := range uint64(2_000) {
@@ -100,7 +100,7 @@ func TestAttributesAreReadByTheirKind(t *testing.T) {
 	}, row)
 }
 
-func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
+func TestItemsReadByKeyEqualThoseOfTheSDK(t *testing.T) {
 	t.Parallel()
 	unprocessed := 0
 	for seed := range uint64(500) {
@@ -124,7 +124,7 @@ func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
 	assert.NotZero(t, unprocessed)
 }
 
-// An attempt whose reply breaks off in the middle leaves nothing behind.
+// An attempt whose reply is cut off adds no rows.
 func TestAnAttemptThatFailedDoesNotCount(t *testing.T) {
 	t.Parallel()
 	client := replying(
@@ -148,7 +148,7 @@ func TestAnAttemptThatFailedDoesNotCount(t *testing.T) {
 	assert.Empty(t, unprocessed)
 }
 
-// replying is a client that gets one reply after the other, and tries again whatever fails.
+// replying returns a client that receives one reply after the other, and retries after each error.
 func replying(bodies ...string) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
@@ -164,7 +164,7 @@ func replying(bodies ...string) *dynamodb.Client {
 	})
 }
 
-// A middleware, such as one that counts capacity units, sees all of a reply but the items.
+// A middleware, such as one that counts capacity units, sees all of a reply except the items.
 func TestAMiddlewareSeesTheRestOfAReply(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -195,7 +195,7 @@ func TestAMiddlewareSeesTheRestOfAReply(t *testing.T) {
 	}
 }
 
-// watched returns what a middleware of the client sees.
+// watched returns the output that a middleware of the client sees.
 func watched(client *dynamodb.Client, call func(rows.Client) error) (seen any, err error) {
 	options := client.Options()
 	options.APIOptions = append(options.APIOptions, func(s *middleware.Stack) error {
@@ -215,7 +215,7 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// inspector is a client of an application, which looks into replies.
+// inspector is a client of an application that reads the items of replies.
 type inspector struct{ *dynamodb.Client }
 
 func (c inspector) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {

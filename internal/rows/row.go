@@ -2,22 +2,23 @@ package rows
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// Row is an item: its attributes, in the order in which they came.
+// Row holds the attributes of an item in the order in which they came.
 type Row []Attribute
 
-// Attribute is an attribute of an item. The SDK allocates a value for each.
+// Attribute is an attribute of an item. The SDK would allocate a value for each.
 type Attribute struct {
 	Name   string
 	Kind   Kind
-	Text   string // of a text, or of a number as DynamoDB writes it
+	Text   string // the value of a string, or of a number in DynamoDB's notation
 	Binary []byte
-	Other  types.AttributeValue // of another kind
+	Other  types.AttributeValue // the value of an attribute of another kind
 }
 
-// Kind says which field of an attribute has its value.
+// Kind says which field of an attribute holds its value.
 type Kind byte
 
-// Text and number are in Text, binary values in Binary, all else in Other.
+// Strings and numbers are in Attribute.Text, binary values in Attribute.Binary, and all other
+// values in Attribute.Other.
 const (
 	Other Kind = iota
 	Text
@@ -25,7 +26,7 @@ const (
 	Binary
 )
 
-// Of makes a row of an item that the SDK has read.
+// Of converts an item that the SDK has decoded into a row.
 func Of(it map[string]types.AttributeValue) Row {
 	row := make(Row, 0, len(it))
 	for name, value := range it {
@@ -34,7 +35,7 @@ func Of(it map[string]types.AttributeValue) Row {
 	return row
 }
 
-// AttributeOf is Of for one attribute.
+// AttributeOf converts one attribute that the SDK has decoded.
 func AttributeOf(name string, value types.AttributeValue) Attribute {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -48,7 +49,7 @@ func AttributeOf(name string, value types.AttributeValue) Attribute {
 	}
 }
 
-// Item returns the row as the SDK would have read it.
+// Item returns the row as the map that the SDK would have returned.
 func (r Row) Item() map[string]types.AttributeValue {
 	it := make(map[string]types.AttributeValue, len(r))
 	for i := range r {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Commands are the command ids of an aggregate, as far as a load has found them in its commits and
-// its snapshot. The packed layout checks a command against them. They do not change once they are
-// shared; [Commands.With] returns longer ones.
+// Commands are the command ids of an aggregate that a load found in its commits and its snapshot.
+// The packed layout uses them to detect repeated commands. They must not change after they are
+// shared; [Commands.With] returns a longer list.
 type Commands struct {
-	// Version is that of the aggregate up to which they are complete.
+	// Version is the version of the aggregate up to which they are complete.
 	Version uint64
-	// Dated are the commands, in the order of their commits.
+	// Dated lists the commands in the order of their commits.
 	Dated []DatedCommand
-	// Guards: earlier ones than these are in rows of their own.
+	// Guards means that earlier commands are stored in rows of their own.
 	Guards bool
 }
 
@@ -23,7 +23,7 @@ type DatedCommand struct {
 	At time.Time
 }
 
-// Find returns the command with an id.
+// Find returns the command with an id, and whether there is one.
 func (c *Commands) Find(id string) (Command, bool) {
 	i := slices.IndexFunc(c.Dated, func(d DatedCommand) bool { return d.ID == id })
 	if i < 0 {
@@ -32,8 +32,8 @@ func (c *Commands) Find(id string) (Command, bool) {
 	return c.Dated[i].Command, true
 }
 
-// With returns the commands at a later version, with those that were executed on the way. Some of
-// them may be known already: those without events do not move the version.
+// With returns the commands at a later version, including the ones executed meanwhile. Some of
+// these may be known already, because commands without events do not change the version.
 func (c *Commands) With(version uint64, executed ...DatedCommand) *Commands {
 	longer := &Commands{Version: version, Dated: slices.Clip(c.Dated), Guards: c.Guards}
 	for _, d := range executed {
@@ -44,7 +44,7 @@ func (c *Commands) With(version uint64, executed ...DatedCommand) *Commands {
 	return longer
 }
 
-// Loaded is what a load has found besides the state.
+// Loaded is the result of a load apart from the state.
 type Loaded struct {
 	Version uint64
 	// Commands are for the next commit, in layouts that need them.

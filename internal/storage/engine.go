@@ -1,5 +1,5 @@
 package storage
 
-// Engine returns what implements the methods of a *journal.Journal. Package journal sets it, and
-// package eventlog calls it.
+// Engine returns the implementation of the methods of a *journal.Journal. Package journal sets it,
+// and package eventlog calls it.
 var Engine func(journal any) any

@@ -1,28 +1,29 @@
 package storage
 
-// Restoration is what one transaction restores of one aggregate: events as they once were, and the
-// head that fits them. An aggregate of many events is restored in steps, each with the head as it
-// is after that step.
+// Restoration holds the changes with which one transaction restores an aggregate: original events,
+// and a head that fits them. An aggregate with many events is restored in steps, each with the head
+// after that step.
 type Restoration[Head, Record any] struct {
-	// Expected is the version that the head must have before, 0 if there must be none.
+	// Expected is the version that the head must have before, 0 if there must be no head.
 	Expected uint64
-	// Head is how the aggregate's head is to be afterwards. Its Version is the number of the last
-	// record. Its TruncatedBefore and DeletedAt count only where Expected is 0; a head that is
-	// there keeps its own. Redundant never counts.
+	// Head is the head of the aggregate after the step. Its Version is the number of the last
+	// record. Its TruncatedBefore and DeletedAt are used only if Expected is 0; otherwise the
+	// stored head keeps its own. Redundant is not used.
 	Head Head
-	// Records are the events from Expected+1 on, or those from Head.TruncatedBefore on where
-	// Expected is 0, without a gap: up to [MaxEvents]. An aggregate of which only the head is left
-	// has none.
+	// Records are the events from Expected+1 without a gap, up to [MaxEvents]. If Expected is 0,
+	// they begin with Head.TruncatedBefore. There are none for an aggregate of which only the head
+	// is left.
 	Records []*Record
 }
 
-// Inspection is what the tables hold of one aggregate, sound or not.
+// Inspection holds everything that the tables contain of one aggregate, even if it is corrupt.
 type Inspection[Head, Corrupt any] struct {
-	// Head is what the journal's method Head returns, and nil where there is none that can be read.
+	// Head is the result of the journal's method Head, and nil if there is none that can be
+	// decoded.
 	Head *Head
-	// SnapshotNumber is the number that stands beside the latest state, also where it is beyond the
-	// head and is therefore not used. 0 for a foreign writer's.
+	// SnapshotNumber is the number stored with the latest snapshot, even if it is beyond the head
+	// and therefore not used. It is 0 for a snapshot of another program.
 	SnapshotNumber uint64
-	// Corrupt are the items that cannot be read: the head, or events.
+	// Corrupt lists the items that cannot be decoded: the head, or events.
 	Corrupt []*Corrupt
 }

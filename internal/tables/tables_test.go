@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-func TestEnsureMakesATableOnceAndComparesIt(t *testing.T) {
+func TestEnsureCreatesATableOnceAndComparesIt(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
 	table := func(key string) *dynamodb.CreateTableInput {
@@ -44,7 +44,7 @@ func TestEnsureExpiryRefusesAnotherAttribute(t *testing.T) {
 	assert.ErrorIs(t, tables.EnsureExpiry(t.Context(), client, "missing", "expires"), journal.ErrTableMissing)
 }
 
-func TestExplainNamesTheFunctionThatMakesTheTable(t *testing.T) {
+func TestExplainNamesTheFunctionThatCreatesTheTable(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error

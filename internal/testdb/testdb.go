@@ -1,16 +1,15 @@
-// Package testdb lends a test an empty DynamoDB: DynamoDB Local where the environment names one,
-// dynamotest otherwise.
+// Package testdb provides an empty DynamoDB for a test. This is DynamoDB Local if the environment
+// names one, and dynamotest otherwise.
 //
 //	client := testdb.Client(t)
 //
-// Faults come from a dynamotest.Proxy in front of it:
+// A dynamotest.Proxy in front of it injects faults:
 //
 //	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 //	client := proxy.Client(testdb.Once)
 //
-// So `go test ./...` needs nothing but Go and takes seconds, and `make test-all` runs the same
-// tests on both. A test that is about one of the two asks for it: dynamotest.New or
-// dynamolocaltest.Client.
+// So `go test ./...` needs only Go and takes seconds, and `make test-all` runs the same tests on
+// both databases. A test for only one of them uses dynamotest.New or dynamolocaltest.Client.
 package testdb
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
-// Client returns a client for an empty database that no other test sees.
+// Client returns a client for an empty database that no other test uses.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	if IsLocal() {
@@ -33,8 +32,7 @@ func Client(t testing.TB) *dynamodb.Client {
 	return dynamotest.New(t).Client()
 }
 
-// Once is an option of a client that sends each request once, so that what a fault does reaches the
-// caller.
+// Once is a client option that turns retries off, so that the caller sees the effect of a fault.
 func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // IsLocal reports whether Client returns a client of DynamoDB Local.

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// WhileTorn calls meanwhile when a part of the items of write's transaction is written. Which part
-// is drawn at random. Write goes on when meanwhile has returned, or has waited for 20 ms. A slow
-// machine may not have come far by then, so repeat the test.
+// WhileTorn calls meanwhile while only a random part of the items of write's transaction is
+// written. write continues when meanwhile has returned, but at the latest after 20 ms. On a slow
+// machine meanwhile may not have done much by then, so repeat the test.
 func WhileTorn(t testing.TB, db *dynamotest.DB, write, meanwhile func()) {
 	t.Helper()
 	var running sync.WaitGroup
@@ -33,5 +33,5 @@ func WhileTorn(t testing.TB, db *dynamotest.DB, write, meanwhile func()) {
 	write()
 	tear.Remove()
 	running.Wait()
-	require.Equal(t, 1, tear.Fired(), "write was no transaction of several items")
+	require.Equal(t, 1, tear.Fired(), "write was not a transaction of several items")
 }

@@ -1,4 +1,5 @@
-// Package trial keeps the events of an aggregate in memory, as the journal would store them, and
-// makes the states on which the packages that test aggregates and process managers run the
-// functions of a domain. A pure function returns the same on each of them, and changes none.
+// Package trial keeps the events of an aggregate in memory in the form in which the journal stores
+// them. It makes the states on which the packages that test aggregates and process managers run
+// domain functions. A pure function returns the same result for equal states, and does not change
+// them.
 package trial

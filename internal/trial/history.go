@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/diff"
 )
 
-// History is what is stored of an aggregate. Its errors say what would be lost or change.
+// History holds the stored events of an aggregate. Its errors say what a codec would lose or
+// change.
 type History[S any] struct {
 	definition aggregate.Definition[S]
 	events     []aggregate.EncodedEvent
@@ -23,11 +24,11 @@ func Of[S any](definition aggregate.Definition[S]) History[S] {
 // Len returns the number of events.
 func (h *History[S]) Len() int { return len(h.events) }
 
-// Add adds an event as it is stored.
+// Add adds an event in stored form.
 func (h *History[S]) Add(stored aggregate.EncodedEvent) { h.events = append(h.events, stored) }
 
-// Record sends an event through the codec, adds it and returns what came back. What names the event
-// in errors.
+// Record encodes and decodes an event with its codec, adds it, and returns the decoded event. What
+// names the event in errors.
 func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Event[S], error) {
 	encoded, err := h.definition.Encode(event)
 	if err != nil {
@@ -44,7 +45,7 @@ func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Ev
 	return decoded, nil
 }
 
-// State returns the state after all events. It replays them each time, so no two results share
+// State returns the state after all events. It replays them in each call, so results never share
 // memory.
 func (h *History[S]) State() (S, error) {
 	first, err := h.replay()
@@ -56,7 +57,7 @@ func (h *History[S]) State() (S, error) {
 		return second, err
 	}
 	if d, differs := diff.First(first, second); differs {
-		return first, fmt.Errorf("applying the same events twice gives two states, at %s first %s, then %s: Apply must depend on the state and the event alone, an upcaster on the payload alone",
+		return first, fmt.Errorf("applying the same events twice results in two states, at %s first %s, then %s: Apply must depend only on the state and the event, and an upcaster only on the payload",
 			d.Path, d.Want, d.Got)
 	}
 	return first, nil
@@ -65,7 +66,7 @@ func (h *History[S]) State() (S, error) {
 func (h *History[S]) replay() (state S, err error) {
 	for _, e := range h.events {
 		if err := h.definition.Replay(&state, e.Type, e.Payload); err != nil {
-			return state, fmt.Errorf("%s, in the history as %s, cannot be read: %w", e.Type, payloadText(e.Payload), err)
+			return state, fmt.Errorf("%s, in the history as %s, cannot be decoded: %w", e.Type, payloadText(e.Payload), err)
 		}
 	}
 	return state, nil
@@ -81,14 +82,14 @@ func (h *History[S]) Reload(state S) (reloaded S, err error) {
 		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose it: %w", err)
 	}
 	if lost := diff.Changes(state, reloaded); lost != "" {
-		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose something: %s", lost)
+		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose a part of it: %s", lost)
 	}
 	return reloaded, nil
 }
 
-// CheckSnapshot checks that the aggregate can be loaded from a snapshot before or after its latest
-// events. Before is the state before them. For example, an Apply that writes to a map panics if a
-// snapshot has stored the empty map and a load returns nil.
+// CheckSnapshot checks that the aggregate can be loaded from a snapshot before its latest events,
+// and from one after them. Before is the state before them. An example of a fault is an Apply that
+// writes to a map: it panics if the snapshot stored an empty map and the load returns nil.
 func (h *History[S]) CheckSnapshot(before S, latest aggregate.Events[S]) error {
 	reloaded, err := h.Reload(before)
 	if err != nil {
@@ -100,7 +101,7 @@ func (h *History[S]) CheckSnapshot(before S, latest aggregate.Events[S]) error {
 		return err
 	}
 	if d, differs := diff.First(after, reloaded); differs {
-		return fmt.Errorf("the events have another effect on a state from a snapshot: %s is %s without it and %s with it", d.Path, d.Want, d.Got)
+		return fmt.Errorf("the events change a state from a snapshot in another way: %s is %s without the snapshot and %s with it", d.Path, d.Want, d.Got)
 	}
 	_, err = h.Reload(after)
 	return err

@@ -6,14 +6,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/diff"
 )
 
-// States are for three runs of a function, each on its own copy of the state: twice to check that
-// it is pure, and once on the state as restored from a snapshot.
+// States holds a copy of the state for each of three runs of a function. The first two runs check
+// that the function is pure. The third runs on the state as restored from a snapshot.
 type States[S any] struct {
 	Runs   [3]S
 	before S // shows whether the function has changed its state
 }
 
-// States returns the states after all events.
+// States returns copies of the state after all events.
 func (h *History[S]) States() (states States[S], err error) {
 	for _, state := range []*S{&states.before, &states.Runs[0], &states.Runs[1]} {
 		if *state, err = h.State(); err != nil {
@@ -24,7 +24,7 @@ func (h *History[S]) States() (states States[S], err error) {
 	return states, err
 }
 
-// Changed says where the first run has changed its state, "" if it has not.
+// Changed describes where the first run has changed its state. It returns "" if it has not.
 func (s States[S]) Changed() string {
 	if d, differs := diff.First(s.before, s.Runs[0]); differs {
 		return fmt.Sprintf("at %s from %s to %s: copy maps, slices and what pointers lead to before changing them", d.Path, d.Want, d.Got)
@@ -32,7 +32,7 @@ func (s States[S]) Changed() string {
 	return ""
 }
 
-// Errors says how the errors of two runs differ, "" if they do not.
+// Errors describes how the errors of two runs differ. It returns "" if they are the same.
 func Errors(first, second error) string {
 	if a, b := fmt.Sprint(first), fmt.Sprint(second); a != b {
 		return fmt.Sprintf("it returns the error %q, then %q", a, b)
@@ -40,7 +40,8 @@ func Errors(first, second error) string {
 	return ""
 }
 
-// Lists says how what two runs return differs, "" if it does not. Noun is that of one value.
+// Lists describes how the results of two runs differ. It returns "" if they are the same. Noun
+// names one value.
 func Lists(noun string, first, second []any) string {
 	if a, b := len(first), len(second); a != b {
 		return fmt.Sprintf("it returns %s, then %d", diff.Count(a, noun), b)

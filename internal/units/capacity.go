@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// asking returns a shallow copy of an input that asks for the consumed capacity.
+// asking returns a shallow copy of an input that also asks for the consumed capacity.
 func asking[In any](in *In) *In {
 	asks := *in
 	var asked *types.ReturnConsumedCapacity
@@ -65,8 +65,9 @@ func consumed(out any) (read, write float64) {
 	return 0, 0
 }
 
-// sum returns the units of one table. DynamoDB reports reads and writes apart for a transaction: a
-// TransactWriteItems that repeats an earlier one reads. Otherwise it reports CapacityUnits alone.
+// sum returns the units of one table. DynamoDB reports reads and writes separately for a
+// transaction, because a TransactWriteItems that repeats an earlier one consumes read units.
+// Otherwise it reports only CapacityUnits.
 func sum(writes bool, c *types.ConsumedCapacity) (read, write float64) {
 	switch {
 	case c == nil:

@@ -6,36 +6,37 @@ import (
 	"sync"
 )
 
-// Counter counts requests. It is safe for concurrent use.
+// Counter counts requests and their capacity units. It is safe for concurrent use.
 type Counter struct {
-	outer *Counter // of the context from which its own was derived, nil for none
+	outer *Counter // the counter of the parent context; nil if there is none
 
 	mu          sync.Mutex
-	limit       float64 // of read units; 0 for none
+	limit       float64 // in read units; 0 for no limit
 	read, write float64
 	requests    int
 }
 
-// key is that of a context's Counter.
+// key is the context key of a Counter.
 type key struct{}
 
-// Count returns a context whose requests the counter counts. A counter of ctx counts them too.
+// Count returns a context with a new counter of the requests that are made with it. A counter of
+// ctx counts them too.
 func Count(ctx context.Context) (context.Context, *Counter) {
 	c := &Counter{outer: counterOf(ctx)}
 	return context.WithValue(ctx, key{}, c), c
 }
 
-// ErrLimit is the error of requests beyond [Counter.Limit].
+// ErrLimit reports that the limit of [Counter.Limit] is reached.
 var ErrLimit = errors.New("the limit of read units is reached")
 
-// Limit has requests fail with [ErrLimit] once so many read units are consumed. 0 is no limit.
+// Limit sets the number of read units after which requests fail with [ErrLimit]. 0 means no limit.
 func (c *Counter) Limit(read float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limit = read
 }
 
-// isSpent reports that the limit of the counter, or of an outer one, is reached.
+// isSpent reports whether the limit of the counter, or of an outer one, is reached.
 func (c *Counter) isSpent() bool {
 	for ; c != nil; c = c.outer {
 		c.mu.Lock()
@@ -53,7 +54,7 @@ func counterOf(ctx context.Context) *Counter {
 	return c
 }
 
-// Totals returns what was counted so far.
+// Totals returns the read units, the write units and the number of requests so far.
 func (c *Counter) Totals() (read, write float64, requests int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

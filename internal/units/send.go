@@ -6,9 +6,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Send makes a request, and counts it if its context has a counter. For that it asks DynamoDB for
-// the consumed capacity, on a copy of the input. A request that fails counts without capacity,
-// because its reply has none. Beyond the limit of the context it fails with [ErrLimit].
+// Send makes a request, and counts it if the context has a counter. To count it, Send asks DynamoDB
+// for the consumed capacity on a copy of the input. A request that fails counts as a request
+// without units, because its reply has no capacity. If the limit of the context is reached, Send
+// returns [ErrLimit] and makes no request.
 func Send[In, Out any](
 	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
 ) (*Out, error) {

@@ -39,7 +39,7 @@
 // refuse unknown kinds and format versions. Payloads are base64. Times are in milliseconds since
 // 1970.
 //
-//	{"kind":"archive","format":"millrace-archive","created":"2025-06-01T12:00:00Z","shards":16,...}
+//	{"kind":"archive","format":"millrace-archive","created":"2025-06-01T12:00:00Z",...}
 //	{"kind":"head","aggregate":{"type":"account","value":"42"},"version":120,"snapshot":{...}}
 //	{"kind":"event","number":1,"id":"6f1d...","type":"account.opened","payload":"eyJ...",...}
 //	...
@@ -71,11 +71,11 @@
 //
 // In the layout Classic, the tail has the order of these times. So a group that has passed them
 // does not see the events in the tail. It gets them with the next event of their aggregate, or at
-// the latest by the next reconciliation (1 hour by default), in order and each once. If that is too
-// late, call Reconcile of package groups, import before the groups start, or import into a separate
-// journal. Some subscriptions have no reconciliation: this is the default with
-// subscriber.Config.Broadcast or Positions. They get the events only with the next event of their
-// aggregate.
+// the latest by the next reconciliation (subscriber.Config.ReconcileInterval, 1 hour by default),
+// in order and each once. If that is too late, call Reconcile of package groups, import before the
+// groups start, or import into a separate journal. Some subscriptions have no reconciliation: this
+// is the default with subscriber.Config.Broadcast or Positions. They get the events only with the
+// next event of their aggregate.
 //
 // In the layout Packed, the tail has the order of writing, so groups get imported events
 // immediately.

@@ -35,8 +35,8 @@ func TestTheExamplesWork(t *testing.T) {
 	require.EqualValues(t, len(from.export(t)), info.Size())
 }
 
-// The same program begins an archive, goes on with one that was cut off, and leaves a complete one
-// as it is.
+// The same program begins an archive, resumes one that was interrupted, and does not change a
+// complete one.
 func ExampleExport() {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -45,7 +45,7 @@ func ExampleExport() {
 
 	position, err := archive.Resume(file)
 	if err != nil {
-		log.Fatal(err) // it is another file: leave it alone
+		log.Fatal(err) // it is another file: do not change it
 	}
 	if err := file.Truncate(position.Offset); err != nil {
 		log.Fatal(err)
@@ -76,7 +76,7 @@ func ExampleImport() {
 
 	done, err := archive.Import(ctx, other, file, archive.ImportOptions{
 		Different: func(e *archive.HistoryError) error {
-			log.Print(e) // leave it as it is, and go on
+			log.Print(e) // leave it unchanged and continue
 			return nil
 		},
 	})
@@ -98,7 +98,7 @@ func ExampleVerify() {
 	fmt.Println(report.Aggregates, "aggregates are looked at")
 }
 
-// After an import, or some time after an export.
+// Compare an archive after an import, or some time after an export.
 func ExampleCompare() {
 	file, err := os.Open(path)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestAnExportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 		header := bytes.IndexByte(whole, '\n') + 1
 		for cut := 0; cut <= len(whole); cut++ {
 			if around := whole[max(0, cut-2):min(len(whole), cut+2)]; cut%307 != 0 && !bytes.Contains(around, []byte("}\n{")) && cut < len(whole)-2 {
-				continue // all places around the ends of lines, and some others
+				continue // test all places around the ends of lines, and some others
 			}
 			position, err := archive.Resume(bytes.NewReader(whole[:cut]))
 			require.NoError(t, err, "cut at %d", cut)
@@ -83,7 +83,8 @@ func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 	from.write(t, account("big"), 1, 400)
 	whole := from.export(t)
 	failing := db.Inject(dynamotest.Refuse(refusal{}), dynamotest.On("Query", "GetItem", "Scan", "BatchGetItem"), dynamotest.Chance(0.03))
-	db.Inject(dynamotest.Refuse(refusal{}), dynamotest.On("GetItem"), dynamotest.After(5), dynamotest.Times(1)) // at least one
+	// At least one read fails.
+	db.Inject(dynamotest.Refuse(refusal{}), dynamotest.On("GetItem"), dynamotest.After(5), dynamotest.Times(1))
 
 	var out bytes.Buffer
 	runs := 0
@@ -204,8 +205,8 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 				for ctx.Err() == nil && version < 5_000 {
 					write()
 				}
-				// Write once more after the last export. An archive can hold a packed commit without the
-				// snapshot that is written after it.
+				// Write once more after the last export. An archive can contain a packed commit
+				// without the snapshot that is written after it.
 				write()
 			}()
 		}
@@ -217,7 +218,7 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 		stop()
 		writers.Wait()
 
-		for _, text := range archives { // each goes on where the one before ended
+		for _, text := range archives { // each begins where the one before ended
 			report, err := archive.VerifyArchive(bytes.NewReader(text))
 			require.NoError(t, err)
 			require.NoError(t, report.Err())

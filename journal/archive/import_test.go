@@ -41,7 +41,8 @@ func TestAnImportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 	})
 }
 
-// requireSoundButForSnapshots is for an import that is not complete.
+// requireSoundButForSnapshots requires a sound journal except for snapshots, after an incomplete
+// import.
 func requireSoundButForSnapshots(t *testing.T, s store) {
 	t.Helper()
 	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})

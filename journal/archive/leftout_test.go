@@ -148,7 +148,7 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 	assert.True(t, position.Complete)
 }
 
-// headBeside puts a head of an aggregate into each shard but its own.
+// headBeside puts a head of an aggregate into each shard except its own.
 func (s store) headBeside(t *testing.T, id aggregate.ID) {
 	t.Helper()
 	for shard := range s.Config().Shards {
@@ -197,7 +197,8 @@ func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
 	from, to := pair(t)
 	from.write(t, account("1"), 1, 1)
 	id := account(strings.Repeat("x", aggregate.MaxIDBytes))
-	it := from.keyIn(eventlog.Of(from.Journal).Shard(id), id, "0") // no room for numbers of twenty digits
+	// There is no room for numbers of twenty digits.
+	it := from.keyIn(eventlog.Of(from.Journal).Shard(id), id, "0")
 	it["aid"], it["seq_nr"], it["version"] = text(id.String()), number(0), number(1)
 	from.put(t, from.Config().Tables.Snapshot, it)
 
@@ -212,7 +213,7 @@ func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
 func TestAnErrorOfUnreadableEndsTheExport(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
-	for i := range 30 { // so that heads of both sorts are met after the end
+	for i := range 30 { // so that heads of both kinds come after the end
 		from.write(t, account(fmt.Sprint(i)), 1, 1)
 		from.headThatNamesNothing(t, i%7)
 	}
@@ -330,7 +331,8 @@ func TestWhatWasLeftOutOfAnotherSelectionIsNotTold(t *testing.T) {
 	from.lose(t, account("2"), 1)
 	from.headThatNamesNothing(t, 1)
 	exported, _ := from.exportWithout(t, account("2"), aggregate.ID{})
-	for id, leftOut := range map[string]int64{"1": 1, "2": 2} { // the one without a name may be any
+	// The one without a name may be any of them.
+	for id, leftOut := range map[string]int64{"1": 1, "2": 2} {
 		only := archive.Selection{Aggregate: account(id)}
 		done, err := archive.Import(t.Context(), to.Journal, bytes.NewReader(exported), archive.ImportOptions{Only: only})
 		require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// inCommits writes events 1 to 12 of an aggregate, three to a commit, and a snapshot of event 9.
+// inCommits writes events 1 to 12 of an aggregate in commits of three, and a snapshot of event 9.
 func (s store) inCommits(t *testing.T, id aggregate.ID) {
 	t.Helper()
 	s.write(t, id, 1, 3)
@@ -26,7 +26,7 @@ func (s store) inCommits(t *testing.T, id aggregate.ID) {
 	s.write(t, id, 10, 3)
 }
 
-// move puts a commit elsewhere in its aggregate behind the journal's back.
+// move moves a commit to another place in its aggregate, without using the journal.
 func (s store) move(t *testing.T, id aggregate.ID, from, to uint64) {
 	t.Helper()
 	it := s.item(t, id, from)
@@ -45,15 +45,15 @@ func TestVerifyFindsEachKindOfDamageInThePackedLayout(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		damage func(t *testing.T, s store)
-		want   []archive.Fault // Err apart
+		want   []archive.Fault // without Err
 	}{
 		"a commit is lost": {
 			func(t *testing.T, s store) { s.lose(t, x, 4) },
 			[]archive.Fault{event(archive.Missing, 4, 6), event(archive.Unreadable, 7, 7)},
 		},
 		"the first commit is lost": {
-			// The index of aggregates lists an aggregate by its first commit. Without it, the
-			// others are found where they lie.
+			// The index of aggregates lists an aggregate by its first commit. Without that commit,
+			// the others are found by the scan.
 			func(t *testing.T, s store) { s.lose(t, x, 1) },
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
@@ -178,8 +178,8 @@ func TestWhatCannotBeReadIsLeftOutOfAnArchiveOfThePackedLayout(t *testing.T) {
 	}
 }
 
-// The snapshot is not in the transaction of the events. An import that is cut off between the two
-// is repeated, above all where no load works without the snapshot.
+// The snapshot is not in the transaction of the events. An import that is interrupted between the
+// two is repeated. This matters most if no load works without the snapshot.
 func TestAnImportThatWasCutOffBeforeTheSnapshotWritesItLater(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
@@ -215,7 +215,7 @@ func TestAnImportThatWasCutOffBeforeTheSnapshotWritesItLater(t *testing.T) {
 	to.requireSound(t)
 }
 
-// A snapshot can begin a load only if a commit's item ends with its last event.
+// A load can begin with a snapshot only if the item of a commit ends with its last event.
 func TestASnapshotOfAnEarlierPageIsImported(t *testing.T) {
 	t.Parallel()
 	from, to := pairOf(t, "classic to packed")

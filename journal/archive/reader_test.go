@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// small is an archive of three aggregates: 3 events with a snapshot, a tombstone, 100 events on two
-// pages; and of one that was left out.
+// small is an archive of three aggregates: one with 3 events and a snapshot, a tombstone, and one
+// with 100 events on two pages. It also lists an aggregate that was left out.
 func small(t *testing.T) []byte {
 	t.Helper()
 	s, _ := pair(t)
@@ -42,7 +42,7 @@ func TestAnyChangedByteIsFound(t *testing.T) {
 	}
 }
 
-func TestAnyLineThatIsGoneDoubledOrElsewhereIsFound(t *testing.T) {
+func TestAnyLineThatIsGoneDoubledOrMovedIsFound(t *testing.T) {
 	t.Parallel()
 	lines := strings.SplitAfter(string(small(t)), "\n")
 	lines = lines[:len(lines)-1]
@@ -63,7 +63,7 @@ func TestAnyLineThatIsGoneDoubledOrElsewhereIsFound(t *testing.T) {
 	}
 }
 
-// assertDamaged wants a fault other than that something was left out.
+// assertDamaged requires a fault other than that an aggregate was left out.
 func assertDamaged(t *testing.T, report archive.Report, what string, args ...any) {
 	t.Helper()
 	assert.True(t, slices.ContainsFunc(report.Faults, func(f archive.Fault) bool { return f.Kind == archive.Unreadable }),

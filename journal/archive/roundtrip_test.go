@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-func TestAnArchiveMakesTheSameJournalElsewhere(t *testing.T) {
+func TestAnArchiveMakesTheSameJournalInAnotherPlace(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestTheLargestItemsFit(t *testing.T) {
 			})
 			require.NoError(t, err)
 		}
-		// Control characters are six bytes each in JSON.
+		// Control characters take six bytes each in JSON.
 		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("2"), Events: []eventlog.Event{{
 			Metadata: map[string]string{"m": string(payload)},
 		}}})

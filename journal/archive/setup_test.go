@@ -27,7 +27,7 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// otherConfig differs from the default in all that a journal can have of its own.
+// otherConfig differs from the default in every setting of a journal.
 var otherConfig = journal.Config{
 	Shards: 3, Layout: journal.Classic, Resolver: lastByte{},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
@@ -37,8 +37,8 @@ var otherConfig = journal.Config{
 	},
 }
 
-// packed and otherPacked are as a default journal and otherConfig are, in the packed layout,
-// which leaves less to choose.
+// packed and otherPacked correspond to the default and to otherConfig in the packed layout, which
+// has fewer settings.
 var (
 	packed      = journal.Config{Layout: journal.Packed}
 	otherPacked = journal.Config{
@@ -60,7 +60,7 @@ type store struct {
 	client *dynamodb.Client
 }
 
-// setup makes a journal with tables of its own. Its clock moves with each commit.
+// setup creates a journal with its own tables. Its clock advances with each commit.
 func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 	t.Helper()
 	n := tables.Add(1)
@@ -71,7 +71,8 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 		config.Shards = 7
 	}
 	if config.RetryBudget == 0 {
-		config.RetryBudget = time.Minute // a commit of 4 MB can take longer than the default on a busy machine
+		// On a busy machine a commit of 4 MB can take longer than the default.
+		config.RetryBudget = time.Minute
 	}
 	var millis atomic.Int64
 	config.Now = func() time.Time { return time.UnixMilli(1_700_000_000_000 + millis.Add(1)) }
@@ -83,15 +84,16 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 
 var tables atomic.Int64
 
-// pair is a journal and one that differs from it in everything.
+// pair returns a journal and one that differs from it in everything.
 func pair(t *testing.T) (from, to store) {
 	t.Helper()
 	client := testdb.Client(t)
 	return setup(t, client, journal.Config{}), setup(t, client, otherConfig)
 }
 
-// eachPair runs a test for archives from each layout to the other one. Those of a pair differ in
-// everything. Pairs of one layout have TestAnArchiveMakesTheSameJournalElsewhere.
+// eachPair runs a test for archives from each layout to the other one. The journals of a pair
+// differ in everything. TestAnArchiveMakesTheSameJournalInAnotherPlace covers pairs of the same
+// layout.
 func eachPair(t *testing.T, test func(t *testing.T, from, to store)) {
 	t.Helper()
 	pairsOf(t, test, "classic to packed", "packed to classic")
@@ -136,7 +138,7 @@ func (s store) isPacked() bool { return s.Config().Layout == journal.Packed }
 
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 
-// write appends n events to an aggregate that has some already.
+// write appends n events to an aggregate that may have some already.
 func (s store) write(t *testing.T, id aggregate.ID, from, n int, snapshot ...*journal.Snapshot) {
 	t.Helper()
 	for n > 0 {
@@ -153,12 +155,12 @@ func (s store) write(t *testing.T, id aggregate.ID, from, n int, snapshot ...*jo
 	}
 }
 
-// stateOf is a snapshot of event n.
+// stateOf returns a snapshot of event n.
 func stateOf(n int) *journal.Snapshot {
 	return &journal.Snapshot{Number: uint64(n), Schema: 2, Payload: fmt.Append(nil, "state ", n)}
 }
 
-// fill writes aggregates of all sorts, the same ones for the same seed.
+// fill writes aggregates of all kinds. The same seed writes the same ones.
 func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, seed))
@@ -220,7 +222,7 @@ func randomBytes(r *rand.Rand) []byte {
 	return b
 }
 
-// content is all that is to be found of an aggregate.
+// content is everything that a reader finds of an aggregate.
 type content struct {
 	Head   journal.Head
 	Events []journal.Record
@@ -236,12 +238,12 @@ func (s store) contents(t *testing.T) map[aggregate.ID]content {
 		c := content{Head: head}
 		c.Head.Redundant = nil
 		if c.Head.TruncatedBefore == 1 {
-			c.Head.TruncatedBefore = 0 // which means the same
+			c.Head.TruncatedBefore = 0 // it means the same
 		}
 		for r, err := range s.Events(t.Context(), head.Aggregate, max(head.TruncatedBefore, 1), head.Version) {
 			require.NoError(t, err)
 			c.Events = append(c.Events, *r)
-			c.Events[len(c.Events)-1].WrittenAt = time.Time{} // which is the time of an import
+			c.Events[len(c.Events)-1].WrittenAt = time.Time{} // it is the time of an import
 		}
 		all[head.Aggregate] = c
 	}
@@ -271,8 +273,8 @@ func (s store) export(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// exportWithout wants nothing but the given aggregates to be left out, and gives the errors for
-// which they are.
+// exportWithout requires that only the given aggregates are left out, and returns the errors that
+// caused this.
 func (s store) exportWithout(t *testing.T, ids ...aggregate.ID) (text []byte, why []error) {
 	t.Helper()
 	var out bytes.Buffer
@@ -287,8 +289,8 @@ func (s store) exportWithout(t *testing.T, ids ...aggregate.ID) (text []byte, wh
 	return out.Bytes(), why
 }
 
-// lose removes an event behind the journal's back, in the packed layout with all of its commit that
-// begins with it.
+// lose removes an event without using the journal. In the packed layout it removes the whole commit
+// that begins with the event.
 func (s store) lose(t *testing.T, id aggregate.ID, number uint64) {
 	t.Helper()
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(id, number))
@@ -313,7 +315,8 @@ func (s store) requireSound(t *testing.T) {
 	require.NoError(t, report.Err())
 }
 
-// eventKey is where an event is, in the packed layout if it is the first one of its commit.
+// eventKey returns the key of an event. In the packed layout the event must be the first of its
+// commit.
 func (s store) eventKey(id aggregate.ID, number uint64) item {
 	if s.isPacked() {
 		a := s.Config().Attributes
@@ -338,7 +341,7 @@ func (s store) changeHead(t *testing.T, id aggregate.ID, attributes item) {
 	s.change(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(id), id, "0"), attributes)
 }
 
-// change overwrites attributes behind the journal's back; nil removes one.
+// change overwrites attributes without using the journal; nil removes one.
 func (s store) change(t *testing.T, table string, key, attributes item) {
 	t.Helper()
 	out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
@@ -366,7 +369,7 @@ func number(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
 }
 
-// cancelled is a context that is over.
+// cancelled returns a context that has ended.
 func cancelled(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -386,5 +389,5 @@ func (s store) item(t *testing.T, id aggregate.ID, number uint64) item {
 	return out.Item
 }
 
-// century is longer than any test by any clock.
+// century is longer than any test on any clock.
 const century = 100 * 365 * 24 * time.Hour

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// A second archive has only what was written since the first one.
+// A second archive has only the events that were written since the first one.
 func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 	t.Parallel()
 	db, to := dynamotest.New(t), dynamotest.New(t)
@@ -69,7 +69,7 @@ func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrInvalidOptions)
 }
 
-// An archive of what is new says of one aggregate that it cannot be read, and has the others.
+// An archive of new events names an aggregate that cannot be read, and has the others.
 func TestAnArchiveOfWhatIsNewGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
@@ -102,7 +102,7 @@ func TestAnArchiveOfWhatIsNewGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// damage makes the event of order 3 one that cannot be read.
+// damage makes the event of order 3 unreadable.
 func damage(t *testing.T, db *dynamotest.DB, layout journal.Layout) {
 	t.Helper()
 	items, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("journal")})

@@ -29,7 +29,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		damage func(t *testing.T, s store)
-		want   []archive.Fault // Err apart
+		want   []archive.Fault // without Err
 	}{
 		"an event is lost": {
 			func(t *testing.T, s store) { s.remove(t, s.Config().Tables.Journal, s.eventKey(x, 5)) },
@@ -159,7 +159,7 @@ func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
 	s.write(t, account("1"), 11, 5)
 	assert.Equal(t, 1, torn.Fired())
 
-	// Each commit shows in part for a while; each inspection may meet another one.
+	// Each commit is partly visible for a while. Each inspection may meet another commit.
 	db.Inject(dynamotest.Tear(dynamotest.For(2 * time.Millisecond)))
 	ctx, stop := context.WithCancel(t.Context())
 	var writer sync.WaitGroup
@@ -254,7 +254,8 @@ func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
 	s, _ := pair(t)
 	s.write(t, account("1"), 1, 12, stateOf(12))
 	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: century}))
-	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3)) // it has expired before the others
+	// It has expired before the others.
+	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3))
 	s.requireSound(t)
 }
 

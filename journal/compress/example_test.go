@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// A journal that compresses what it stores, and reads what was stored before as it is.
+// A journal that compresses payloads, and reads the payloads that were stored before.
 func ExampleGzip() {
 	ctx := context.Background()
 	db := dynamotest.Open()

@@ -28,7 +28,7 @@ func newGzip(t *testing.T, c compress.Config) journal.Encoding {
 	return e
 }
 
-// sentence has the given length and shrinks.
+// sentence returns a compressible text of the given length.
 func sentence(length int) []byte {
 	return []byte(strings.Repeat(`{"name":"Ann","amount":100},`, length/28+1)[:length])
 }
@@ -112,7 +112,7 @@ func TestABombIsDefused(t *testing.T) {
 
 	plain, err := newGzip(t, compress.Config{MaxBytes: 17 << 20}).Decode(t.Context(), place, bomb.Bytes())
 	require.NoError(t, err)
-	assert.Equal(t, 17<<20, len(plain)) //nolint:testifylint // Len would print them all
+	assert.Equal(t, 17<<20, len(plain)) //nolint:testifylint // Len would print all of them
 }
 
 func TestDamageShows(t *testing.T) {

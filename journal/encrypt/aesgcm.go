@@ -17,31 +17,31 @@ import (
 // Config configures [AESGCM]. Keys is required.
 type Config struct {
 	Keys KeyStore
-	// CacheLifetime is how long a key is used after it was read, and so how long after
-	// [KeyStore.Destroy] other processes can still decrypt. Default: 5 minutes; negative for no
-	// cache, when each payload reads its key.
+	// CacheLifetime is how long a process uses a key after reading it. So it is also how long other
+	// processes can still decrypt after [KeyStore.Destroy]. Default: 5 minutes. A negative value
+	// turns the cache off: each payload then reads its key.
 	CacheLifetime time.Duration
-	// CacheKeys bounds the number of keys in memory, about 1 KB each. Default: 10,000.
+	// CacheKeys is the largest number of keys in memory, about 1 KB each. Default: 10,000.
 	CacheKeys int
-	// AllowLateKeys lets an aggregate that has events already get its first key, if the last event
-	// is not encrypted. Set it if the journal has aggregates that were begun without encryption;
-	// it costs one more read when such an aggregate gets its key. Otherwise an append to an
-	// aggregate with events and no key fails with [ErrNoKey], as its key was probably lost, and a
-	// second key would not read what the first one has encrypted. Default: false.
+	// AllowLateKeys lets an aggregate that already has events get its first key, if its last event
+	// is not encrypted. Set it if the journal has aggregates that were begun without encryption. It
+	// costs one more read when such an aggregate gets its key. Default: false. An append to an
+	// aggregate with events and no key then fails with [ErrNoKey]: its key was probably lost, and a
+	// second key would not decrypt the earlier events.
 	AllowLateKeys bool
 	// Now is the clock of the cache. Default: time.Now.
 	Now func() time.Time
 }
 
-// Encryption encrypts payloads. Make one with [AESGCM]. It is safe for concurrent use.
+// Encryption encrypts payloads. [AESGCM] creates one. It is safe for concurrent use.
 type Encryption struct {
 	keys     KeyStore
 	cache    *cache
 	lateKeys bool
 }
 
-// AESGCM returns an encryption with AES-256-GCM and a key for each aggregate. Its name in the store
-// is "aes-gcm".
+// AESGCM returns an encryption with AES-256-GCM and one key for each aggregate. The name of the
+// encoding is "aes-gcm".
 //
 // Errors: [*ConfigError].
 func AESGCM(c Config) (*Encryption, error) {
@@ -49,7 +49,7 @@ func AESGCM(c Config) (*Encryption, error) {
 		return nil, &ConfigError{Field: "Keys", Reason: "is nil: make one with NewKeys"}
 	}
 	if c.CacheKeys < 0 {
-		return nil, &ConfigError{Field: "CacheKeys", Reason: "is negative: for no cache give a negative CacheLifetime"}
+		return nil, &ConfigError{Field: "CacheKeys", Reason: "is negative: to turn the cache off, set a negative CacheLifetime"}
 	}
 	if c.CacheLifetime == 0 {
 		c.CacheLifetime = 5 * time.Minute
@@ -75,9 +75,10 @@ func (*Encryption) Name() string { return "aes-gcm" }
 // Overhead implements [journal.Encoding].
 func (*Encryption) Overhead() int { return overheadBytes }
 
-// Encode encrypts. The first event of an aggregate gets a new key if there is none yet; for later
-// ones see [Config.AllowLateKeys]. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], those of the
-// [KeyStore].
+// Encode encrypts a payload. The first event of an aggregate gets a new key if there is none. For
+// later events see [Config.AllowLateKeys].
+//
+// Errors: [journal.ErrKeyDestroyed], [ErrNoKey], and the errors of the [KeyStore].
 func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
 	read := e.keys.EnsureKey
 	switch {
@@ -93,7 +94,7 @@ func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byt
 	return s.seal(payload, about(at)), true, nil
 }
 
-// onlyKey returns the key of an aggregate that has events. It creates none.
+// onlyKey returns the key of an aggregate that has events. It does not create one.
 func (e *Encryption) onlyKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	key, err := e.keys.Key(ctx, id)
 	if errors.Is(err, ErrNoKey) {
@@ -102,7 +103,8 @@ func (e *Encryption) onlyKey(ctx context.Context, id aggregate.ID) ([]byte, erro
 	return key, err
 }
 
-// lateKey returns the key of an aggregate that has events. It creates one if these are plain.
+// lateKey returns the key of an aggregate that has events. It creates one if the last event is
+// plain.
 func (e *Encryption) lateKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	key, err := e.keys.Key(ctx, id)
 	if !errors.Is(err, ErrNoKey) {
@@ -118,8 +120,9 @@ func (e *Encryption) lateKey(ctx context.Context, id aggregate.ID) ([]byte, erro
 	return e.keys.EnsureKey(ctx, id)
 }
 
-// Decode decrypts. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], those of the
-// [KeyStore].
+// Decode decrypts a payload.
+//
+// Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], and the errors of the [KeyStore].
 func (e *Encryption) Decode(ctx context.Context, at journal.Place, encoded []byte) ([]byte, error) {
 	s, err := e.sealer(ctx, at.Aggregate, e.keys.Key)
 	if err != nil {
@@ -128,16 +131,16 @@ func (e *Encryption) Decode(ctx context.Context, at journal.Place, encoded []byt
 	return s.unseal(encoded, about(at))
 }
 
-// Destroy destroys the key of an aggregate, see [KeyStore.Destroy], and forgets it in this process.
-// After an error it may be destroyed or not: call it again.
+// Destroy destroys the key of an aggregate, see [KeyStore.Destroy], and removes it from the cache
+// of this process. After an error the key may or may not be destroyed: call it again.
 func (e *Encryption) Destroy(ctx context.Context, id aggregate.ID) error {
 	err := e.keys.Destroy(ctx, id)
 	e.cache.forget(id)
 	return err
 }
 
-// sealer returns the sealer of the aggregate's key, from the cache, or made from the key that read
-// returns.
+// sealer returns the sealer of the aggregate's key. It comes from the cache, or is made from the
+// key that read returns.
 func (e *Encryption) sealer(
 	ctx context.Context, id aggregate.ID, read func(context.Context, aggregate.ID) ([]byte, error),
 ) (*sealer, error) {
@@ -160,7 +163,8 @@ func (e *Encryption) sealer(
 	return s, nil
 }
 
-// about is what a payload is bound to. The lengths keep parts apart that read the same together.
+// about returns the data to which a payload is bound. Lengths separate parts that would otherwise
+// be ambiguous.
 func about(at journal.Place) []byte {
 	b := make([]byte, 0, 64+len(at.Aggregate.Type)+len(at.Aggregate.Value)+len(at.EventType))
 	b = append(b, "millrace payload"...)

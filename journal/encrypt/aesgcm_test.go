@@ -44,10 +44,11 @@ func TestAPayloadComesBackAsItWasAndIsSealedDifferentlyEachTime(t *testing.T) {
 	}
 }
 
-// "user" + "account-x" and "user-account" + "x" read the same.
+// "user" + "account-x" and "user-account" + "x" are the same text.
 func TestAPayloadDecryptsInItsPlaceOnly(t *testing.T) {
 	t.Parallel()
-	e := newEncryption(t, encrypt.Config{Keys: fixed{}}) // one key for all, so that the place alone counts
+	// One key for all, so that only the place matters.
+	e := newEncryption(t, encrypt.Config{Keys: fixed{}})
 	place := at(aggregate.ID{Type: "user", Value: "account-x"}, 3)
 	encoded, _, err := e.Encode(t.Context(), place, []byte("secret"))
 	require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestALateKeyDoesNotReplaceOneThatWasLost(t *testing.T) {
 	assert.EqualValues(t, 2, version)
 }
 
-func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {
+func TestADestroyedKeyIsGoneHereAtOnceAndInOtherProcessesWithTheCache(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	time := &clock{}
@@ -221,7 +222,7 @@ func TestWithoutACacheEachPayloadReadsItsKey(t *testing.T) {
 	assert.EqualValues(t, 3, s.wrapper.unwraps.Load())
 }
 
-// slowKeys is stopped after it has read a key.
+// slowKeys stops after it has read a key.
 type slowKeys struct {
 	encrypt.KeyStore
 	read, goOn chan struct{}
@@ -304,7 +305,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// brokenWrapper gives keys of the wrong length.
+// brokenWrapper returns keys of the wrong length.
 type brokenWrapper struct{ encrypt.Wrapper }
 
 func (brokenWrapper) Unwrap(context.Context, aggregate.ID, []byte) ([]byte, error) {
@@ -341,7 +342,7 @@ func BenchmarkAESGCM(b *testing.B) {
 	})
 }
 
-// fixed gives every aggregate the same key.
+// fixed returns the same key for every aggregate.
 type fixed struct{ encrypt.KeyStore }
 
 func (f fixed) Key(ctx context.Context, id aggregate.ID) ([]byte, error) { return f.EnsureKey(ctx, id) }

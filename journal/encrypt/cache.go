@@ -9,15 +9,15 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// cache keeps what was last read of keys, for a time and up to a number. That a key was destroyed
-// is kept as well: a subscriber asks once for each event.
+// cache keeps recently read keys for a limited time, up to a limited number. It also keeps the fact
+// that a key was destroyed, because a subscriber asks for the key of each event.
 type cache struct {
 	lifetime time.Duration
 	now      func() time.Time
 
 	mu        sync.Mutex
 	entries   *lru.Cache[aggregate.ID, entry]
-	forgotten uint64 // how often forget was called
+	forgotten uint64 // number of calls of forget
 }
 
 type entry struct {
@@ -26,7 +26,7 @@ type entry struct {
 	until  time.Time
 }
 
-// ticket is taken before a key is read. With an older one than the last forget nothing is kept: the
+// ticket is taken before a key is read. If forget was called after that, keep keeps nothing: the
 // key may have been read before it was destroyed.
 type ticket struct {
 	at        time.Time
@@ -38,7 +38,7 @@ func newCache(c Config) (*cache, error) {
 	return &cache{lifetime: c.CacheLifetime, now: c.Now, entries: entries}, err
 }
 
-// get returns what is known, or the ticket to read what is not.
+// get returns a cached entry, or a ticket for reading the key.
 func (c *cache) get(id aggregate.ID) (e entry, known bool, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *cache) get(id aggregate.ID) (e entry, known bool, t ticket) {
 	return e, known && now.Before(e.until), ticket{at: now, forgotten: c.forgotten}
 }
 
-// keep notes what was read: a key, or that it was destroyed.
+// keep stores what was read: a key, or that it was destroyed.
 func (c *cache) keep(id aggregate.ID, s *sealer, err error, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

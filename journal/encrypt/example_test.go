@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// A customer is forgotten: the events stay where they are, and nobody can read them any more.
+// To forget a customer, destroy its key. The events stay, but nobody can read them any more.
 func ExampleAESGCM() {
 	ctx := context.Background()
 	db := dynamotest.Open()
@@ -31,7 +31,8 @@ func ExampleAESGCM() {
 		log.Fatal(err)
 	}
 
-	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes)) // 32 bytes from your secrets, or AWS KMS
+	// 32 bytes from your secrets, or AWS KMS.
+	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
 	if err != nil {
 		log.Fatal(err)
 	}

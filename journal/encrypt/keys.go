@@ -20,18 +20,21 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// KeyStore keeps a key of [KeyBytes] for each aggregate. It must be safe for concurrent use.
+// KeyStore stores a key of [KeyBytes] for each aggregate. It must be safe for concurrent use.
 type KeyStore interface {
-	// Key returns the key of an aggregate. Errors: [ErrNoKey], [journal.ErrKeyDestroyed].
+	// Key returns the key of an aggregate.
+	//
+	// Errors: [ErrNoKey], [journal.ErrKeyDestroyed].
 	Key(ctx context.Context, id aggregate.ID) ([]byte, error)
 
-	// EnsureKey returns the key of an aggregate, and creates one if it has never had any. Every
-	// caller receives the same key, at any time and in any process. Errors:
-	// [journal.ErrKeyDestroyed].
+	// EnsureKey returns the key of an aggregate, and creates one if the aggregate never had one.
+	// All callers in all processes receive the same key.
+	//
+	// Errors: [journal.ErrKeyDestroyed].
 	EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error)
 
-	// Destroy destroys the key, and ensures that the aggregate never gets another. Destroying a
-	// key twice is no error. After an error the key may be destroyed or not: call it again.
+	// Destroy destroys the key, and ensures that the aggregate never gets another one. Destroying a
+	// key twice is not an error. After an error the key may or may not be destroyed: call it again.
 	Destroy(ctx context.Context, id aggregate.ID) error
 }
 
@@ -39,34 +42,34 @@ type KeyStore interface {
 type KeysConfig struct {
 	// Table is the name of the table. Default: "keys".
 	Table string
-	// Throughput makes [CreateTable] provision the table. Default: nil, which is on demand.
+	// Throughput makes [CreateTable] provision the table. Default: nil, which selects on-demand
+	// capacity.
 	Throughput *types.ProvisionedThroughput
 	// Now is the clock that dates keys and tombstones. Default: time.Now.
 	Now func() time.Time
 }
 
-// The keys of the table are both parts of an aggregate's id, since its text alone does not tell
-// them apart.
+// The primary key consists of both parts of an aggregate's id, because its text alone is ambiguous.
 const (
 	attrAggregate = "aid"
 	attrType      = "aggregate_type"
 	attrKey       = "wrapped_key"
-	attrCreated   = "created_at"   // epoch milliseconds, as is
-	attrDestroyed = "destroyed_at" // which makes an item a tombstone
+	attrCreated   = "created_at"   // in milliseconds since 1970
+	attrDestroyed = "destroyed_at" // in milliseconds since 1970; makes an item a tombstone
 )
 
-// Keys is a [KeyStore] in a DynamoDB table: one item for each aggregate, with its key as a
-// [Wrapper] has wrapped it. When the key is destroyed a tombstone without it takes the item's
-// place. Make one with [NewKeys].
+// Keys is a [KeyStore] in a DynamoDB table. It has one item for each aggregate, with the key that a
+// [Wrapper] has wrapped. After the key is destroyed, the item is a tombstone without the key.
+// [NewKeys] creates a Keys.
 type Keys struct {
 	client  journal.Client
 	wrapper Wrapper
 	config  KeysConfig
 }
 
-// CreateTable makes the table of keys where it is missing and waits until it is active.
+// CreateTable creates the table of keys if it is missing, and waits until it is active.
 //
-// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys,
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with another primary key,
 // [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) error {
 	if err := config.prepare(client); err != nil {
@@ -103,8 +106,8 @@ func TableSchema(config KeysConfig) (journal.TableSchema, error) {
 	return journal.TableSchema{Input: table}, nil
 }
 
-// NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key
-// ("aid" S, "aggregate_type" S).
+// NewKeys returns the keys of a table. It makes no requests. Create the table with [CreateTable],
+// or by other means with the primary key ("aid" S, "aggregate_type" S).
 //
 // Errors: [*ConfigError].
 func NewKeys(client journal.Client, wrapper Wrapper, config KeysConfig) (*Keys, error) {
@@ -112,7 +115,7 @@ func NewKeys(client journal.Client, wrapper Wrapper, config KeysConfig) (*Keys, 
 		return nil, err
 	}
 	if wrapper == nil {
-		return nil, &ConfigError{Field: "wrapper", Reason: "is nil: make one with LocalWrapper, or put AWS KMS behind one"}
+		return nil, &ConfigError{Field: "wrapper", Reason: "is nil: create one with LocalWrapper, or implement one with AWS KMS"}
 	}
 	return &Keys{client: client, wrapper: wrapper, config: config}, nil
 }
@@ -139,11 +142,11 @@ func (c *KeysConfig) setDefaults() error {
 	return nil
 }
 
-// Key reads the key, strongly consistent: one round trip and one read unit, and one call of the
-// wrapper.
+// Key reads the key of an aggregate, strongly consistent: one round trip, one read unit, and one
+// call of the wrapper.
 //
-// Errors: [ErrNoKey], [journal.ErrKeyDestroyed], those of the wrapper, [journal.ErrThrottled],
-// [journal.ErrAccess], [journal.ErrTableMissing].
+// Errors: [ErrNoKey], [journal.ErrKeyDestroyed], [journal.ErrThrottled], [journal.ErrAccess],
+// [journal.ErrTableMissing], and the errors of the wrapper.
 func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	out, err := units.Send(ctx, &dynamodb.GetItemInput{
 		TableName: &k.config.Table, Key: keyOf(id), ConsistentRead: aws.Bool(true),
@@ -157,10 +160,11 @@ func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	return k.unwrap(ctx, id, out.Item)
 }
 
-// EnsureKey reads the key as [Keys.Key] does. If there is none, it makes one and stores it unless
-// somebody else was faster: one more round trip and one write unit, and a call of the wrapper.
+// EnsureKey reads the key like [Keys.Key]. If there is none, it creates one, and stores it unless
+// another process was faster. This takes one more round trip, one write unit, and a call of the
+// wrapper.
 //
-// Errors: those of Key without [ErrNoKey].
+// Errors: the errors of [Keys.Key] except [ErrNoKey].
 func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	key, err := k.Key(ctx, id)
 	if !errors.Is(err, ErrNoKey) {
@@ -183,7 +187,7 @@ func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	var exists *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &exists):
-		// Somebody else was first, or this very request was and its reply was lost.
+		// Another process was faster, or the reply to an earlier attempt of this request was lost.
 		return k.Key(ctx, id)
 	case err != nil:
 		return nil, fmt.Errorf("store key of %s: %w", id, k.explain(err))
@@ -191,8 +195,9 @@ func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	return key, nil
 }
 
-// Destroy puts a tombstone in the place of the key, in one round trip and for one write unit, also
-// where there is no key yet. For how long the key still works elsewhere see [Config.CacheLifetime].
+// Destroy replaces the key by a tombstone, in one round trip and for one write unit. It also stores
+// a tombstone if there is no key yet. Other processes can use the key until their
+// [Config.CacheLifetime] has passed.
 //
 // Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing],
 // *aggregate.InvalidIDError.
@@ -233,7 +238,7 @@ func (k *Keys) unwrap(ctx context.Context, id aggregate.ID, it map[string]types.
 func (k *Keys) explain(err error) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return fmt.Errorf("%w: %q (encrypt.CreateTable makes it): %w", journal.ErrTableMissing, k.config.Table, err)
+		return fmt.Errorf("%w: %q (encrypt.CreateTable creates it): %w", journal.ErrTableMissing, k.config.Table, err)
 	}
 	return dynamo.Explain(err, k.config.Table)
 }

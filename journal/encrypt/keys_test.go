@@ -126,7 +126,8 @@ func TestAKeyWhoseReplyWasLostIsTheOneThatIsUsed(t *testing.T) {
 	s := setupWith(t, db.Client())
 	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 
-	key, err := s.keys.EnsureKey(t.Context(), customer("1")) // the SDK sends it again, which finds its own item
+	// The SDK repeats it, and finds its own item.
+	key, err := s.keys.EnsureKey(t.Context(), customer("1"))
 
 	require.NoError(t, err)
 	assert.Equal(t, 1, lost.Fired())
@@ -135,8 +136,8 @@ func TestAKeyWhoseReplyWasLostIsTheOneThatIsUsed(t *testing.T) {
 	assert.Equal(t, stored, key)
 }
 
-// Keys are made, read and destroyed while everything that DynamoDB and a network can do happens:
-// whoever gets a key gets the same, and nobody gets one after a Destroy that was acknowledged.
+// Keys are created, read and destroyed while all faults of DynamoDB and the network happen. Every
+// caller gets the same key, and none gets a key after a Destroy that was acknowledged.
 func TestKeysStayTheSameInAStorm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {
@@ -217,7 +218,7 @@ func TestErrorsOfTheTableSayWhatToDo(t *testing.T) {
 	require.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
-// It is what the package overview says under "Cost".
+// The package overview says so under "Cost".
 func TestAKeyCostsTwoRoundTripsWhenItIsMadeAndOneLater(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

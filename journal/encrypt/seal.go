@@ -9,11 +9,11 @@ import (
 	"fmt"
 )
 
-// KeyBytes is the length of a key, for AES-256.
+// KeyBytes is the length of a key in bytes, for AES-256.
 const KeyBytes = 32
 
 const (
-	format        = 2 // the first byte of what is sealed; 1 had no key id
+	format        = 2 // the first byte of sealed data; format 1 had no key id
 	keyIDBytes    = 8
 	headerBytes   = 1 + keyIDBytes
 	nonceBytes    = 12
@@ -24,15 +24,15 @@ const (
 // sealer encrypts and decrypts with one key.
 type sealer struct {
 	aead cipher.AEAD
-	// header begins everything that the key has encrypted: the format and the key's id.
+	// header begins all data that the key encrypts: the format and the id of the key.
 	header [headerBytes]byte
-	// otherKey is the error for what another key has encrypted.
+	// otherKey is the error for data that another key encrypted.
 	otherKey error
 }
 
 func newSealer(key []byte, otherKey error) (*sealer, error) {
 	if len(key) != KeyBytes {
-		return nil, &ConfigError{Field: "key", Reason: fmt.Sprintf("has %d bytes: AES-256 takes %d random ones", len(key), KeyBytes)}
+		return nil, &ConfigError{Field: "key", Reason: fmt.Sprintf("has %d bytes: AES-256 needs %d random bytes", len(key), KeyBytes)}
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -43,14 +43,14 @@ func newSealer(key []byte, otherKey error) (*sealer, error) {
 		return nil, err
 	}
 	s := &sealer{aead: aead, header: [headerBytes]byte{format}, otherKey: otherKey}
-	// The id is public. It says nothing about a key of 32 random bytes.
+	// The id is public. It reveals nothing about a key of 32 random bytes.
 	sum := sha256.Sum256(append([]byte("millrace key id"), key...))
 	copy(s.header[1:], sum[:keyIDBytes])
 	return s, nil
 }
 
-// seal returns header, nonce, ciphertext and tag. The header is authenticated too. A random nonce
-// is safe for 2^32 payloads of one key, far more than an aggregate has.
+// seal returns header, nonce, ciphertext and tag. It authenticates the header too. A random nonce
+// is safe for 2^32 payloads of one key, which is far more than an aggregate has.
 func (s *sealer) seal(plain, about []byte) []byte {
 	out := make([]byte, headerBytes+nonceBytes, overheadBytes+len(plain))
 	copy(out, s.header[:])
@@ -64,7 +64,7 @@ func (s *sealer) unseal(sealed, about []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes, which is too short", ErrForged, len(sealed))
 	}
 	if sealed[0] != format {
-		return nil, fmt.Errorf("%w: it has the format %d, this version reads %d", ErrForged, sealed[0], format)
+		return nil, fmt.Errorf("%w: it has the format %d, but this version reads %d", ErrForged, sealed[0], format)
 	}
 	header, nonce, body := sealed[:headerBytes], sealed[headerBytes:headerBytes+nonceBytes], sealed[headerBytes+nonceBytes:]
 	if !bytes.Equal(header, s.header[:]) {

@@ -23,7 +23,7 @@ func at(id aggregate.ID, number uint64) journal.Place {
 	return journal.Place{Aggregate: id, Number: number}
 }
 
-// counted counts what a wrapper is asked for.
+// counted counts the calls of a wrapper.
 type counted struct {
 	encrypt.Wrapper
 	wraps, unwraps atomic.Int64
@@ -60,7 +60,7 @@ func newEncryption(t testing.TB, c encrypt.Config) *encrypt.Encryption {
 	return e
 }
 
-// store is a table of keys of the test's own.
+// store is a table of keys for one test.
 type store struct {
 	client  journal.Client
 	wrapper *counted

@@ -7,17 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Wrapper protects the keys of aggregates with one that their store does not have, as AWS KMS does:
-// see the package overview. It must be safe for concurrent use. Errors come through to the caller
-// of the journal.
+// Wrapper encrypts the keys of aggregates with a key that their store does not contain, for example
+// in AWS KMS; see the package overview. It must be safe for concurrent use. The journal returns its
+// errors to the caller.
 type Wrapper interface {
-	// Wrap encrypts a key, bound to the aggregate so that it can be unwrapped for no other.
+	// Wrap encrypts a key, and binds it to the aggregate so that no other aggregate can unwrap it.
 	Wrap(ctx context.Context, id aggregate.ID, key []byte) (wrapped []byte, err error)
+	// Unwrap reverses Wrap.
 	Unwrap(ctx context.Context, id aggregate.ID, wrapped []byte) (key []byte, err error)
 }
 
-// LocalWrapper wraps with a key of the application's own: 32 random bytes, the same in all
-// processes, from its secrets and never from its source. It is for tests, and for deployments
+// LocalWrapper returns a Wrapper with a key of the application: 32 random bytes, the same in all
+// processes, from its secrets and never from its source code. It is for tests, and for deployments
 // without a key service. The key cannot be changed later.
 //
 // Errors: [*ConfigError].

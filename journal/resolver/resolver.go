@@ -1,8 +1,12 @@
-// Package resolver has the key resolvers of the event-store-adapter family, for journal.Config.
-// Each member of the family hashes in its own way, so a journal that one of them shares needs the
-// resolver of that one: [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for
-// JavaScript, [CRC32] for PHP and [SipHash13] for Rust. New tables need none: the default is
-// [FNV1a].
+// Package resolver implements the key resolvers of the event-store-adapter family, for
+// journal.Config. A key resolver maps an aggregate to a shard. Each member of the family uses
+// another hash. So a journal that is shared with a member needs the resolver of that member:
+// [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for JavaScript, [CRC32] for PHP
+// and [SipHash13] for Rust.
+//
+//	err := journal.Adopt(ctx, client, journal.Config{Resolver: resolver.JavaHash, Shards: 64})
+//
+// New tables need no setting: the default is [FNV1a].
 //
 // Each resolver has two methods: Name returns the name that the descriptor of a journal stores, and
 // Shard returns the shard of an aggregate.
@@ -27,34 +31,37 @@ func (r *remainder) Name() string { return r.name }
 
 // Shard returns the shard of an aggregate, 0 to shards-1.
 func (r *remainder) Shard(id aggregate.ID, shards int) int {
-	return int(r.hash(id) % uint64(shards)) // of unsigned numbers, so it is never negative
+	return int(r.hash(id) % uint64(shards)) // the remainder of unsigned numbers is never negative
 }
 
 // The resolvers of the event-store-adapter family.
 var (
-	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does. It is the
-	// default.
+	// FNV1a hashes the id value with 64-bit FNV-1a, as event-store-adapter-go does. It is the
+	// default of journal.Config.
 	FNV1a = &remainder{"fnv1a-64", fnv1a}
 
-	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as
-	// event-store-adapter-java does, and those for Kotlin and Scala, which are built on it.
+	// JavaHash uses the absolute value of Java's String.hashCode of the id value. It is the
+	// resolver of event-store-adapter-java, and of the members for Kotlin and Scala, which are
+	// based on it.
 	//
-	// Java's absolute value of the hash -2^31 is negative. With a shard count that is no power of
-	// two, the one id in 2^32 that has this hash lies in a partition that ends in a negative
-	// number, which no program of this module can share; journal.Adopt reports it. With a power of
-	// two it lies in shard 0, there and here.
+	// Java's absolute value of the hash -2^31 is negative. One id in 2^32 has this hash. If the
+	// number of shards is not a power of two, Java stores this id in a partition that ends in a
+	// negative number. Programs of this module cannot share it, and journal.Adopt reports it. If
+	// the number is a power of two, both use shard 0.
 	JavaHash = &remainder{"java-hash", javaHash}
 
-	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The
-	// hash is that of Java, but unsigned.
+	// JSHash hashes the whole id, "{type}-{value}", as event-store-adapter-js does. The hash equals
+	// Java's String.hashCode, but is unsigned.
 	JSHash = &remainder{"js-hash", jsHash}
 
-	// CRC32 takes the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64 bits.
+	// CRC32 uses the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64-bit
+	// systems.
 	CRC32 = &remainder{"crc32", crc}
 
-	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with
-	// the key 0 over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's
-	// documentation leaves the algorithm open; it has been this one since Rust 1.13.
+	// SipHash13 hashes the id value like Rust's DefaultHasher hashes a String: SipHash-1-3 with the
+	// key 0 over the bytes of the text and 0xff. It is the resolver of event-store-adapter-rs.
+	// Rust's documentation does not specify the algorithm, but it has been this one since Rust
+	// 1.13.
 	SipHash13 = &remainder{"siphash-1-3", rustHash} //nolint:staticcheck // the spelling of its authors
 )
 
@@ -69,7 +76,8 @@ func javaHash(id aggregate.ID) uint64 {
 	if hash < 0 {
 		hash = -hash
 	}
-	return uint64(uint32(hash)) // so that -2^31, which has no positive counterpart, is 2^31
+	// The hash -2^31, which has no positive counterpart, becomes 2^31.
+	return uint64(uint32(hash))
 }
 
 func jsHash(id aggregate.ID) uint64 {
@@ -84,8 +92,8 @@ func rustHash(id aggregate.ID) uint64 {
 	return sipHash13(append([]byte(id.Value), 0xff))
 }
 
-// hash31 is the hash of Java's String and of event-store-adapter-js: a polynomial of the UTF-16
-// code units in 32 bits, whatever their sign.
+// hash31 returns the hash of Java's String and of event-store-adapter-js: a polynomial of the
+// UTF-16 code units in 32 bits, without a sign.
 func hash31(text string) (hash uint32) {
 	for _, r := range text {
 		if r > 0xffff {

@@ -10,11 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// shardCounts show a hash of up to 32 bits whole, by the Chinese remainder theorem, and more of it
-// than any mistake leaves alone.
+// shardCounts show a hash of up to 32 bits completely, by the Chinese remainder theorem. They show
+// enough of a longer hash to find any mistake.
 var shardCounts = []int{1, 2, 7, 16, 1_000, 65_521, 65_536}
 
-// The hashes are those that the authors of FNV publish for these texts:
+// The authors of FNV publish the hashes of these texts:
 // http://www.isthe.com/chongo/src/fnv/test_fnv.c
 func TestFNV1aIsTheHashThatItsAuthorsDescribe(t *testing.T) {
 	t.Parallel()
@@ -26,8 +26,8 @@ func TestFNV1aIsTheHashThatItsAuthorsDescribe(t *testing.T) {
 	})
 }
 
-// The hashes are what Java 17 gives for Math.abs(value.hashCode()), but for "polygenelubricants",
-// whose hash is -2^31: Java leaves that negative.
+// The hashes are the results of Java 17 for Math.abs(value.hashCode()), except for
+// "polygenelubricants": its hash is -2^31, and Java's absolute value of it is negative.
 func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.JavaHash, "user-account", map[string]uint64{
@@ -45,7 +45,7 @@ func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 	assert.Equal(t, 2, resolver.JavaHash.Shard(lowest, 7), "where Java has -2")
 }
 
-// The hashes are what the key resolver of event-store-adapter-js 2.2.94 gives for
+// The hashes are the results of the key resolver of event-store-adapter-js 2.2.94 for
 // "user-account-{value}".
 func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 	})
 }
 
-// The first is the check value of the CRC catalogue, the second the example of PHP's manual for
-// crc32, the others are what zlib gives.
+// The first is the check value of the CRC catalogue, the second the example in PHP's manual for
+// crc32, and the others are results of zlib.
 func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.CRC32, "user-account", map[string]uint64{
@@ -76,8 +76,8 @@ func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 	})
 }
 
-// The hashes are what std::collections::hash_map::DefaultHasher of Rust 1.95 gives for a String: of
-// each length modulo 8, with one block and several.
+// The hashes are the results of std::collections::hash_map::DefaultHasher of Rust 1.95 for a
+// String. They cover each length modulo 8, with one block and several.
 func TestSipHash13IsRustsHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.SipHash13, "user-account", map[string]uint64{
@@ -100,7 +100,7 @@ func TestSipHash13IsRustsHashOfTheValue(t *testing.T) {
 	})
 }
 
-// keyResolver is what a journal needs of a resolver.
+// keyResolver is the part of a resolver that a journal uses.
 type keyResolver interface {
 	Name() string
 	Shard(id aggregate.ID, shards int) int
@@ -116,15 +116,15 @@ func requireHashes(t *testing.T, resolver keyResolver, aggregateType string, has
 	}
 }
 
-// Aggregates that are stored must be found again: no version of this package may place them
-// elsewhere, nor give a resolver another name, which stands in descriptors.
+// Stored aggregates must be found again. No version of this package may change their shards, or the
+// name of a resolver, which descriptors contain.
 func TestResolversNeverMoveAnAggregate(t *testing.T) {
 	t.Parallel()
 	values := []string{"01H42K4ABWQ5V2XQEP3A48VE0Z", "müller", "2f1c7a52-1111-4222-8333-444444444444"}
 	for name, c := range map[string]struct {
 		resolver    keyResolver
 		accounts    []int
-		hashesValue bool // alone, without the type
+		hashesValue bool // it hashes the value without the type
 	}{
 		"fnv1a-64":    {resolver.FNV1a, []int{10, 12, 5}, true},
 		"java-hash":   {resolver.JavaHash, []int{9, 4, 0}, true},

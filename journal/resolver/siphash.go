@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// sipHash13 is SipHash with one round for each 8 bytes, three at the end, and the key 0. (Aumasson
-// and Bernstein: SipHash, a fast short-input PRF, 2012.)
+// sipHash13 is SipHash with one round for each 8 bytes, three final rounds, and the key 0.
+// (Aumasson and Bernstein: SipHash, a fast short-input PRF, 2012.)
 func sipHash13(data []byte) uint64 {
 	s := sipState{0x736f6d6570736575, 0x646f72616e646f6d, 0x6c7967656e657261, 0x7465646279746573}
 	length := uint64(len(data))

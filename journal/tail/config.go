@@ -11,27 +11,28 @@ import (
 // Config configures [Run]. Journal and Topic are required.
 type Config struct {
 	Journal *journal.Journal
-	// Topic is an aggregate type.
+	// Topic is an aggregate type, whose events are read.
 	Topic string
-	// Since is the time of the earliest event. Default: the beginning.
+	// Since is the earliest time of events to pass. Default: zero, which begins with the first
+	// event.
 	Since time.Time
-	// Follow continues at the end of the topic with new events, until the context ends.
+	// Follow waits for new events at the end of the topic, until ctx ends. Default: false.
 	Follow bool
-	// Interval is the pause after each live read, with Follow. After reads that fail, the pause
-	// doubles each time, up to 30 seconds or the Interval if that is longer. Default: 1 second.
+	// Interval is the pause after each live read, with Follow. After each failed read the pause
+	// doubles, up to 30 seconds, or up to Interval if that is longer. Default: 1 second.
 	Interval time.Duration
-	// TrailingDelay is how long after its time an event may become visible, with Follow: the
-	// trailing read comes that late. Default: 10 seconds.
+	// TrailingDelay is how long after its time an event may become visible, with Follow. The
+	// trailing read reads a time this long afterwards. Default: 10 seconds.
 	TrailingDelay time.Duration
-	// OnError is called for each item that cannot be read as an event, with a
-	// *journal.CorruptItemError, and with Follow for each read that failed and will be repeated.
-	// Default: none.
+	// OnError is called with a *journal.CorruptItemError for each item that cannot be decoded. With
+	// Follow it is also called for each failed read, which will be repeated. Default: nil, which
+	// ignores these errors.
 	OnError func(error)
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("tail config: %s %s", e.Field, e.Reason) }

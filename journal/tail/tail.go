@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// maxPause bounds the pause after reads that fail, unless Config.Interval is longer.
+// maxPause bounds the pause after failed reads, unless Config.Interval is longer.
 const maxPause = 30 * time.Second
 
 // Run reads a topic and passes its events to each, in batches that are sorted by Record.WrittenAt.
-// The payloads are as they are stored; journal.Journal.Decode decodes them. An error of each ends
-// Run, which returns it. Without [Config].Follow, Run returns nil at the end of the topic.
+// The payloads are in stored form; journal.Journal.Decode decodes them. If each returns an error,
+// Run ends and returns it. Without [Config].Follow, Run returns nil at the end of the topic.
 //
 // Errors: [*ConfigError], *aggregate.InvalidIDError for the topic, journal.ErrTableMissing,
-// journal.ErrAccess, the context's; without Follow also journal.ErrThrottled and
-// journal.ErrUnavailable. With Follow, Run passes these to [Config].OnError and tries again.
+// journal.ErrAccess, and the error of ctx. Without Follow, Run also returns journal.ErrThrottled
+// and journal.ErrUnavailable. With Follow, it passes these to [Config].OnError and tries again.
 func Run(ctx context.Context, c Config, each func([]*journal.Record) error) error {
 	if err := c.validate(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Config, each func([]*journal.Record) error) erro
 	return t.follow(ctx)
 }
 
-// follow polls until the context ends, or an error that is final.
+// follow polls until the context ends or an error is final.
 func (t *topic) follow(ctx context.Context) error {
 	pause := t.config.Interval
 	timer := time.NewTimer(0)

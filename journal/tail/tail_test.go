@@ -22,10 +22,10 @@ import (
 	"github.com/millrace-dev/millrace/journal/tail"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It does not measure speed.
 const patience = 2 * time.Minute
 
-// follower is a tail that is followed in the background.
+// follower follows a tail in the background.
 type follower struct {
 	mu       sync.Mutex
 	shown    []string // "{id}/{number}"
@@ -86,7 +86,7 @@ func (f *follower) mustShow(t *testing.T, want ...string) {
 	require.ElementsMatch(t, want, f.events())
 }
 
-// setup returns a journal on a clock of its own, which stands still.
+// setup returns a journal with its own clock, which stands still.
 func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -113,7 +113,8 @@ func TestManyPagesOfManyShardsComeInTheOrderOfTime(t *testing.T) {
 	for n := range uint64(6) {
 		for i := range 10 {
 			db.Clock().Advance(time.Millisecond)
-			commit(t, j, fmt.Sprint(i), n, 50_000) // three pages in all for a shard with one aggregate in four
+			// Three pages in all, for a shard with one aggregate in four.
+			commit(t, j, fmt.Sprint(i), n, 50_000)
 			want = append(want, fmt.Sprintf("%d/%d", i, n+1))
 		}
 	}
@@ -141,7 +142,7 @@ func TestAnEventThatTheIndexShowsLateIsPassedOnce(t *testing.T) {
 	f.mustShow(t, "early/1", "later/1", "late/1")
 	commit(t, j, "last", 0, 1)
 	f.mustShow(t, "early/1", "later/1", "late/1", "last/1")
-	db.Clock().Advance(time.Minute) // and another trailing pass
+	db.Clock().Advance(time.Minute) // and another trailing read
 	commit(t, j, "very last", 0, 1)
 	f.mustShow(t, "early/1", "later/1", "late/1", "last/1", "very last/1")
 }
@@ -237,7 +238,8 @@ func TestFollowingCostsWhatItsDocumentationSays(t *testing.T) {
 
 func TestThePauseGrowsWhileReadsFail(t *testing.T) {
 	t.Parallel()
-	for interval, want := range map[time.Duration]int{time.Second: 5 + 19, time.Minute: 10} { // 1, 2, 4, 8, 16 seconds, and then 30
+	// The pauses are 1, 2, 4, 8, 16 seconds, and then 30.
+	for interval, want := range map[time.Duration]int{time.Second: 5 + 19, time.Minute: 10} {
 		testdb.WithFakeTime(t, func(t *testing.T) {
 			failures := 0
 			onFakeTime(t, 10*time.Minute, func(db *dynamotest.DB, c *tail.Config) {

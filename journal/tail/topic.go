@@ -14,25 +14,25 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// shardsAtOnce is how many shards are read at a time.
+// shardsAtOnce is the number of shards that are read at the same time.
 const shardsAtOnce = 8
 
-// topic is how far the live reads and the trailing reads have come.
+// topic is the state of the live reads and the trailing reads.
 //
-// An event that a live read finds less than Config.TrailingDelay after its time may have others
-// before it that the index does not show yet. So a trailing read reads the times from trailFrom on
-// again, up to the delay ago, and skips the events that are in delivered. An event that a live read
-// finds later than that needs no trailing read.
+// If a live read finds an event less than Config.TrailingDelay after its time, earlier events may
+// still be missing from the index. So a trailing read repeats the times from trailFrom up to
+// TrailingDelay ago, and skips the events in delivered. Times that a live read covers later than
+// that need no trailing read.
 type topic struct {
 	config  Config
 	each    func([]*journal.Record) error
-	stopped error // what each has returned
+	stopped error // the error that each returned
 
 	shards    []*shard
 	trailFrom time.Time
 	nextTrail time.Time
-	// delivered are the events from trailFrom on that were passed on, and those that the last
-	// trailing read found, which the next live read may find too.
+	// delivered holds the events from trailFrom that were passed on. It also holds the events that
+	// the last trailing read found, because the next live read may find them too.
 	delivered map[place]time.Time
 }
 
@@ -42,13 +42,13 @@ type place struct {
 	number    uint64
 }
 
-// shard is a logical shard, and the records of it that were read and not delivered yet.
+// shard is a logical shard, with its records that were read but not delivered yet.
 type shard struct {
 	number   int
 	cursor   eventlog.Cursor
 	buffered []*journal.Record
 	more     bool
-	until    time.Time // the latest time that live reads have covered, zero before the first
+	until    time.Time // the latest time that live reads have covered; zero before the first
 }
 
 func newTopic(c Config, each func([]*journal.Record) error) *topic {
@@ -67,15 +67,16 @@ func newTopic(c Config, each func([]*journal.Record) error) *topic {
 func (t *topic) poll(ctx context.Context) error {
 	now := t.config.Now()
 	before := now.Add(-t.config.TrailingDelay).Truncate(time.Millisecond)
-	if covered := t.covered(); covered.Before(before) { // at first, or after an outage or a long backlog
+	// At the start, after an outage, or after a long backlog.
+	if covered := t.covered(); covered.Before(before) {
 		if err := t.finish(ctx, covered); err != nil {
 			return err
 		}
-		// What the next live read finds before that time, it finds late enough.
+		// The next live read covers earlier times late enough.
 		t.advance(before)
 		t.nextTrail = now.Add(t.config.TrailingDelay / 2)
 	}
-	// A time far ahead must not move the cursor past all events that are to come.
+	// An event with a time far in the future must not move the cursor past later events.
 	if err := t.live(ctx, now.Add(t.config.TrailingDelay)); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (t *topic) covered() (latest time.Time) {
 	return latest
 }
 
-// finish makes the reads that remain for the times that live reads have covered.
+// finish completes the reads of the times that live reads have covered.
 func (t *topic) finish(ctx context.Context, covered time.Time) error {
 	if covered.IsZero() {
 		return nil
@@ -117,8 +118,8 @@ func (t *topic) advance(to time.Time) {
 	}
 }
 
-// live reads to the end of all shards, and no further than until, unless that is zero. It delivers
-// records up to the time that all shards have reached, so that batches are in order too.
+// live reads to the end of all shards, but not beyond until unless that is zero. It delivers
+// records up to the time that all shards have reached, so that the batches are in order too.
 func (t *topic) live(ctx context.Context, until time.Time) error {
 	for _, s := range t.shards {
 		s.more = true
@@ -141,7 +142,7 @@ func (t *topic) live(ctx context.Context, until time.Time) error {
 	}
 }
 
-// readPages reads a page of each shard that has nothing buffered and may have more.
+// readPages reads a page of each shard that has no buffered records and may have more.
 func (t *topic) readPages(ctx context.Context, shards []*shard, until time.Time) (corrupt []*journal.CorruptItemError, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(shardsAtOnce)
@@ -151,7 +152,8 @@ func (t *topic) readPages(ctx context.Context, shards []*shard, until time.Time)
 			continue
 		}
 		group.Go(func() error {
-			for s.more && len(s.buffered) == 0 { // a page may have only items that cannot be read
+			// A page may have only items that cannot be decoded.
+			for s.more && len(s.buffered) == 0 {
 				page, err := eventlog.Of(t.config.Journal).TailShard(ctx, eventlog.TailQuery{
 					AggregateType: t.config.Topic, Shard: s.number, After: s.cursor, Until: until,
 				})
@@ -171,7 +173,7 @@ func (t *topic) readPages(ctx context.Context, shards []*shard, until time.Time)
 	return slices.Concat(found...), err
 }
 
-// merge takes from all shards the records before anything that is not read yet.
+// merge takes the records of all shards that are older than every unread one.
 func (t *topic) merge() (batch []*journal.Record, more bool) {
 	var limit time.Time
 	for _, s := range t.shards {
@@ -199,7 +201,7 @@ func (t *topic) merge() (batch []*journal.Record, more bool) {
 	return batch, more
 }
 
-// deliver passes a batch on, without the events that were delivered before.
+// deliver passes a batch on, without the events that were delivered earlier.
 func (t *topic) deliver(batch []*journal.Record) error {
 	batch = slices.DeleteFunc(batch, func(r *journal.Record) bool {
 		_, before := t.delivered[placeOf(r)]
@@ -235,7 +237,8 @@ func (t *topic) trail(ctx context.Context, until time.Time) error {
 		shards[i] = &shard{number: i, cursor: eventlog.CursorAt(t.trailFrom), more: true}
 	}
 	for len(shards) > 0 {
-		if _, err := t.readPages(ctx, shards, until); err != nil { // the live read has reported what is corrupt
+		// The live read has reported corrupt items.
+		if _, err := t.readPages(ctx, shards, until); err != nil {
 			return err
 		}
 		var late []*journal.Record
@@ -252,7 +255,7 @@ func (t *topic) trail(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// prune forgets the events before trailFrom. A live read has followed the trailing read that found
+// prune removes the events before trailFrom. A live read came after the trailing read that found
 // them, so no read finds them again.
 func (t *topic) prune() {
 	for p, at := range t.delivered {

@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// world is a topic that is polled by hand, and counts how often each event was passed.
+// world is a topic that the test polls. It counts how often each event was passed.
 type world struct {
 	t      *testing.T
 	db     *dynamotest.DB
 	j      eventlog.Log
 	topic  *topic
 	passed map[place]int
-	known  int // the most events that delivered has held
+	known  int // the largest number of events in delivered
 	count  uint64
 }
 
@@ -50,7 +50,7 @@ func (w *world) follow() {
 	})
 }
 
-// write writes an event in each second, to one aggregate after the other.
+// write writes an event in each second, to one aggregate after another.
 func (w *world) write(seconds int) {
 	w.t.Helper()
 	for range seconds {
@@ -101,7 +101,8 @@ func ofShard2(_ string, input any) bool {
 	return false
 }
 
-const mostKnown = 30 // the events of two trailing delays of 10 seconds, and of half a delay until they are pruned
+// The events of two trailing delays of 10 seconds, and of half a delay until they are pruned.
+const mostKnown = 30
 
 func TestOnlyTheEventsOfTheLastSecondsAreKept(t *testing.T) {
 	t.Parallel()

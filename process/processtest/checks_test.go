@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/process/processtest"
 )
 
-// Log is a state with a slice, one that snapshots do not keep if it is empty, and a field that they
-// never keep.
+// Log is a state with a slice, a slice that snapshots do not keep if it is empty, and a field that
+// they never keep.
 type Log struct {
 	Notes  []string
 	Seen   []string `json:",omitempty"`
@@ -51,7 +51,7 @@ func (e Noted) Apply(l *Log) {
 
 var calls atomic.Int64
 
-// next is another text at each call, as of a clock.
+// next returns another text at each call, as a clock does.
 func next() string { return strconv.FormatInt(calls.Add(1), 10) }
 
 type logStep = process.Step[Log]
@@ -98,7 +98,7 @@ func TestReactionsAndWhatTheyReturnAreChecked(t *testing.T) {
 				}
 				return process.Record(Noted{"a"}), nil
 			},
-			when + `on the same state from a snapshot the reaction comes out differently, it returns the error "<nil>", then "stuck": it must not tell nil from empty`,
+			when + `on the same state from a snapshot the reaction returns another result, it returns the error "<nil>", then "stuck": treat nil and empty slices and maps alike`,
 		},
 		"an event that loses a field": {
 			func(Log) (logStep, error) { return process.Record[Log](Noted{"a"}, Tagged{1}), nil },
@@ -106,7 +106,7 @@ func TestReactionsAndWhatTheyReturnAreChecked(t *testing.T) {
 		},
 		"a state that loses a field": {
 			func(Log) (logStep, error) { return process.Record(Noted{"hide"}), nil },
-			when + `the state does not survive its codec, so a snapshot would lose something: Hidden was 1 and came back as 0`,
+			when + `the state does not survive its codec, so a snapshot would lose a part of it: Hidden was 1 and came back as 0`,
 		},
 		"a command that loses fields": {
 			noted(Wake{"anna"}, Call{"anna", 1, 2}),
@@ -122,7 +122,7 @@ func TestReactionsAndWhatTheyReturnAreChecked(t *testing.T) {
 		},
 		"a command that is nil": {
 			noted(nil),
-			when + `invalid step: command 1 is nil (if this is expected, say so with ThenError)`,
+			when + `invalid step: command 1 is nil (if this is expected, call ThenError)`,
 		},
 		"a timeout without a reaction": {
 			func(Log) (logStep, error) { return process.Record(Noted{"a"}).SetTimeout("lunch", time.Hour), nil },
@@ -182,7 +182,7 @@ func TestTheKeyMustBePure(t *testing.T) {
 	assert.Equal(t, `When 1 (event "tick"): its reaction returned process "1" for processtest_test.Tick{For: "anna"}, then process "2": the function that returns the process must be pure`, r.said)
 }
 
-// keepsAll is a marshaler that loses nothing, as its messages are not bytes.
+// keepsAll is a marshaler that loses nothing, because its messages are not bytes.
 type keepsAll struct {
 	cqrs.JSONMarshaler
 	last *Call

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/diff"
 )
 
-// sendable fails the test if a command could not be sent, or would arrive as another one.
+// sendable fails the test if a command cannot be sent, or would be received with other contents.
 func (s *Scenario[S]) sendable(commands []any) bool {
 	s.t.Helper()
 	marshaler, hint := s.marshaler, ""
@@ -18,7 +18,8 @@ func (s *Scenario[S]) sendable(commands []any) bool {
 	}
 	for i, command := range commands {
 		if _, ok := command.(interface{ ProtoMessage() }); ok && s.marshaler == nil {
-			continue // no manager sends it by the default marshaler
+			// A manager cannot send it by the default marshaler.
+			continue
 		}
 		received, err := roundTrip(marshaler, command)
 		if err != nil {
@@ -33,7 +34,7 @@ func (s *Scenario[S]) sendable(commands []any) bool {
 	return true
 }
 
-// roundTrip returns a command as its handler gets it.
+// roundTrip returns a command as its handler receives it.
 func roundTrip(marshaler cqrs.CommandEventMarshaler, command any) (any, error) {
 	msg, err := marshaler.Marshal(command)
 	if err != nil {

@@ -2,6 +2,7 @@ package processtest_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,17 +10,20 @@ import (
 	"github.com/millrace-dev/millrace/process/processtest"
 )
 
-// printer takes the place of *testing.T, which an example does not have.
+// printer stands in for *testing.T, which an example does not have.
 type printer struct{ testing.TB }
 
-func (printer) Helper()                           {}
-func (printer) Cleanup(func())                    {}
-func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (printer) Helper()        {}
+func (printer) Cleanup(func()) {}
+func (printer) Fatalf(format string, args ...any) {
+	fmt.Println(strings.NewReplacer(", which led", ",\nwhich led", " (if", "\n(if").Replace(fmt.Sprintf(format, args...)))
+}
 
-// A process from its first event to its end, with a timeout in between. What does not hold is told
-// with all of the step.
+// A process from its first event to its end, with a timeout in between. A failure shows the whole
+// step.
 func ExampleGiven() {
-	t := printer{} // in a test, its *testing.T
+	// A test passes its *testing.T.
+	t := printer{}
 
 	processtest.Given(t, watches).
 		When(Tick{For: "anna"}).
@@ -39,7 +43,8 @@ func ExampleGiven() {
 
 // An input that leads to no step fails the test, with the reason, unless the test expects it.
 func ExampleScenario_ThenPassedOver() {
-	t := printer{} // in a test, its *testing.T
+	// A test passes its *testing.T.
+	t := printer{}
 
 	processtest.Given(t, watches).
 		When(Tick{For: "anna"}).
@@ -49,5 +54,7 @@ func ExampleScenario_ThenPassedOver() {
 		When(Tock{For: "anna"}).
 		ThenCancelled("alarm")
 	// Output:
-	// When 4 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)
+	// When 4 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"),
+	// which led to the state processtest_test.Watch{Woken: true}
+	// (if this is expected, call ThenPassedOver)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// run is what a call of a reaction returned.
+// run is the result of a call of a reaction.
 type run[S any] struct {
 	step process.Step[S]
 	err  error
 }
 
-// react calls the reaction to an input, and does what its step says.
+// react calls the reaction to an input, and applies its step.
 func (s *Scenario[S]) react(in process.Input) {
 	s.t.Helper()
 	if s.key == "" {
@@ -59,12 +59,12 @@ func (s *Scenario[S]) try(in process.Input) (first run[S], ok bool) {
 	} else if why := differ(runs[0], runs[1]); why != "" {
 		s.fail("the reaction is not pure, called twice on the same state and input %s: take times and ids from the state, the event or the input, such as in.OccurredAt and in.ID", why)
 	} else if why := differ(runs[0], runs[2]); why != "" {
-		s.fail("on the same state from a snapshot the reaction comes out differently, %s: it must not tell nil from empty", why)
+		s.fail("on the same state from a snapshot the reaction returns another result, %s: treat nil and empty slices and maps alike", why)
 	}
 	return runs[0], !s.failed
 }
 
-// differ says how the results of two calls differ, "" if they do not.
+// differ describes how the results of two calls differ. It returns "" if they are equal.
 func differ[S any](first, second run[S]) string {
 	if why := trial.Errors(first.err, second.err); why != "" || first.err != nil {
 		return why

@@ -18,7 +18,7 @@ var (
 	cancelled = diff.Kind{Noun: "cancelled timeout", Name: func(v any) string { return v.(string) }}
 )
 
-// where is the place in the scenario.
+// where names the current place in the scenario, for failures.
 func (s *Scenario[S]) where() string {
 	if s.inputs == 0 {
 		return "Given"
@@ -31,11 +31,12 @@ func (s *Scenario[S]) unhandled() string {
 	text := fmt.Sprintf("%s: %v", s.where(), s.err)
 	switch {
 	case errors.As(s.err, new(*process.UnknownTimeoutError)):
-		return text // a fault of the definition, which no test should expect
+		// The definition is wrong. A test should not expect this.
+		return text
 	case errors.Is(s.err, process.ErrPassedOver):
-		return text + " (if this is expected, say so with ThenPassedOver)"
+		return text + " (if this is expected, call ThenPassedOver)"
 	}
-	return text + " (if this is expected, say so with ThenError)"
+	return text + " (if this is expected, call ThenError)"
 }
 
 // whyNone says why an event belongs to no process.
@@ -51,7 +52,7 @@ func (s *Scenario[S]) whyNone(event string, in process.Input) string {
 	return text
 }
 
-// shown shows an event, and its source if that is known.
+// shown describes an event, and its source if that is known.
 func shown(event string, source aggregate.ID) string {
 	if source.Value == "" {
 		return event
@@ -76,7 +77,7 @@ func (s *Scenario[S]) whyNotSet(name string) string {
 	return text + "; set are " + quoted(slices.Sorted(maps.Keys(s.set)))
 }
 
-// stepText shows all of the latest step.
+// stepText describes the whole latest step.
 func (s *Scenario[S]) stepText() string {
 	var text strings.Builder
 	text.WriteString("the step was:")

@@ -14,29 +14,31 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Scenario is one test of one process, started by [Given]. Its methods return it, so that they can
-// be chained. The first failure ends the test, by t.Fatalf; what follows it does nothing.
+// Scenario tests one process. [Given] makes it. Its methods return it, so that they can be chained.
+// The first failure ends the test by t.Fatalf; later calls do nothing.
 //
-// All inputs must belong to that one process. The first input with a key says which process it is.
-// An input with another key fails the test, as it would reach another process in production.
+// All inputs must belong to that one process. The first input with a key decides which process it
+// is. An input with another key fails the test, because it would reach another process in
+// production.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
 	reactions  reactions[S] // of definition
 	history    trial.History[S]
-	state      S // after the history
+	state      S // after all events so far
 	marshaler  cqrs.CommandEventMarshaler
-	inputs     int               // number of inputs so far
-	input      string            // the latest
-	key        string            // of the process, after its first input
-	keyFrom    string            // the first input of that key
-	overFrom   string            // the input that made the process over
-	set        map[string]bool   // timeouts
-	gone       map[string]string // timeouts that were set, and why they are not any more
-	step       process.Step[S]
-	err        error // of the latest input, also if it was passed over
-	seen       bool  // whether the test has expected err
-	failed     bool
+	inputs     int             // number of inputs so far
+	input      string          // the latest input, for failures
+	key        string          // id of the process, after its first input
+	keyFrom    string          // the first input with that key
+	overFrom   string          // the input that made the process over
+	set        map[string]bool // names of the timeouts that are set
+	// Timeouts that are no longer set, and why.
+	gone   map[string]string
+	step   process.Step[S]
+	err    error // error of the latest input, also if it was passed over
+	seen   bool  // whether the test has expected err
+	failed bool
 }
 
 // reactions are the methods of a process.Definition that run its reactions.
@@ -47,8 +49,8 @@ type reactions[S any] interface {
 	Stored(definition aggregate.AnyDefinition, event aggregate.EncodedEvent, in process.Input) ([]process.Input, error)
 }
 
-// Given starts a scenario with a process to which the events have happened. Without events it has
-// not begun.
+// Given starts a scenario of a process to which the events have happened. Without events, the
+// process has not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{
@@ -71,12 +73,12 @@ func Given[S any](t testing.TB, definition process.Definition[S], events ...aggr
 	return s
 }
 
-// Marshaler sets the marshaler of the commands, that of [process.Config] if the manager has another
-// than the default. It stands before the first When.
+// Marshaler sets the marshaler of the commands. Use the one of [process.Config] if the manager has
+// another than the default. Call it before the first When.
 //
-// Each command of a step is marshaled and unmarshaled, and fails the test if it loses something.
-// The default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are
-// not checked, as a manager that sends them has another marshaler.
+// Each command of a step is marshaled and unmarshaled. The test fails if the command changes. The
+// default is cqrs.JSONMarshaler. Without a call of Marshaler, Protocol Buffers messages are not
+// checked, since a manager that sends them has another marshaler.
 func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
 	s.t.Helper()
 	if s.inputs > 0 && !s.failed {
@@ -86,8 +88,8 @@ func (s *Scenario[S]) Marshaler(m cqrs.CommandEventMarshaler) *Scenario[S] {
 	return s
 }
 
-// When passes an event to the process. More sets the other fields of its input, such as Source, if
-// reactions use them.
+// When passes an event to the process. More sets the other fields of its input, such as Source.
+// Pass it if reactions use these fields.
 func (s *Scenario[S]) When(event interface{ EventType() string }, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	if event == nil {
@@ -99,21 +101,22 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 	return s
 }
 
-// WhenStored passes an event to the process as it stands in the journal, for example one that an
-// older program has written. The definition is that of its aggregate, one of
-// [process.Config].Definitions. Its upcasters make an event of today of it:
+// WhenStored passes an event to the process in the form in which the journal stores it, for example
+// an event that an older program has written. Definition is the definition of its aggregate, one of
+// [process.Config].Definitions. Its upcasters convert the event to a current event:
 //
 //	processtest.Given(t, sagas).
 //		WhenStored(orders, "order.placed.v1", `{"Cents":500}`).
 //		Then(Begun{Total: 5})
 //
-// If they make several, these come one after the other, and Then and the like are about the last.
+// If they return several events, the process receives them one after the other. Then and the
+// similar methods are about the last one.
 func (s *Scenario[S]) WhenStored(definition aggregate.AnyDefinition, eventType, payload string, more ...process.Input) *Scenario[S] {
 	s.t.Helper()
 	stored := aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)}
 	inputs, err := s.reactions.Stored(definition, stored, first(more))
 	if err == nil && len(inputs) == 0 {
-		err = fmt.Errorf("%w: the upcasters make no event of it", process.ErrPassedOver)
+		err = fmt.Errorf("%w: its upcasters return no event", process.ErrPassedOver)
 	}
 	if err != nil {
 		if s.begin("event", eventType) {
@@ -137,7 +140,7 @@ func first(more []process.Input) (in process.Input) {
 	return in
 }
 
-// event finds the process of an event, and lets it react. Text shows the event.
+// event finds the process of an event, and calls its reaction. Text describes the event.
 func (s *Scenario[S]) event(text string, in process.Input) {
 	s.t.Helper()
 	if !s.begin("event", in.Type) {
@@ -161,7 +164,8 @@ func (s *Scenario[S]) event(text string, in process.Input) {
 	}
 }
 
-// WhenTimeout fires a timeout of the process. An earlier When or WhenTimeout must have set it.
+// WhenTimeout fires a timeout of the process with the given id. An earlier When or WhenTimeout must
+// have set it.
 func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	s.t.Helper()
 	if !s.begin("timeout", name) {
@@ -179,7 +183,7 @@ func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	return s
 }
 
-// begin begins with an input, unless the test has failed before.
+// begin starts an input, unless the test has failed before.
 func (s *Scenario[S]) begin(kind, name string) bool {
 	s.t.Helper()
 	if s.failed || s.refused() {
@@ -227,8 +231,8 @@ func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	return s
 }
 
-// ThenProcess expects that the inputs belong to the process with this id, by their reactions. They
-// may have been passed over.
+// ThenProcess expects that the inputs belong to the process with this id, as the key functions of
+// their reactions say. The inputs may have been passed over.
 func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	s.t.Helper()
 	switch {
@@ -241,13 +245,14 @@ func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	return s
 }
 
-// ThenPassedOver expects that the latest input was passed over: that the process had nothing to do.
+// ThenPassedOver expects that the latest input was passed over, because the process had nothing to
+// do.
 func (s *Scenario[S]) ThenPassedOver() *Scenario[S] {
 	s.t.Helper()
 	return s.refusal("to be passed over", process.ErrPassedOver)
 }
 
-// ThenError expects an error that is target, by errors.Is.
+// ThenError expects an error for which errors.Is(err, target) is true.
 func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	s.t.Helper()
 	if target == nil {
@@ -272,7 +277,7 @@ func (s *Scenario[S]) refusal(expected string, target error) *Scenario[S] {
 	return s
 }
 
-// ThenState expects the state of the process.
+// ThenState expects this state of the process.
 func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
 	if s.failed {
@@ -303,7 +308,7 @@ func (s *Scenario[S]) fail(format string, args ...any) {
 	s.t.Fatalf("%s: %s", s.where(), fmt.Sprintf(format, args...))
 }
 
-// handled reports that the latest input led to a step to compare.
+// handled reports whether the latest input led to a step that can be compared.
 func (s *Scenario[S]) handled() bool {
 	s.t.Helper()
 	return !s.failed && s.wasAsked() && !s.refused()
@@ -312,7 +317,7 @@ func (s *Scenario[S]) handled() bool {
 func (s *Scenario[S]) wasAsked() bool {
 	s.t.Helper()
 	if s.inputs == 0 {
-		s.fail("nothing has come yet: put a When before")
+		s.fail("there was no input: call When before")
 	}
 	return s.inputs > 0
 }

@@ -159,37 +159,37 @@ the step was:
 		},
 		"no reaction": {
 			func(t testing.TB) { started(t).When(unknown{}).Then() },
-			`When 2 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, say so with ThenPassedOver)`,
+			`When 2 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenPassedOver)`,
 		},
 		"no reaction, of a process that is over": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(unknown{}) },
-			`When 1 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "unknown"): passed over: there is no reaction to event type "unknown", only to "tick", "tock" (if this is expected, call ThenPassedOver)`,
 		},
 		"no process, and no source": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tick{}).Then(Wound{}) },
-			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{}, whose source is not known: if the reaction uses that, pass When a process.Input with its Source (if this is expected, call ThenPassedOver)`,
 		},
 		"no process, with a source": {
 			func(t testing.TB) {
 				processtest.Given(t, watches).When(Tick{}, process.Input{Source: aggregate.ID{Type: "clock", Value: "c1"}})
 			},
-			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{} of clock "c1" (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "tick"): passed over: its reaction returned no process for processtest_test.Tick{} of clock "c1" (if this is expected, call ThenPassedOver)`,
 		},
 		"not begun": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).Then() },
-			`When 1 (event "tock"): passed over: its process has not begun, and its reaction is not marked with Starts (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "tock"): passed over: its process has not begun, and its reaction is not marked with Starts (if this is expected, call ThenPassedOver)`,
 		},
 		"nothing to do": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"idle"}) },
-			`When 1 (event "tock"): passed over: its reaction returned an empty step (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "tock"): passed over: its reaction returned an empty step (if this is expected, call ThenPassedOver)`,
 		},
 		"over": {
 			func(t testing.TB) { started(t).WhenTimeout("alarm", "anna").When(Tock{"anna"}).ThenCancelled("alarm") },
-			`When 3 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)`,
+			`When 3 (event "tock"): passed over: its process is over since When 2 (timeout "alarm"), which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenPassedOver)`,
 		},
 		"over from the start": {
 			func(t testing.TB) { processtest.Given(t, watches, Rang{}).When(Tock{"anna"}) },
-			`When 1 (event "tock"): passed over: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, say so with ThenPassedOver)`,
+			`When 1 (event "tock"): passed over: its process is over since Given, which led to the state processtest_test.Watch{Woken: true} (if this is expected, call ThenPassedOver)`,
 		},
 		"another process": {
 			func(t testing.TB) { started(t).When(Tock{"berta"}).Then(Wound{}) },
@@ -225,7 +225,7 @@ the step was:
 		},
 		"an error": {
 			func(t testing.TB) { processtest.Given(t, watches, Wound{}).When(Tock{"stuck"}) },
-			`When 1 (event "tock"): stuck (if this is expected, say so with ThenError)`,
+			`When 1 (event "tock"): stuck (if this is expected, call ThenError)`,
 		},
 		"another error": {
 			func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
@@ -257,7 +257,7 @@ the step was:
 		},
 		"nothing has come": {
 			func(t testing.TB) { processtest.Given(t, watches).Then() },
-			`Given: nothing has come yet: put a When before`,
+			`Given: there was no input: call When before`,
 		},
 		"nil": {
 			func(t testing.TB) { processtest.Given(t, watches).When(nil) },
@@ -277,7 +277,7 @@ the step was:
 	}
 }
 
-// recorder is a test that goes on after Fatalf, as that of a scenario that is done does not.
+// recorder is a test that continues after Fatalf, which a real test does not.
 type recorder struct {
 	testing.TB
 	said    string

@@ -52,14 +52,14 @@ func TestStoredEventsComeAsThoseOfToday(t *testing.T) {
 func TestStoredEventsThatLeadToNoStepSayWhy(t *testing.T) {
 	t.Parallel()
 
-	const expect = " (if this is expected, say so with ThenPassedOver)"
+	const expect = " (if this is expected, call ThenPassedOver)"
 	for name, test := range map[string]struct {
 		scenario func(s *processtest.Scenario[Watch])
 		says     string
 	}{
 		"no event of today": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(clocks, "none.v0", `{}`) },
-			`When 1 (event "none.v0"): passed over: the upcasters make no event of it` + expect,
+			`When 1 (event "none.v0"): passed over: its upcasters return no event` + expect,
 		},
 		"no process": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(clocks, "tick.v0", `{}`) },
@@ -73,7 +73,7 @@ func TestStoredEventsThatLeadToNoStepSayWhy(t *testing.T) {
 		},
 		"no definition": {
 			func(s *processtest.Scenario[Watch]) { s.WhenStored(nil, "tick", `{}`) },
-			`When 1 (event "tick"): definition 1 is nil (if this is expected, say so with ThenError)`,
+			`When 1 (event "tick"): definition 1 is nil (if this is expected, call ThenError)`,
 		},
 		"a marshaler that comes too late": {
 			func(s *processtest.Scenario[Watch]) { s.When(Tick{"anna"}).Marshaler(nil) },

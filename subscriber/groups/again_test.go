@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// rival is a member that takes the only shard from an operator who is slow.
+// rival is a member that takes the only shard from a slow operator.
 type rival struct {
 	store
 	rows   *checkpoint.Store
@@ -33,8 +33,8 @@ var (
 	rivalsWork = checkpoint.Key{Group: group, Topic: topic}
 )
 
-// newRival has the group on one shard, whose member is the rival, x with three events, and an
-// operator with a wire of its own.
+// newRival returns a group on one shard, whose member is the rival. Aggregate x has three events.
+// The operator has its own wire.
 func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	t.Helper()
 	raw := create(t, 1)
@@ -42,24 +42,23 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	client := dynamodb.New(raw.Options(), func(o *dynamodb.Options) { o.HTTPClient = w })
 	r = &rival{store: open(t, raw, journal.Config{})}
 	r.rows = checkpoint.New(r.Journal)
-	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := r.rows.ChangeMembership(t.Context(), rivalsWork, checkpoint.Membership{}, roster)
+	membership, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := r.rows.ChangeMembership(t.Context(), rivalsWork, checkpoint.Membership{}, membership)
 	require.NoError(t, err)
 	r.member = member
 	r.write(t, "x", 0, 3)
 	return r, open(t, client, journal.Config{}), w
 }
 
-// takeOver takes the shard, unless it has done so before, and claims x, which stands where the
-// rival thinks.
+// takeOver takes the shard, unless it has done so before. It claims x, and checks the position.
 func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did bool) {
 	r.once.Do(func() {
 		did = true
-		roster, err := r.rows.ModifyMembership(context.Background(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
+		membership, err := r.rows.ModifyMembership(context.Background(), rivalsWork, func(now checkpoint.Membership) (checkpoint.Membership, error) {
 			return now.Take(r.member, []int{0}), nil
 		})
 		assert.NoError(t, err)
-		epoch := roster.Epochs[0]
+		epoch := membership.Epochs[0]
 		position, _, err := r.rows.Claim(context.Background(), rivals, account("x"), epoch)
 		assert.NoError(t, err)
 		assert.Equal(t, at, position)
@@ -68,30 +67,32 @@ func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did 
 	return did
 }
 
-// handle moves the position as a member does that has handled events.
+// handle moves the position, like a member that has handled events.
 func (r *rival) handle(t *testing.T, epoch, from, to uint64) {
 	assert.NoError(t, r.rows.Advance(context.Background(), rivals, account("x"), epoch, from, to))
 }
 
-// position is where the group is with x.
+// position returns the position of the group in x.
 func (r *rival) position(t *testing.T) uint64 {
 	position, err := r.Applied(context.Background(), group, account("x"))
 	assert.NoError(t, err)
 	return position
 }
 
-// left reports that no operator is in the roster.
+// left reports whether no operator is in the membership.
 func (r *rival) left(t *testing.T) bool {
 	g, err := r.Get(context.Background(), group, topic)
 	assert.NoError(t, err)
 	return len(g.Members) == 1
 }
 
-// wire is the operator's way to the database.
+// wire is the operator's client of the database.
 type wire struct {
 	next   aws.HTTPClient
-	before func()             // is called before each transaction
-	after  func() (lost bool) // is called after each write that succeeds; if it reports so, the reply is lost and the SDK sends it again
+	before func() // called before each transaction
+	// after is called after each write that succeeds. If it returns true, the reply is lost and the
+	// SDK sends the request again.
+	after func() (lost bool)
 }
 
 // Do sends a request.

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Unpark has the events of a parked aggregate tried again, beginning with the one that failed.
+// Unpark makes the group try the events of a parked aggregate again, from the failed event on.
 //
-// Errors: [ErrNotParked], [ErrNoGroup], subscriber.ErrFenced, [ErrCorrupt], those of the journal,
-// the context's.
+// Errors: [ErrNotParked], [ErrNoGroup], subscriber.ErrFenced, [ErrCorrupt], and the errors of the
+// journal and the context.
 func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) error {
 	begun := false
 	return g.edit(ctx, "unpark", group, id, func(ctx context.Context, e edit) error {
@@ -25,15 +25,17 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 	})
 }
 
-// Skip passes over a single event: the one with that number, which has to be the next that the
-// group has to handle in that aggregate, as [Groups.Behind] shows it; so a repeated call skips no
-// further event. It also unparks the aggregate. Where it is not parked the owner of the shard may
-// still have the event out, or send it once more, until it notices that it has lost the shard: what
-// it acks then does not count, and a projection of it is refused. A record of it stays, with the
-// reason for which it was parked, see [Groups.Skipped].
+// Skip skips a single event: the group continues with the event after it. The number must be that
+// of the next event of the aggregate that the group has to handle ([Behind].Next), so a repeated
+// call does not skip another event. Skip also unparks the aggregate. It leaves a record of the
+// event, with the reason for which it was parked, see [Groups.Skipped].
 //
-// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrExternalPositions], and those of Unpark but ErrNotParked;
-// journal.ErrNotFound.
+// If the aggregate is not parked, the owner of the shard may be handling the event, or deliver it
+// once more, until it notices that it has lost the shard. Its acks then do not count, and the
+// writes of a projection are refused.
+//
+// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrExternalPositions], journal.ErrNotFound, and those
+// of Unpark except ErrNotParked.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	done, reason := false, byOperator
 	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
@@ -59,7 +61,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		}
 		return e.has(number)
 	}, func(ctx context.Context, e edit) error {
-		if done { // before the shard was taken away, whose next owner may have gone on
+		if done { // an earlier attempt has skipped it, and the next owner may have handled more
 			return e.list(ctx)
 		}
 		err := e.skip(ctx, number, reason)
@@ -68,24 +70,28 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 	})
 }
 
-// ResetAggregate puts a group at any place in an aggregate's history: as if the event of that
-// number had been the last one that it acked. 0 is the beginning; the version of the aggregate
-// skips all that it has. It also unparks the aggregate. A member that works on the aggregate goes
-// on from where it was until it notices, by its next sign of life or its next write of the position
-// (subscriber.Config.CommitInterval); what it acks in that time does not count.
+// ResetAggregate sets the position of a group in an aggregate. The group continues with the event
+// after the position. Position 0 is the beginning, and the version of the aggregate skips all its
+// events. ResetAggregate also unparks the aggregate.
 //
-// It also has a skipped event handled after all, with all events behind it. Records of those that
-// come again are deleted; events that a position further on passes over get none. What was handled
-// before takes effect once more, in projections too: their effects are exactly once for each time
-// that the position passes an event. With projection.IdempotentUpdate it does not, but the skipped
-// event has no effect either, as the items have seen later ones. So clear what the read model has
-// of the aggregate and reset it to 0; or make good for the one event by hand and call
+// A member that works on the aggregate continues where it was until it notices the change, with its
+// next heartbeat or when it next stores the position (subscriber.Config.CommitInterval). Its acks
+// in that time do not count.
+//
+// ResetAggregate deletes the records of skipped events that are delivered again. It writes no
+// records for events that it skips.
+//
+// Events that are delivered again have their effects again. This includes projections, whose
+// effects happen once each time the position passes an event. projection.IdempotentUpdate prevents
+// repeated effects; but then an event that was skipped before has no effect either, since the items
+// have already seen later events. So to handle a skipped event, clear the aggregate in the read
+// model and reset to 0. Alternatively, correct the read model by hand and call
 // [Groups.ForgetSkipped].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrExternalPositions], those of Unpark
-// except ErrNotParked, and journal.ErrNotFound. After an error that does not say that nothing was
-// changed, the reset may have been done. Check [Groups.Behind] and [Groups.Applied] before you
-// repeat the call: a second reset delivers the events once more.
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrExternalPositions],
+// journal.ErrNotFound, and those of Unpark except ErrNotParked. Unless an error says that nothing
+// was changed, the reset may have been done. Then check [Groups.Behind] and [Groups.Applied] before
+// you repeat the call: a second reset delivers the events once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	what := fmt.Sprintf("reset to event %d", position)
 	var moved *edit
@@ -97,7 +103,9 @@ func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.
 			return e.has(position)
 		},
 		func(ctx context.Context, e edit) error {
-			if moved != nil { // before the shard was taken away: what its next owner has handled since must not come once more
+			// An earlier attempt has moved the position. The next owner may have handled events
+			// since, which must not be delivered again.
+			if moved != nil {
 				return e.list(ctx)
 			}
 			err := e.move(ctx, position)

@@ -149,7 +149,7 @@ func TestAHandlerInTheMiddleOfItsWorkCannotUndoAnEdit(t *testing.T) {
 	var got handled
 	go got.handle(messages, nil)
 	s.caughtUp(t)
-	// The former owner goes on in order until it notices. Then come the events after the edit.
+	// The former owner continues in order until it notices. Then the events after the edit follow.
 	all := got.of("x")
 	require.GreaterOrEqual(t, len(all), 2)
 	assert.Equal(t, append(expect("x", 2, len(all)-1), expect("x", 4, 5)...), all)
@@ -170,7 +170,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	})
 	s.write(t, "x", 1, 3)
 	tick(t)
-	s.write(t, "y", 0, 1) // which the cursor can only pass if it passes x
+	s.write(t, "y", 0, 1) // the cursor can pass it only if it passes x
 	var list []groups.Behind
 	eventually(t, "it is listed", func() bool {
 		var err error
@@ -222,8 +222,8 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.write(t, "x", 0, 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
-	roster, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
-	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, roster)
+	membership, member := checkpoint.NewMembership(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, membership)
 	require.NoError(t, err)
 	taken := proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		_, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) {

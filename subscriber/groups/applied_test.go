@@ -34,7 +34,7 @@ func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
 	looking := dynamotest.NewProxy(t, client)
 	looking.Observe(func(c dynamotest.Call) {
 		if c.Operation == "BatchGetItem" {
-			cancel() // one look is all it has time for
+			cancel() // there is time for one read only
 		}
 	})
 	err = open(t, looking.Client(), journal.Config{}).WaitApplied(impatient, group, account("a"), 2)
@@ -66,8 +66,8 @@ func TestAReaderWaitsForAllThatATokenNames(t *testing.T) {
 	require.NoError(t, s.WaitToken(t.Context(), group, token))
 	require.NoError(t, s.WaitToken(t.Context(), group, nil), "there is nothing to wait for")
 
-	elsewhere := token.And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}})
-	require.NoError(t, s.WaitToken(t.Context(), group, elsewhere.Of(topic)))
+	wider := token.And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}})
+	require.NoError(t, s.WaitToken(t.Context(), group, wider.Of(topic)))
 }
 
 func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {

@@ -13,66 +13,69 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Behind is an aggregate that has events which its group has not handled.
+// Behind is an aggregate with events that its group has not handled.
 type Behind struct {
 	Aggregate aggregate.ID
-	// Next is the number of the event that it waits with, and Head the highest that was known when
-	// it was listed, or that of the last event where [Groups.Lag] returned it. Next is 0 for one
-	// that is not parked of a group whose positions cannot be read, see [WithPositions].
+	// Next is the number of the next event to handle. It is 0 if it is unknown: the aggregate is
+	// not parked, and the group has external positions that cannot be read (see [WithPositions]).
+	//
+	// Head is the number of the last event. From [Groups.Behind] it is the highest number that was
+	// known when the entry of the aggregate was written.
 	Next, Head uint64
-	// Parked is nil for one that is tried again and again.
+	// Parked is nil if the aggregate is not parked.
 	Parked *Parked
-	// Failure is the last failed attempt at the event Next, as of when the aggregate's entry on the
-	// list was written: later attempts do not show. It is nil for an aggregate that is parked or
-	// not on the list. It is also nil if no attempt had failed by then, as where the handler takes
-	// long, if the failed event was handled since, and if an earlier version wrote the entry.
+	// Failure is the last failed attempt at the event Next that was known when the aggregate's
+	// entry on the list was written. Later attempts do not change it. It is nil if the aggregate is
+	// parked or not on the list, or if no attempt had failed by then, as when a handler takes long.
+	// It is also nil if the failed event was handled since.
 	Failure *Failure
 }
 
 // Failure is a failed attempt at an event.
 type Failure struct {
-	Number uint64 // of the event
-	At     time.Time
-	// Reason is the error and how often the event had failed since its member took over the shard,
-	// such as "connection refused, 3 times". The error is that of the handler if it reports it
-	// (subscriber.NackReason). It is cut to 300 bytes, or to 1 KB if the aggregate is parked.
+	Number uint64    // number of the event
+	At     time.Time // time of the attempt
+	// Reason is the error, and how often the event had failed since the member took over the shard,
+	// such as "connection refused, 3 times". The error is the handler's error if the handler
+	// reports it (subscriber.NackReason). Limit: 300 bytes, or 1 KB if the aggregate is parked.
 	Reason string
 }
 
-// Parked is why the events of an aggregate wait for [Groups.Unpark] or [Groups.Skip].
+// Parked is the failure for which an aggregate was parked. Its events wait for [Groups.Unpark] or
+// [Groups.Skip].
 type Parked struct {
 	Failure
-	// EventType is that of the event. Only [Groups.SelectParked] sets it. It is empty where the
-	// event cannot be read, or a foreign program wrote it.
+	// EventType is the type of the failed event. Only [Groups.SelectParked] sets it. It is empty if
+	// the event cannot be read, or if a foreign program wrote it.
 	EventType string
 }
 
-// Behind yields the aggregates that hold a group up, parked ones among them, by shard and id: those
-// that it is not done with though it is with later events of the shard. One that is blocked is
-// listed after some time, subscriber.Config.BehindAfter, once there are later events;
-// [LagOptions].Behind shows it at once.
+// Behind yields the aggregates that are blocked or parked, in the order of shard and id. These are
+// aggregates with events that the group has not handled, although it has handled later events of
+// the shard. A blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has
+// later events. [LagOptions].Behind reports it at once.
 //
-// It begins with the first aggregate that follows after in this order, and with the zero ID at the
+// The sequence begins with the first aggregate behind after in this order. The zero ID means the
 // beginning. The aggregate after need not be listed. To read the next page of a list, pass the last
-// aggregate of the page before. The list has no limit.
+// aggregate of the page before. The number of aggregates is not limited.
 //
-// It reads as it is consumed, in pages of 25 aggregates that grow to 100. It costs one read unit
-// for the group, one for some 40 aggregates, at least for each page and each shard that it visits,
-// and one for each aggregate.
+// It reads as the sequence is consumed, in pages of 25 aggregates that grow to 100. It costs one
+// read unit for the group, one for about 40 entries, at least one for each page and each shard, and
+// one for each aggregate.
 //
-// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt],
-// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, those of the journal, the
-// context's.
+// The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
+// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
+// journal and the context.
 func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
-	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list those behind of"}
+	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list aggregates that hold up"}
 	return list.all(ctx, g.behind)
 }
 
-// Parked yields the aggregates that a group has given up until someone decides, in the order of
-// [Groups.Behind], and begins after an aggregate as that does. [Groups.SelectParked] selects some
-// of them, and reads the types of their events.
+// Parked yields the parked aggregates of a group, in the order of [Groups.Behind]. The parameter
+// after has the same meaning as there. [Groups.SelectParked] selects some of them, and also returns
+// the types of their events.
 //
-// It costs what Behind does. Aggregates that are not parked cost only the read of the list.
+// It costs what Behind costs, but blocked aggregates cost only the read of the list.
 //
 // Errors: those of Behind.
 func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
@@ -83,7 +86,7 @@ func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregat
 	})
 }
 
-// list reads the list of those behind of a group.
+// list reads a group's list of blocked and parked aggregates.
 type list struct {
 	groups *Groups
 	key    checkpoint.Key
@@ -94,7 +97,7 @@ type list struct {
 // describer returns the values to yield for some entries of one shard.
 type describer func(context.Context, checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) ([]Behind, error)
 
-// describedAtOnce is how many entries are described at once, at most.
+// describedAtOnce is the maximum number of entries that are described at once.
 const describedAtOnce = 100
 
 func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, error] {
@@ -116,7 +119,7 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 
 // pages passes the entries to visit until it returns false or an error.
 func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
-	roster, err := l.groups.roster(ctx, l.key)
+	membership, err := l.groups.membership(ctx, l.key)
 	if err != nil {
 		return err
 	}
@@ -126,13 +129,13 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, check
 	}
 	after := l.after
 	for number := first; number < l.groups.journal.Shards(); number++ {
-		shard := shardOf(l.key, roster, number)
+		shard := shardOf(l.key, membership, number)
 		for page, err := range l.groups.store.BehindAfter(ctx, shard, after) {
 			if err != nil {
 				return err
 			}
 			for some := range slices.Chunk(page, describedAtOnce) {
-				if more, err := visit(roster, shard, some); !more || err != nil {
+				if more, err := visit(membership, shard, some); !more || err != nil {
 					return err
 				}
 			}
@@ -142,7 +145,7 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, check
 	return nil
 }
 
-// firstShard returns the shard of the first entry of a list that begins after an aggregate.
+// firstShard returns the shard in which a list that begins after an aggregate starts.
 func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 	if after == (aggregate.ID{}) {
 		return 0, nil
@@ -156,7 +159,7 @@ func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
 	return g.journal.Shard(after), nil
 }
 
-// behind returns the aggregates of some entries of a shard with their positions.
+// behind returns the aggregates of some entries of a shard, with the next event of each.
 func (g *Groups) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrExternalPositions)
@@ -190,8 +193,8 @@ func behindOf(position uint64, listed checkpoint.Behind) Behind {
 	return b
 }
 
-// nextOf is the number of the event that an aggregate waits with. A parked one has acked all events
-// before, also where that was not stored yet.
+// nextOf returns the number of the next event to handle. All events before the event for which an
+// aggregate was parked are acked, even if that position is not stored yet.
 func nextOf(position uint64, listed checkpoint.Behind) uint64 {
 	if listed.Parked != nil {
 		return max(position+1, listed.Parked.Number)
@@ -207,7 +210,7 @@ func idsOf(listed []checkpoint.Behind) []aggregate.ID {
 	return ids
 }
 
-// baseline is where a group begins with an aggregate that it has no position on.
+// baseline returns the position with which a group begins in an aggregate without a position.
 func (g *Groups) baseline(ctx context.Context, id aggregate.ID, start time.Time) (uint64, error) {
 	if start.IsZero() {
 		return 0, nil

@@ -22,32 +22,33 @@ type Selection struct {
 	// EventType selects the aggregates whose failed event has this type. To find it, the event of
 	// each parked aggregate is read, one read unit for each 4 KB.
 	EventType string
-	// Before selects the aggregates that were parked before this time, or the events that were skipped
-	// before it: those that an operator can have seen in a list of that time. Times are those of the
-	// members' clocks. Default: any time.
+	// Before selects the aggregates that were parked before this time, or the events that were
+	// skipped before it. So an edit does not include entries that an operator has not seen in a
+	// list. Times are of the members' clocks. Default: any time.
 	Before time.Time
-	// After selects the aggregates after this one in the order of [Groups.Behind], by shard and id.
-	// Default: all of them.
+	// After selects the aggregates behind this one in the order of [Groups.Behind], by shard and
+	// id. Default: all of them.
 	After aggregate.ID
-	// Edited, if any, is called for each aggregate that was edited, with the number of the event
-	// that failed, one call at a time.
+	// Edited, if set, is called for each aggregate that was edited, with the number of its failed
+	// event. Calls are made one at a time.
 	Edited func(id aggregate.ID, number uint64)
 }
 
-// UnparkAll is [Groups.Unpark] of all parked aggregates of a group that are selected. It returns
-// how many it has unparked, also beside an error.
+// UnparkAll makes the group try the events of all selected parked aggregates again, as
+// [Groups.Unpark] does for one. It returns the number of aggregates that it has unparked, also with
+// an error.
 //
-// It takes each logical shard that has such aggregates from its owner once, and edits them there
-// side by side. What is throttled is repeated with backoff, for some seconds without progress.
-// What was unparked before an error stays so: call UnparkAll again for the rest. Aggregates that
-// are parked while it runs may be left.
+// It takes each logical shard with selected aggregates from its owner once, and edits the
+// aggregates of the shard in parallel. Throttled requests are repeated with backoff, for some
+// seconds without progress. Aggregates that were unparked before an error stay unparked; call
+// UnparkAll again for the others. It may miss aggregates that are parked while it runs.
 //
-// It costs one write unit for each aggregate and two for each shard that has one; one read unit for
-// some 40 aggregates that the group has listed, at least for each shard, and the same again where
-// some are selected.
+// It costs one write unit for each aggregate, and two for each shard with selected aggregates. It
+// also costs one read unit for about 40 entries of the list, at least one for each shard, and the
+// same again for each shard with selected aggregates.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], [*aggregate.InvalidIDError] if Selection.After is not an
-// aggregate of the topic, subscriber.ErrFenced, those of the journal, the context's.
+// aggregate of the topic, subscriber.ErrFenced, and the errors of the journal and the context.
 func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection) (int, error) {
 	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).unpark}
 	if err := b.run(ctx); err != nil {
@@ -56,17 +57,17 @@ func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection
 	return b.count, nil
 }
 
-// SkipAll is [Groups.Skip] of the failed events of all parked aggregates of a group that are
-// selected. It passes over one event of each, leaves a record of it, and unparks the aggregate. An
-// aggregate whose group has got beyond the failed event meanwhile is left as it is. It returns how
-// many events it has skipped, also beside an error.
+// SkipAll skips the failed events of all selected parked aggregates, as [Groups.Skip] does for one.
+// For each aggregate it skips one event, leaves a record of it, and unparks the aggregate. It
+// leaves an aggregate unchanged if the position is already beyond the failed event. It returns the
+// number of events that it has skipped, also with an error.
 //
-// It works as [Groups.UnparkAll] does: after an error call it again for the rest. An event whose
-// skip succeeded is not skipped twice, and the aggregate's next event only if that has failed and
-// was parked in its turn.
+// After an error call SkipAll again for the rest. It does not skip an event twice. It skips another
+// event of the same aggregate only if that event has failed and was parked too.
 //
-// It costs six write units for each aggregate, or more if the reason and the event's type make a
-// record of over 1 KB, and two read units beside the event's; otherwise what UnparkAll does.
+// It costs six write units for each aggregate, and more if the record is over 1 KB because of a
+// long reason or event type. It costs two read units for each aggregate and one for each 4 KB of
+// its event. Other costs are those of UnparkAll.
 //
 // Errors: [ErrExternalPositions] and those of UnparkAll.
 func (g *Groups) SkipAll(ctx context.Context, group, topic string, s Selection) (int, error) {
@@ -88,20 +89,20 @@ type bulk struct {
 
 	mu    sync.Mutex
 	count int
-	done  map[aggregate.ID]struct{} // of the shard that is edited
+	done  map[aggregate.ID]struct{} // edited aggregates of the current shard
 }
 
-// hold is a shard that is held by an operator.
+// hold is a shard that an operator holds.
 type hold struct {
 	shard checkpoint.Shard
-	start time.Time // the group's
+	start time.Time // start of the group
 	epoch uint64
 }
 
 // failedEvent is a parked aggregate with the event that failed.
 type failedEvent struct {
 	checkpoint.Behind
-	eventType string // empty where it was not read, or cannot be
+	eventType string // empty if it was not read, or cannot be read
 }
 
 func (b *bulk) run(ctx context.Context) error {
@@ -110,7 +111,7 @@ func (b *bulk) run(ctx context.Context) error {
 		return err
 	}
 	err = patiently(ctx, func() error {
-		_, err := b.roster(ctx)
+		_, err := b.membership(ctx)
 		return err
 	})
 	if err != nil {
@@ -124,16 +125,16 @@ func (b *bulk) run(ctx context.Context) error {
 	return nil
 }
 
-func (b *bulk) roster(ctx context.Context) (checkpoint.Membership, error) {
-	roster, err := b.groups.roster(ctx, b.key)
+func (b *bulk) membership(ctx context.Context) (checkpoint.Membership, error) {
+	membership, err := b.groups.membership(ctx, b.key)
 	if err == nil && b.skips {
-		err = edit{external: roster.ExternalPositions}.own()
+		err = edit{external: membership.ExternalPositions}.own()
 	}
-	return roster, err
+	return membership, err
 }
 
-// editShard edits a shard, again where it was taken away before the end, and where requests fail
-// that may succeed later. What was edited counts once, but is not done again.
+// editShard edits a shard. It tries again if the shard was lost before the end, and if requests
+// fail that may succeed later. It does not edit or count an aggregate twice.
 func (b *bulk) editShard(ctx context.Context, number int) error {
 	b.done = map[aggregate.ID]struct{}{}
 	between := patience()
@@ -160,15 +161,15 @@ func (b *bulk) editShard(ctx context.Context, number int) error {
 	}
 }
 
-// tryShard takes a shard, if it has aggregates to edit or if it was lost in the middle of the edits
-// before: its owner may not have seen them.
+// tryShard takes a shard if it has aggregates to edit. It also takes the shard if it was lost
+// during earlier edits, since its owner may not have seen these.
 func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
-	roster, err := b.roster(ctx)
+	membership, err := b.membership(ctx)
 	if err != nil {
 		return err
 	}
 	if !lost {
-		if some, err := b.any(ctx, shardOf(b.key, roster, number)); !some || err != nil {
+		if some, err := b.any(ctx, shardOf(b.key, membership, number)); !some || err != nil {
 			return err
 		}
 	}
@@ -193,9 +194,9 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 	})
 }
 
-// show has the next owner of a shard read the rows that were edited. It is for a shard that was
-// lost in the middle, by an edit that does not go on, so it does not end with the caller's context.
-// If it fails, the owner sees the edits when the shard changes hands.
+// show makes the next owner of a shard read the edited rows. It is called when an edit ends early
+// and has lost the shard, so it does not end with the caller's context. If it fails, the edits take
+// effect when the shard next changes hands.
 func (b *bulk) show(ctx context.Context, number int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), showTimeout)
 	defer cancel()
@@ -225,7 +226,8 @@ func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
 	return false, nil
 }
 
-// candidates returns the parked aggregates of a page that are selected as far as it shows.
+// candidates returns the parked aggregates of a page that match the selection, apart from the event
+// type.
 func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 	for _, listed := range page {
 		_, done := b.done[listed.Aggregate]
@@ -249,8 +251,8 @@ func (b *bulk) isAfter(id aggregate.ID) bool {
 	return mine > its || mine == its && id.Value > after.Value
 }
 
-// selected returns those of some candidates whose event has the type that is asked for, with their
-// types if these are needed.
+// selected returns the candidates whose event has the selected type. It sets their event types if
+// these are needed.
 func (b *bulk) selected(ctx context.Context, candidates []failedEvent) (selected []failedEvent, err error) {
 	if b.selection.EventType == "" && !b.types {
 		return candidates, nil
@@ -270,8 +272,8 @@ func (b *bulk) selected(ctx context.Context, candidates []failedEvent) (selected
 	return selected, err
 }
 
-// unpark lists aggregates without the reason for which they were parked. As a single edit does, it
-// writes each entry under the new epoch and deletes none.
+// unpark writes the entries of aggregates without the failure for which they were parked. Like a
+// single edit, it writes each entry under the new epoch and deletes none.
 func (b *bulk) unpark(ctx context.Context, h hold, parked []failedEvent) error {
 	return inParallel(writers, len(parked), func(i int) error {
 		listed := checkpoint.Behind{Aggregate: parked[i].Aggregate, Head: max(parked[i].Head, parked[i].Parked.Number)}
@@ -285,11 +287,11 @@ func (b *bulk) unpark(ctx context.Context, h hold, parked []failedEvent) error {
 	})
 }
 
-// writers is how many aggregates are edited side by side.
+// writers is the number of aggregates that are edited in parallel.
 const writers = 16
 
-// skip passes over the failed events. The positions are read in batches and not claimed one by one:
-// each transaction claims its position and requires that it has not moved since it was read.
+// skip skips the failed events. It reads the positions in batches, without a claim. Each
+// transaction claims its position, and requires that the position has not moved since the read.
 func (b *bulk) skip(ctx context.Context, h hold, parked []failedEvent) error {
 	ids := make([]aggregate.ID, len(parked))
 	for i, p := range parked {
@@ -330,8 +332,8 @@ func (b *bulk) skipOne(ctx context.Context, h hold, p failedEvent, position uint
 	return err
 }
 
-// trySkip reports false if the group is not at the failed event: it has got beyond it, as the next
-// owner of the shard finds out by itself, or the journal does not have it, as after a restore.
+// trySkip returns false if the failed event is not the next one: the position is already beyond it,
+// or the journal does not have it, as after a restore.
 func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint64, found bool) (bool, error) {
 	at := position
 	if !found {
@@ -372,7 +374,7 @@ func (b *bulk) edited(p failedEvent) {
 	}
 }
 
-// patiently repeats a request that may succeed later, some ten times within some seconds.
+// patiently repeats a request that may succeed later, about ten times within some seconds.
 func patiently(ctx context.Context, request func() error) error {
 	return backoff.Retry(func() error {
 		err := request()
@@ -383,7 +385,7 @@ func patiently(ctx context.Context, request func() error) error {
 	}, backoff.WithContext(backoff.WithMaxRetries(patience(), 10), ctx))
 }
 
-// passes reports that a request failed for a reason that passes by itself.
+// passes reports whether the reason of a failed request may disappear by itself.
 func passes(err error) bool {
 	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrContended) || errors.Is(err, journal.ErrUnavailable)
 }

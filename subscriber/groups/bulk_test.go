@@ -21,26 +21,26 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// park lists an aggregate as parked by an event, as an owner with epoch 1 does.
+// park lists an aggregate as parked by an event, like an owner with epoch 1.
 func (s store) park(t *testing.T, id string, number uint64, reason string) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
 		checkpoint.Behind{Aggregate: account(id), Head: number, Parked: &checkpoint.Failure{Number: number, At: time.Now(), Reason: reason}}))
 }
 
-// owned makes a group of one member that owns all shards, with epoch 1.
+// owned creates a group of one member that owns all shards, with epoch 1.
 func (s store) owned(t *testing.T) {
 	t.Helper()
-	roster, member := checkpoint.NewMembership(s.Shards(), time.Time{}).Join(checkpoint.Member{Lease: time.Hour})
+	membership, member := checkpoint.NewMembership(s.Shards(), time.Time{}).Join(checkpoint.Member{Lease: time.Hour})
 	var all []int
 	for n := range s.Shards() {
 		all = append(all, n)
 	}
-	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster.Take(member, all))
+	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, membership.Take(member, all))
 	require.NoError(t, err)
 }
 
-// epochs are those of the shards.
+// epochs returns the epochs of the shards.
 func (s store) epochs(t *testing.T) (epochs []uint64) {
 	t.Helper()
 	g, err := s.Get(t.Context(), group, topic)
@@ -76,7 +76,7 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 	require.NoError(t, s.Unpark(t.Context(), group, account("a0")))
 	read, write := recording.Units()
 	assert.LessOrEqual(t, read, 8.0, "one aggregate")
-	assert.InDelta(t, 3, write, 0.1, "one aggregate: the roster twice and an entry")
+	assert.InDelta(t, 3, write, 0.1, "one aggregate: the membership twice and an entry")
 	before := s.epochs(t)
 	recording.Reset()
 
@@ -85,7 +85,7 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, aggregates-1, done)
 	read, write = recording.Units()
-	assert.InDelta(t, aggregates-1+4*2, write, aggregates/100, "an entry each, and the roster twice for each shard; and heartbeats, if it takes long")
+	assert.InDelta(t, aggregates-1+4*2, write, aggregates/100, "an entry each, and the membership twice for each shard; and heartbeats, if it takes long")
 	assert.Less(t, read, 2*aggregates/20.0+4*10, "two reads of the list, and the rosters")
 	for shard, epoch := range s.epochs(t) {
 		assert.Equal(t, before[shard]+1, epoch, "one takeover of shard %d", shard)
@@ -115,7 +115,7 @@ func TestManyEventsAreSkippedAtAProportionalCost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, aggregates, done)
 	read, write := recording.Units()
-	assert.InDelta(t, 6*aggregates+4*2, write, 0.1, "a transaction of three rows each, and the roster twice for each shard")
+	assert.InDelta(t, 6*aggregates+4*2, write, 0.1, "a transaction of three rows each, and the membership twice for each shard")
 	assert.Less(t, read, 2.2*aggregates+4*10, "its event and its position each")
 	for shard, epoch := range s.epochs(t) {
 		assert.EqualValues(t, 2, epoch, "one takeover of shard %d", shard)
@@ -216,7 +216,7 @@ func TestEditsOfManyGoOnUnderThrottling(t *testing.T) {
 	before := s.epochs(t)
 
 	var done int
-	for calls := 0; done < 200 && calls < 10; calls++ { // the roster is not written again and again
+	for calls := 0; done < 200 && calls < 10; calls++ { // the membership is written rarely
 		n, err := throttled.UnparkAll(t.Context(), group, topic, groups.Selection{})
 		if err != nil {
 			require.ErrorIs(t, err, journal.ErrThrottled)
@@ -265,11 +265,11 @@ func TestAnEditOfManyTakesAShardAgainThatWasTakenAway(t *testing.T) {
 	var edits atomic.Int64
 	var seen []checkpoint.Behind
 	taken := db.Inject(dynamotest.PauseReply(func(ctx context.Context) {
-		roster, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Take(1, []int{0}), nil })
+		membership, err := store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Take(1, []int{0}), nil })
 		assert.NoError(t, err)
 		progress, err := store.Progress(ctx, checkpoint.Shard{Group: checkpoint.Group{Name: group}, Topic: topic})
 		assert.NoError(t, err)
-		assert.EqualValues(t, 3, roster.Epochs[0])
+		assert.EqualValues(t, 3, membership.Epochs[0])
 		seen = progress.Behind
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1), dynamotest.Matching(func(string, any) bool { return edits.Load() == 0 }))
 
@@ -310,7 +310,7 @@ func TestAFormerOwnersWriteIsRefusedOrNoticedByASkipOfMany(t *testing.T) {
 	_, _, err = r.rows.Claim(t.Context(), rivals, account("x"), 1)
 	require.NoError(t, err)
 	r.park(t, "x", 1, "late")
-	w.before = func() { // the owner that was taken over does not know it yet
+	w.before = func() { // the former owner has not noticed the takeover
 		w.before = func() {}
 		r.handle(t, 1, 0, 2)
 	}
@@ -355,7 +355,7 @@ func TestAnOperatorThatIsSlowKeepsItsShard(t *testing.T) {
 		k := checkpoint.Key{Group: group, Topic: topic}
 
 		err := checkpoint.New(s.Journal).Operate(t.Context(), k, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Membership) error {
-			time.Sleep(time.Minute) // of the bubble: many times the members' leases
+			time.Sleep(time.Minute) // in the bubble: many times the members' leases
 			return ctx.Err()
 		})
 
@@ -391,7 +391,8 @@ func TestAnEditOfManyIsRepeatedWhereItsFirstReadIsThrottled(t *testing.T) {
 	sub, _ := subscribe(t, s.quick())
 	eventually(t, "the group has begun", func() bool { return len(sub.Shards()) == 1 })
 	require.NoError(t, sub.Close())
-	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3)) // attempts of the SDK
+	// The SDK makes three attempts.
+	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3))
 
 	_, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
 

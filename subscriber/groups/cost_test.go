@@ -41,16 +41,16 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		_, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
 		return err
 	})
-	heads, positions, roster, progress := aggregates*0.2/4/2, aggregates/40.0, 1.0, 1.0*shards
-	assert.InDelta(t, heads+positions+roster+progress, read, 2*shards*0.5, "Lag: half a unit is the least for each query")
+	heads, positions, membership, progress := aggregates*0.2/4/2, aggregates/40.0, 1.0, 1.0*shards
+	assert.InDelta(t, heads+positions+membership+progress, read, 2*shards*0.5, "Lag: half a unit is the least for each query")
 
 	read, _ = cost(func() error { _, err := s.Estimate(t.Context(), group, topic); return err })
 	tail := aggregates * 0.4 / 4 / 2
-	assert.InDelta(t, roster+progress+tail+aggregates/2, read, 2*shards*0.5, "Estimate, from the beginning of the tail")
+	assert.InDelta(t, membership+progress+tail+aggregates/2, read, 2*shards*0.5, "Estimate, from the beginning of the tail")
 
 	s.write(t, "a0", 1, 1)
 	read, write = cost(func() error { return s.Skip(t.Context(), group, account("a0"), 2) })
-	assert.Equal(t, []float64{8, 8}, []float64{read, write}, "Skip: the roster twice, two writes of rows, and a transaction of two")
+	assert.Equal(t, []float64{8, 8}, []float64{read, write}, "Skip: the membership twice, two writes of rows, and a transaction of two")
 	read, write = cost(func() error { return s.ResetAggregate(t.Context(), group, account("a0"), 0) })
 	assert.LessOrEqual(t, read, 8.0, "ResetAggregate")
 	assert.LessOrEqual(t, write, 8.0, "ResetAggregate: of one skipped event")
@@ -62,7 +62,7 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		}
 		return nil
 	})
-	assert.InDelta(t, roster+shards, read, 0.1, "Skipped, where there is nothing")
+	assert.InDelta(t, membership+shards, read, 0.1, "Skipped, where there is nothing")
 
 	read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
 	assert.InDelta(t, aggregates+1+1+2*2, write, 0.1, "Remove: the rows, the pause, and a transaction of two rows")

@@ -1,27 +1,43 @@
-// Package groups operates consumer groups: it lists them with their lag, and pauses, resumes,
-// resets and removes them, from any process that can reach the tables.
+// Package groups operates consumer groups from any process that can reach the tables. It lists
+// groups and measures their lag. It pauses, resumes, resets and removes groups, and it unblocks
+// aggregates.
 //
 //	g := groups.New(j)
 //	all, err := g.List(ctx)
-//	lag, err := g.Lag(ctx, "order-history", "order", groups.LagOptions{})
+//	if err != nil {
+//		return err
+//	}
+//	for _, group := range all {
+//		fmt.Printf("%s on %s: %d members, %d of %d shards free\n",
+//			group.Name, group.Topic, len(group.Members), len(group.Free()), len(group.Shards))
+//	}
 //
-// A consumer group has the name in subscriber.Config.ConsumerGroup, and works on one
-// topic, which is an aggregate type. The same name on two topics is two groups here.
+// # Terms
 //
-// A group may keep its positions in a store of its own (subscriber.Config.Positions), as SQL read
-// models do. [WithPositions] lets this package read them. [Groups.Skip] and [Groups.ResetAggregate]
-// refuse such a group with [ErrExternalPositions]; everything else works for it too.
+// A consumer group has a name (subscriber.Config.ConsumerGroup), and works on one topic. The topic
+// of an event is its aggregate type. In this package the same name on two topics means two groups.
+// A member is one subscription of the group. The members divide the logical shards of the topic
+// among themselves.
+//
+// The position of a group in an aggregate is the number of the last event that the group has
+// handled. The lag is the number of events beyond the positions. An aggregate is blocked while an
+// event of it fails and is tried again, or its handler takes long. An aggregate is parked
+// (subscriber.Park) when the group no longer tries its event, and waits for an operator.
+//
+// External positions are positions that members store outside of the checkpoint table
+// (subscriber.Config.Positions), for example in an SQL database. [WithPositions] makes this package
+// read them. Operations that change positions refuse such a group with [ErrExternalPositions].
 //
 // # Lag
 //
-// [Groups.Lag] is exact: it compares the heads of all aggregates with the group's positions.
-// [Groups.Estimate] is cheap: it reads one page of each shard's tail, behind the place up to which
-// the group is known to be done. Its result is a lower bound.
+// [Groups.Lag] is exact: it compares the last events of all aggregates with the group's positions.
+// [Groups.Estimate] is cheap: it reads one page of each shard's tail, from the group's cursor on.
+// Its result is a lower bound.
 //
-// # A new read model
+// # Rebuild a read model
 //
-//	g.Pause(ctx, group, topic)                              // no more messages go out,
-//	g.WaitIdle(ctx, group, topic)                           // and those that were out are acked or given up
+//	g.Pause(ctx, group, topic)                              // members deliver no more messages
+//	g.WaitIdle(ctx, group, topic)                           // no handler has an effect any more
 //	...                                                     // clear the read model
 //	g.Reset(ctx, group, topic, subscriber.Beginning(), nil) // the group has no positions any more
 //	g.Resume(ctx, group, topic)
@@ -29,51 +45,65 @@
 // Members keep running. They see each change with their next heartbeat, within a quarter of
 // subscriber.Config.LeaseDuration, which is 2.5 seconds by default.
 //
-// # Reading one's own write
+// # Read your own writes
 //
-// A read model lags behind the journal. [Groups.WaitApplied] waits until a group has applied a
-// given event, so that a program can query what it has just written. For a read model in an SQL
-// database, the positions are read from there:
+// A read model lags behind the journal. [Groups.WaitApplied] waits until a group has applied an
+// event, so that a program can query what it has just written. For a read model in an SQL database,
+// pass the store of the positions:
 //
 //	g := groups.New(j, groups.WithPositions(store)) // a sqlprojection.Store
 //
-// # One aggregate
+// # Edit one aggregate, or many
 //
-// [Groups.Behind] lists the aggregates that hold the group up. [Groups.Parked] lists those of them
-// that the group does not try any more (subscriber.Park). [Groups.Unpark] has their events tried
-// again, [Groups.Skip] passes over a single event, and [Groups.ResetAggregate] puts the group
-// anywhere in the aggregate's history. [Groups.Skipped] lists the events that were passed over, by
-// an operator or because they kept failing (subscriber.Skip), and [Groups.ForgetSkipped] deletes
-// such a record. [Groups.UnparkAll] and [Groups.SkipAll] do this for any number of parked
-// aggregates at once, which a [Selection] selects, and [Groups.SelectParked] lists them before. A
-// group that an event has stopped (subscriber.Stop) is a paused group; [Group].Stopped names the
-// event and the reason.
+// [Groups.Behind] lists the aggregates that are blocked or parked, and [Groups.Parked] lists only
+// the parked ones. For one aggregate:
 //
-// These edits take the aggregate's logical shard from its owner, change its rows and free it. The
-// owner may be alive, in the middle of a handler, or asleep: the rows have a newer epoch then, and
-// its writes are refused. As after a crash, events of the shard that were acked and not stored yet
-// (subscriber.Config.CommitInterval) are delivered again, for all its aggregates. Effects that
-// commit with the position happen once.
+//   - [Groups.Unpark] tries the events of a parked aggregate again.
+//   - [Groups.Skip] skips a single event.
+//   - [Groups.ResetAggregate] sets the group's position in the aggregate.
+//
+// For many parked aggregates, which a [Selection] selects: [Groups.SelectParked] lists them,
+// [Groups.UnparkAll] tries their events again, and [Groups.SkipAll] skips the failed events.
+//
+// [Groups.Skipped] lists the events that were skipped, by an operator or because they kept failing
+// (subscriber.Skip), and those that were deferred (subscriber.Defer). [Groups.RetrySkipped] tries
+// such an event again, and [Groups.ForgetSkipped] deletes its record.
+//
+// A group that was stopped by an event (subscriber.Stop) is a paused group. [Group].Stopped holds
+// the event and the reason.
+//
+// An edit takes the aggregate's logical shard from its owner, changes rows, and frees the shard.
+// The owner may still be alive. Its later writes are refused, since the rows have a newer epoch. As
+// after a crash, events of the shard that were acked but whose positions were not stored yet
+// (subscriber.Config.CommitInterval) are delivered again, for all aggregates of the shard. Effects
+// that commit with the position happen once.
 //
 // # Topics that are queues
 //
 // Messages that are published without an aggregate id stay in the stream of their publisher.
-// [Groups.Trim] removes those that are old and that all groups of the topic have handled, and
-// [Groups.TrimEvery] does so again and again.
+// [Groups.Trim] removes the old messages that all groups of the topic have handled.
+// [Groups.TrimEvery] does so at an interval.
 //
 // # After an import
 //
-// Members compare the heads of all aggregates with the group's positions once an hour
-// (subscriber.Config.ReconcileInterval), which finds events that the tail shows at the wrong place,
-// such as imported ones. [Groups.Reconcile] has them do so at once, and [Groups.WaitReconciled]
-// waits until they have. In the packed layout imported events are in their place; there members
-// compare what was written lately, and all aggregates once a week and after [Groups.Reconcile].
+// Reconciliation compares the last events of all aggregates with the group's positions. It finds
+// events that the tail shows at the wrong place, such as imported events. Members reconcile once an
+// hour (subscriber.Config.ReconcileInterval). [Groups.Reconcile] requests it at once, and
+// [Groups.WaitReconciled] waits for its end.
+//
+// In the packed layout the tail shows imported events at the right place. There the hourly
+// reconciliation compares only recent writes. It compares all aggregates once a week, and after
+// [Groups.Reconcile].
 //
 // # Cost
 //
-// In DynamoDB's units, with rows of up to 1 KB, which is a group on about a hundred shards: one
-// read to get a group; one read and one write for a pause, a resume, and a reset without its
-// clean-up; up to eight reads and eight writes for an edit of an aggregate, and more if its state
-// is over 4 KB. The costs of the clean-up after a reset, of the removal and of the exact lag grow
-// with the table. Each method says how.
+// These are the costs in DynamoDB's units if rows are smaller than 1 KB, as for a group with fewer
+// than about a hundred shards:
+//
+//   - Get: one read.
+//   - Pause, Resume, Reset without its clean-up: one read and one write.
+//   - An edit of an aggregate: up to eight reads and eight writes, and more if the state of the
+//     aggregate is over 4 KB.
+//
+// The costs of Lag, Remove and the clean-up after a reset grow with the table; see each method.
 package groups

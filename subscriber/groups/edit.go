@@ -11,25 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// edit is what an operator has in hands to edit the rows of an aggregate.
+// edit holds the data with which an operator edits the rows of an aggregate.
 type edit struct {
 	groups *Groups
 	id     aggregate.ID
-	head   uint64 // the number of the aggregate's last event
+	head   uint64 // number of the aggregate's last event
 	shard  checkpoint.Shard
-	start  time.Time // the group's
-	epoch  uint64    // of the operator; 0 while it does not hold the shard
+	start  time.Time // start of the group
+	epoch  uint64    // epoch of the operator; 0 while it does not hold the shard
 
-	external bool // the group's positions are in a store of its own
+	external bool // the group has external positions
 }
 
-// editAttempts is how often an edit is done again whose shard was taken away before it had ended.
+// editAttempts is the maximum number of attempts at an edit that loses its shard before its end.
 const editAttempts = 5
 
-// edit edits rows of an aggregate. Where the shard was taken away before its end, do is called
-// again: it has to know what it has done, as the next owner may have built upon that, and lists the
-// aggregate in any case. What verify finds wrong is told before the shard is taken from its owner,
-// and verified again once the rows cannot change any more.
+// edit edits rows of an aggregate. It calls verify before it takes the shard from its owner, and
+// again when it holds the shard and the rows cannot change any more. If it loses the shard before
+// the end of do, it calls do again. Since the next owner may have continued from the changes of the
+// first call, do must not repeat these. In every call do must list the aggregate.
 func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, verify, do func(context.Context, edit) error) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	err := id.Validate()
@@ -50,12 +50,12 @@ func failedEdit(what, group string, id aggregate.ID, err error) error {
 }
 
 func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID, verify, do func(context.Context, edit) error) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, external: roster.ExternalPositions}
+	e := edit{groups: g, id: id, shard: shardOf(k, membership, number), start: membership.Start, external: membership.ExternalPositions}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 	})
 }
 
-// version is the number of the last event, also of an aggregate that was deleted.
+// version returns the number of the last event, also for an aggregate that was deleted.
 func (g *Groups) version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	version, err := g.journal.Version(ctx, id)
 	var deleted *journal.DeletedError
@@ -81,16 +81,16 @@ func (g *Groups) version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return version, err
 }
 
-// has reports whether the aggregate has that many events.
+// has returns an error if the aggregate does not have an event with this number.
 func (e edit) has(number uint64) error {
 	if number > e.head {
-		return fmt.Errorf("%w: event %d of %s, whose last one is %d", ErrNoSuchEvent, number, e.id, e.head)
+		return fmt.Errorf("%w: event %d of %s, whose last event is %d", ErrNoSuchEvent, number, e.id, e.head)
 	}
 	return nil
 }
 
-// position returns where the group is. Where the shard is held, a former owner cannot move it any
-// more.
+// position returns the position of the group. If the operator holds the shard, a former owner
+// cannot move the position any more.
 func (e edit) position(ctx context.Context) (position uint64, err error) {
 	var found bool
 	if e.epoch > 0 {
@@ -106,8 +106,8 @@ func (e edit) position(ctx context.Context) (position uint64, err error) {
 	return e.groups.baseline(ctx, e.id, e.start)
 }
 
-// move puts the position anywhere. The aggregate is listed first: should this end in between,
-// nothing has happened but that the next owner looks at it.
+// move sets the position. It lists the aggregate first. If it fails after that, the only effect is
+// that the next owner of the shard checks the aggregate.
 func (e edit) move(ctx context.Context, position uint64) error {
 	if err := e.list(ctx); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (e edit) move(ctx context.Context, position uint64) error {
 	return e.groups.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
 }
 
-// list has the next owner of the shard look at the aggregate. The entry is never deleted here, but
-// written under the new epoch, or a former owner could make it again.
+// list makes the next owner of the shard check the aggregate. It writes the entry under the new
+// epoch and does not delete it, since a former owner could write a deleted entry again.
 func (e edit) list(ctx context.Context) error {
 	return e.groups.store.ListBehind(ctx, e.shard.Group, checkpoint.Revision{Epoch: e.epoch}, checkpoint.Behind{Aggregate: e.id, Head: e.head})
 }

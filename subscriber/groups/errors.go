@@ -9,68 +9,74 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ExternalPositionsError] and
-// [*TrimKeepError] are for errors.As.
-// Errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing, come too.
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError],
+// [*ExternalPositionsError] and [*TrimKeepError] are for errors.As. Methods also return errors of
+// the journal, such as journal.ErrThrottled and journal.ErrTableMissing.
 //
-// An edit of an aggregate returns subscriber.ErrFenced if the operator lost the shard again and
-// again before the edit ended, as happens if its heartbeats fail for the 10 seconds of its lease.
-// The text names the error of the last heartbeat then. Parts of the edit may have been done. Repeat
-// it; but repeat [Groups.ResetAggregate] only if [Groups.Applied] shows that the position was not
-// put, or events come once more.
+// An edit of an aggregate returns subscriber.ErrFenced if the operator has lost the shard five
+// times. It loses the shard to another operator, or when its heartbeats fail for the 10 seconds of
+// its lease; then the text contains the error of the last heartbeat. Parts of the edit may be done.
+// Repeat it; but repeat [Groups.ResetAggregate] only if [Groups.Applied] shows that the position
+// was not set, since a repetition delivers events once more.
 var (
-	// ErrNoGroup: there is no group of that name on that topic. A group comes into being when it
-	// first subscribes.
+	// ErrNoGroup reports that there is no group with this name on the topic. A group is created
+	// when it first subscribes.
 	ErrNoGroup = checkpoint.ErrNoGroup
-	// ErrNotParked: the group goes on with the aggregate, or has nothing to do there.
+	// ErrNotParked reports that the aggregate is not parked: the group tries its events, or has
+	// handled all of them.
 	ErrNotParked = errors.New("aggregate is not parked")
-	// ErrNotSkipped: there is no record that the group skipped the event. Nothing was changed.
+	// ErrNotSkipped reports that there is no record that the group skipped the event. Nothing was
+	// changed.
 	ErrNotSkipped = errors.New("event was not skipped")
-	// ErrNoSuchEvent: the aggregate has no event of that number. Nothing was changed.
+	// ErrNoSuchEvent reports that the aggregate has no event with this number. Nothing was changed.
 	ErrNoSuchEvent = errors.New("aggregate has no such event")
-	// ErrNotApplied: the group had not applied the event when the time was over. The text says how
-	// far it was.
+	// ErrNotApplied reports that the group had not applied the event when the context ended. The
+	// text contains the position of the group.
 	ErrNotApplied = errors.New("event is not applied yet")
-	// ErrExternalPositions: members keep the group's positions in a store of their own
-	// (subscriber.Config.Positions), as those of SQL read models do. Nothing was changed. Reading
-	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/guides/sql.md for how
-	// they are done there.
+	// ErrExternalPositions reports that members store the group's positions outside of the
+	// checkpoint table (subscriber.Config.Positions), as SQL read models do. Nothing was changed.
+	// Reading needs [WithPositions]. Skip and ResetAggregate have to be done in that store, see
+	// docs/guides/sql.md.
 	ErrExternalPositions = errors.New("the group's positions are not in the checkpoint table")
-	// ErrNoGroups: the topic has no consumer group, so nothing says that its events were handled.
-	// Nothing was removed. TrimOptions.WithoutGroups trims it all the same.
-	ErrNoGroups = errors.New("the topic has no consumer group, so nothing says that its events were handled")
-	// ErrLeftovers: the group was reset and works, but rows from before the reset are left in the
-	// table. Nothing reads them; [Groups.CleanUp] deletes them.
+	// ErrNoGroups reports that the topic has no consumer group, so nothing shows that its events
+	// were handled. Nothing was removed. Set TrimOptions.WithoutGroups to trim the topic anyway.
+	ErrNoGroups = errors.New("the topic has no consumer group, so nothing shows that its events were handled")
+	// ErrLeftovers reports that the group was reset and works, but that rows from before the reset
+	// are left in the table. Nothing reads them. [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows from before the reset are left")
-	// ErrCorrupt: a row of the checkpoint table is none that was written by this module. The text
-	// names it.
+	// ErrCorrupt reports a row of the checkpoint table that this module cannot have written. The
+	// text contains its key.
 	ErrCorrupt = checkpoint.ErrCorrupt
 )
 
-// ActiveError reports that members are at work, or were a short time ago. Nothing was changed.
+// ActiveError reports that the group has members. Nothing was changed.
 type ActiveError struct {
-	Members []uint64 // who have not left
-	Shards  []int    // that they own; of WaitIdle also those that were taken from them while they were at work
+	// Members are the numbers of the members that have not left.
+	Members []uint64
+	// Shards are the shards that they own. From WaitIdle it also includes shards that were taken
+	// from members that may still be handling events of them.
+	Shards []int
 }
 
 func (e *ActiveError) Error() string {
 	return fmt.Sprintf("consumer group is active: members %d have not left, and own shards %d; "+
-		"close them, and where they crashed wait for the time of a lease while another member runs", e.Members, e.Shards)
+		"close them; if they have crashed, wait for the time of a lease while another member runs", e.Members, e.Shards)
 }
 
-// NotNextError reports that an event is not the one that the aggregate waits for. Nothing was
-// changed.
+// NotNextError reports that an event is not the next one that the group has to handle in the
+// aggregate. Nothing was changed.
 type NotNextError struct {
 	Aggregate aggregate.ID
-	Number    uint64 // of the event that was named
-	Next      uint64 // of the event that the group has not handled yet
+	Number    uint64 // number that was passed
+	Next      uint64 // number of the next event to handle
 }
 
 func (e *NotNextError) Error() string {
-	return fmt.Sprintf("event %d of %s is not the next one, which is %d: look again what blocks the aggregate", e.Number, e.Aggregate, e.Next)
+	return fmt.Sprintf("event %d of %s is not the next event, which is %d: check again which event blocks the aggregate", e.Number, e.Aggregate, e.Next)
 }
 
-// ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim], with the group whose positions it needs.
+// ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. It names the group whose
+// positions Trim needs.
 type ExternalPositionsError struct{ Group, Topic string }
 
 func (e *ExternalPositionsError) Error() string {
@@ -84,5 +90,5 @@ func (e *ExternalPositionsError) Unwrap() error { return ErrExternalPositions }
 type TrimKeepError struct{ Keep time.Duration }
 
 func (e *TrimKeepError) Error() string {
-	return fmt.Sprintf("TrimOptions.Keep is %s: use %s at least, and rather days", e.Keep, minKeep)
+	return fmt.Sprintf("TrimOptions.Keep is %s: use at least %s, and preferably days", e.Keep, minKeep)
 }

@@ -12,47 +12,54 @@ import (
 )
 
 const (
-	// estimateLimit is how many events, and how many aggregates of the list of those behind, an
-	// estimate looks at in each shard.
+	// estimateLimit is the maximum number of events, and of aggregates of the list, that an
+	// estimate compares in each shard.
 	estimateLimit = 100
-	// estimateCounted is up to how many aggregates of the list it counts.
+	// estimateCounted is the maximum number of aggregates of the list that an estimate counts in
+	// each shard.
 	estimateCounted = 400
 )
 
-// Estimate estimates cheaply how far a group is behind, as metrics and dashboards want it. In
-// each shard it looks at the list of those behind and at up to a hundred events of the tail from
-// the cursor on, up to which the group is done, and compares them with the positions of their
-// aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
+// Estimate returns a cheap estimate of the lag of a group, for metrics and dashboards. [Groups.Lag]
+// is exact. In each shard Estimate reads up to a hundred events of the tail, from the group's
+// cursor on, and the list of blocked and parked aggregates. It compares these with the positions of
+// their aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
-// If there are more, AtLeast is set: there are more events than Events, and Oldest is that of the
-// events that were found. It counts up to 400 parked and blocked aggregates in each shard. Oldest
-// is the time at which the event was written, unless its aggregate is on the list. A group that is
-// up to date has 0. Events that the tail shows before the cursor, as their occurred_at is wrong or
-// they were imported, do not count until reconciliation has found them. Events that were acked
-// within the last subscriber.Config.CommitInterval may still count. [Groups.Lag] is exact.
+// A group that is up to date has a lag of 0. AtLeast is set if there are more events than Estimate
+// has read. Then Oldest is the oldest of the events that it has read. Oldest is the time at which
+// the event was written, unless its aggregate is on the list. Blocked and Parked count up to 400
+// aggregates in each shard.
 //
-// In the packed layout, it looks at a hundred commits, whatever they have of events. Of a group
-// with a start, it looks for where the group begins with each aggregate among them that has no
-// position, as after an import: some reads for each.
+// Some events count too early or too late:
 //
-// It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
-// unit for each aggregate among them, one and a half for each aggregate of the list, up to a
-// hundred, and one for some 40 aggregates of the list, up to 400: about two units for a shard that
-// has little to do, and under 250 for one far behind, if events are about 1 KB, however many are
-// blocked. A tail read right after its writers may lag by a moment.
+//   - Events that the tail shows before the cursor, because they were imported or because their
+//     time is wrong, count only when reconciliation has found them.
+//   - Events that were acked within the last subscriber.Config.CommitInterval may still count.
+//   - Events that were written within the last moment may not count yet.
 //
-// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
+// In the packed layout it reads a hundred commits, with any number of events. For a group with a
+// start it also needs some reads for each aggregate without a position, as after an import, to find
+// where the group begins.
+//
+// For each shard it costs half a read unit for each 4 KB of up to a hundred events together, and
+// half a unit for each of their aggregates. It costs one unit for about 40 aggregates of the list,
+// up to 400, and one and a half for each of the first hundred. That is about two units for a shard
+// with little to do. It is less than 250 units for a shard that is far behind, if events have about
+// 1 KB.
+//
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
+// context.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.readable(roster)
+		err = g.readable(membership)
 	}
 	shards := make([]ShardLag, g.journal.Shards())
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
-			shards[number].Lag, err = g.estimate(ctx, shardOf(k, roster, number), roster)
+			shards[number].Lag, err = g.estimate(ctx, shardOf(k, membership, number), membership)
 			return err
 		})
 	}
@@ -66,8 +73,8 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Membership) (Lag, error) {
-	start := roster.Start
+func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membership checkpoint.Membership) (Lag, error) {
+	start := membership.Start
 	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {
 		return Lag{}, err
@@ -85,13 +92,14 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 		return Lag{}, err
 	}
 	listed := progress.Behind[:min(len(progress.Behind), estimateLimit)]
-	positions, err := g.positions(ctx, shard, roster, aggregatesOf(listed, tail.Records), false)
+	positions, err := g.positions(ctx, shard, membership, aggregatesOf(listed, tail.Records), false)
 	if err != nil {
 		return Lag{}, err
 	}
 	unplaced := aggregatesOf(listed, nil)
 	if !start.IsZero() && g.journal.TailByWriteTime() {
-		unplaced = aggregatesOf(listed, tail.Records) // the tail may show events from before the start, as after an import
+		// The tail may show events from before the start, as after an import.
+		unplaced = aggregatesOf(listed, tail.Records)
 	}
 	for _, id := range unplaced {
 		if _, found := positions[id]; !found {
@@ -125,7 +133,7 @@ func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions 
 			continue
 		}
 		lag.Events++
-		lag.older(r.WrittenAt) // a read of numbers alone may not return when it occurred
+		lag.older(r.WrittenAt) // a read of numbers alone may not return OccurredAt
 		if !seen[r.Aggregate] {
 			seen[r.Aggregate] = true
 			lag.Aggregates++
@@ -134,8 +142,8 @@ func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions 
 	return lag
 }
 
-// lagOfListed counts the events of aggregates that are listed, as far as it is known how many they
-// have, and returns the first of each.
+// lagOfListed counts the known events of listed aggregates, and returns the first unhandled event
+// of each.
 func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, positions map[aggregate.ID]uint64) (lag Lag, first []place) {
 	heads := map[aggregate.ID]uint64{}
 	for _, r := range records {
@@ -144,7 +152,7 @@ func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, position
 	for _, b := range listed {
 		position, head := positions[b.Aggregate], max(b.Head, heads[b.Aggregate])
 		if head <= position {
-			continue // it is still to be taken off
+			continue // its entry will be removed
 		}
 		lag.Events += head - position
 		lag.Aggregates++
@@ -167,7 +175,7 @@ func parked(listed []checkpoint.Behind) (n int) {
 	return n
 }
 
-// aggregatesOf returns each one once.
+// aggregatesOf returns the aggregates of entries and records, each once.
 func aggregatesOf(listed []checkpoint.Behind, records []*journal.Record) []aggregate.ID {
 	ids := idsOf(listed)
 	seen := map[aggregate.ID]bool{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -93,12 +94,12 @@ func ExampleGroups_Lag() {
 	deposit(j, "bob", 2)
 
 	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{
-		Behind: func(b groups.Behind) { fmt.Printf("%s waits with event %d of %d\n", b.Aggregate, b.Next, b.Head) },
+		Behind: func(b groups.Behind) { fmt.Printf("%s: the next event is %d of %d\n", b.Aggregate, b.Next, b.Head) },
 	})
 	must(err)
 	fmt.Printf("%d events behind\n", lag.Events)
 	// Output:
-	// account-bob waits with event 4 of 5
+	// account-bob: the next event is 4 of 5
 	// 2 events behind
 }
 
@@ -138,18 +139,19 @@ func ExampleGroups_Skip() {
 
 	for b, err := range g.Parked(ctx, "audit", "account", aggregate.ID{}) {
 		must(err)
-		fmt.Printf("%s waits with event %d: %s\n", b.Aggregate, b.Next, b.Parked.Reason)
-		must(g.Skip(ctx, "audit", b.Aggregate, b.Next)) // or g.Unpark, once the cause is mended
+		reason, _, _ := strings.Cut(b.Parked.Reason, " (")
+		fmt.Printf("%s: event %d failed: %s\n", b.Aggregate, b.Next, reason)
+		must(g.Skip(ctx, "audit", b.Aggregate, b.Next)) // or g.Unpark, after the cause is fixed
 	}
 	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})
 	must(err)
 	fmt.Printf("%d event to handle\n", lag.Events)
 	// Output:
-	// account-bob waits with event 2: the message was nacked without a reason (see subscriber.NackReason), once
+	// account-bob: event 2 failed: the message was nacked without a reason
 	// 1 event to handle
 }
 
-// Once the cause is fixed, all that it has parked is tried again.
+// After the cause of failures is fixed, the group tries the parked aggregates again.
 func ExampleGroups_UnparkAll() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, "bob/2"))
@@ -166,7 +168,7 @@ func ExampleGroups_UnparkAll() {
 	// 1 unparked, 0 still parked
 }
 
-// A page of a long list begins behind the last aggregate of the page before.
+// To read a long list in pages, begin each page after the last aggregate of the page before.
 func ExampleGroups_Parked() {
 	const size = 50
 	ctx := context.Background()
@@ -215,14 +217,16 @@ func ExampleGroups_Skipped() {
 
 	for e, err := range g.Skipped(ctx, "audit", "account", aggregate.ID{}, 0) {
 		must(err)
-		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
-		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number)) // after it was made good for by hand
+		reason, _, _ := strings.Cut(e.Reason, ",")
+		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, reason)
+		// Forget it after its effects were corrected by hand.
+		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number))
 	}
 	// Output:
-	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked without a reason (see subscriber.NackReason), once
+	// account-bob, event 2 (account.deposited.v1): skipped by an operator
 }
 
-// After an import the group looks for events that are dated before the place that it has reached.
+// After an import, members reconcile to find events that are dated before their cursors.
 func ExampleGroups_Reconcile() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, ""))
@@ -230,9 +234,9 @@ func ExampleGroups_Reconcile() {
 	must(g.Reconcile(ctx, "audit", "account"))
 	one, err := g.Get(ctx, "audit", "account")
 	must(err)
-	fmt.Printf("%d shards are free for members that compare them\n", len(one.Free()))
+	fmt.Printf("%d shards are free for members that reconcile them\n", len(one.Free()))
 	// Output:
-	// 4 shards are free for members that compare them
+	// 4 shards are free for members that reconcile them
 }
 
 func ExampleGroups_Remove() {
@@ -247,7 +251,7 @@ func ExampleGroups_Remove() {
 	// read consumer group "audit" on topic "account": there is no such consumer group
 }
 
-// Who has just written waits until the read model has it.
+// A program that has written events waits until the read model has applied them.
 func ExampleGroups_WaitApplied() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -266,7 +270,7 @@ func ExampleGroups_WaitApplied() {
 	// event 4: true
 }
 
-// A topic of mails is a queue: what all groups have handled can go after some days.
+// A topic of mails is a queue. Mails that all groups have handled are removed after some days.
 func ExampleGroups_Trim() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client

@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	mu   sync.Mutex
 	rows map[place]line
-	err  error // of reading
+	err  error // returned by reads
 }
 
 type place struct {
@@ -62,7 +62,7 @@ func (l *ledger) Position(_ context.Context, group subscriber.Group, id aggregat
 	return row.position, row.found, l.err
 }
 
-// put is what an operator does in that store.
+// put sets a position, like an operator in that store.
 func (l *ledger) put(id string, position uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *ledger) put(id string, position uint64) {
 	l.rows[at] = line{l.rows[at].epoch, position, true}
 }
 
-// parkedWithExternalPositions has y be up to date and x parked with its second of three events, with positions
-// in a store of their own.
+// parkedWithExternalPositions returns a group with external positions. It is up to date with y. It
+// has parked x at the second of three events.
 func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 	t.Helper()
 	s, l, got := setup(t, 2), newLedger(), &handled{}

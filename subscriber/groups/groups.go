@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Groups are the consumer groups of a journal. It is safe for concurrent use.
+// Groups operates the consumer groups of a journal. It is safe for concurrent use.
 type Groups struct {
 	journal  eventlog.Log
 	store    *checkpoint.Store
 	external Positions // nil without WithPositions
 }
 
-// New returns the groups of a journal. It makes no round trip.
+// New returns the groups of a journal. It makes no requests.
 func New(j *journal.Journal, options ...Option) *Groups {
 	g := &Groups{journal: eventlog.Of(j), store: checkpoint.New(j)}
 	for _, option := range options {
@@ -30,78 +30,86 @@ func New(j *journal.Journal, options ...Option) *Groups {
 	return g
 }
 
-// Group is a consumer group's work on one topic.
+// Group is a consumer group on one topic.
 type Group struct {
 	Name, Topic string
-	// Resets rises with every reset, and when a group that was removed begins again. See
+	// Resets is the number of resets. It also rises when a group that was removed begins again. See
 	// subscriber.Group.
 	Resets uint64
-	// Start, if not zero: events that occurred before it are left out.
-	Start   time.Time
-	Paused  bool
-	Stopped *Stopped // why it is paused, where an event that kept failing has stopped it (subscriber.Stop); else nil
-	// ExternalPositions: members keep the positions in a store of their own (subscriber.Config.Positions),
-	// as the last one to join has said.
+	// Start is the time at which the group begins: it does not handle events that occurred before.
+	// The zero time is the beginning.
+	Start time.Time
+	// Paused reports that the group delivers no messages.
+	Paused bool
+	// Stopped is the failed event that has paused the group (subscriber.Stop). It is nil if the
+	// group is not paused, or if an operator has paused it.
+	Stopped *Stopped
+	// ExternalPositions reports that members store the positions outside of the checkpoint table
+	// (subscriber.Config.Positions). The member that joined last has set it.
 	ExternalPositions bool
 	Members           []Member // by number
 	Shards            []Shard  // by number
 }
 
-// Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or
-// passed over by [Groups.Skip] before.
+// Stopped is a failed event that has stopped a group. The group tries it again after
+// [Groups.Resume]. To skip it, call [Groups.Skip] before.
 type Stopped struct {
 	Aggregate aggregate.ID
 	Number    uint64
-	EventType string // empty where the event could not be read, or a foreign program wrote it
+	EventType string // empty if the event could not be read, or if a foreign program wrote it
 	At        time.Time
-	Reason    string // the first KB
+	Reason    string // limit: 1 KB
 }
 
-// Member is one subscription of the group, or an operator: an edit of package groups that is under
-// way. A member that crashed stays in the list until another member has missed its heartbeats for
-// subscriber.Config.LeaseDuration. Without other members it stays until one joins. Dead marks it.
+// Member is one subscription of the group, or an operator. An operator is an edit of this package
+// that holds a shard for a moment. A member that crashed stays in the list until another member has
+// missed its heartbeats for subscriber.Config.LeaseDuration. If there is no other member, it stays
+// until one joins.
 type Member struct {
-	Number   uint64 // none is given twice
-	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
-	Beat     uint64 // rises while the member lives
-	Operator bool
-	// LastBeat is the time of its last heartbeat by its own clock (journal.Config.Now), up to an
-	// eighth of Lease too early. Lease is how long it keeps its shards after it
+	Number uint64 // unique in the group
+	// Name is subscriber.Config.MemberName, by default host name and process id. It is empty for an
+	// operator.
+	Name      string
+	Heartbeat uint64 // number of heartbeats; it rises while the member is alive
+	Operator  bool
+	// LastHeartbeat is the time of the last heartbeat by the member's clock (journal.Config.Now).
+	// It may be up to an eighth of Lease too early.
+	LastHeartbeat time.Time
+	// Lease is the time for which the member keeps its shards after a heartbeat
 	// (subscriber.Config.LeaseDuration).
-	LastBeat time.Time
-	Lease    time.Duration
-	// Dead: when the group was read, LastBeat was longer ago than Lease, by the clock of the reader
-	// (journal.Config.Now). Members do not rely on clocks of others: they take over the shards of a
-	// member whose heartbeats they miss.
+	Lease time.Duration
+	// Dead reports that the last heartbeat is older than nine eighths of Lease, by the clock of the
+	// reader (journal.Config.Now). Members do not compare clocks: they take over the shards of a
+	// member when they have missed its heartbeats for the time of a lease.
 	Dead bool
 }
 
 func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
 	last := m.LastHeartbeat()
 	return Member{
-		Number: number, Name: m.Name, Beat: m.Heartbeat, Operator: m.Operator, LastBeat: last, Lease: m.Lease,
+		Number: number, Name: m.Name, Heartbeat: m.Heartbeat, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
 		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
 	}
 }
 
-// Shard is a logical shard as the group shares it out.
+// Shard is a logical shard of the topic, and its owner in the group.
 type Shard struct {
 	Number int
-	Owner  uint64 // the number of a member; 0 while it is free
-	Epoch  uint64 // rises each time it changes hands
+	Owner  uint64 // number of the member that owns the shard; 0 if it is free
+	Epoch  uint64 // rises each time that the owner changes
 }
 
-// Free returns the shards that nobody owns.
+// Free returns the shards without an owner.
 func (g Group) Free() []Shard {
 	return slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.Owner != 0 })
 }
 
-// List returns all groups, in the order of names and topics: one read unit for some 40 of them, and
-// one round trip for each. A group that cannot be read does not hide the others: they come beside
-// the error.
+// List returns all groups in the order of names and topics. If some groups cannot be read, it
+// returns the others and an error. It costs one read unit for about 40 groups, and one read for
+// each group.
 //
-// Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the
-// context's.
+// Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, and the
+// error of the context.
 func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	keys, err := g.store.Keys(ctx)
 	if err != nil {
@@ -111,12 +119,12 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var errs []error
 	for _, k := range keys {
 		now := g.journal.Config().Now()
-		roster, err := g.store.ReadMembership(ctx, k)
+		membership, err := g.store.ReadMembership(ctx, k)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
-		case roster.Exists(): // it may have been removed meanwhile
-			all = append(all, groupOf(k, roster, now))
+		case membership.Exists(): // else it was removed meanwhile
+			all = append(all, groupOf(k, membership, now))
 		}
 		if ctx.Err() != nil {
 			break
@@ -125,25 +133,25 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	return all, errors.Join(errs...)
 }
 
-// Get reads a group, strongly consistent: one round trip.
+// Get returns a group. It makes one strongly consistent read.
 //
 // Errors: [ErrNoGroup] and those of List.
 func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	now := g.journal.Config().Now()
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return Group{}, failed("read", k, err)
 	}
-	return groupOf(k, roster, now), nil
+	return groupOf(k, membership, now), nil
 }
 
-func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
-	roster, err := g.store.ReadMembership(ctx, k)
-	if err == nil && !roster.Exists() {
+func (g *Groups) membership(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
+	membership, err := g.store.ReadMembership(ctx, k)
+	if err == nil && !membership.Exists() {
 		err = ErrNoGroup
 	}
-	return roster, err
+	return membership, err
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {
@@ -169,7 +177,7 @@ func shardOf(k checkpoint.Key, r checkpoint.Membership, number int) checkpoint.S
 	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Resets: r.Resets}, Topic: k.Topic, Number: number}
 }
 
-// failed says what was to be done with which group.
+// failed returns err with the operation that failed and its group.
 func failed(what string, k checkpoint.Key, err error) error {
 	return fmt.Errorf("%s consumer group %q on topic %q: %w", what, k.Group, k.Topic, err)
 }

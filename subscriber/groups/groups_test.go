@@ -150,7 +150,7 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 			require.Len(t, g.Members, 1)
 			m, now := g.Members[0], time.Now()
 			assert.Equal(t, lease, m.Lease)
-			assert.WithinRange(t, m.LastBeat, now.Add(-lease/2), now)
+			assert.WithinRange(t, m.LastHeartbeat, now.Add(-lease/2), now)
 			assert.False(t, dead(0))
 			assert.False(t, dead(lease/2))
 			assert.True(t, dead(2*lease))

@@ -12,34 +12,35 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// WaitIdle waits until no member owns a shard and no transaction of a handler can commit any more:
-// nothing is out for handling then, and no projection has an effect. Pause the group first. A
-// member that crashed may still store, late, what handlers without such a transaction have acked.
+// WaitIdle waits until no member owns a shard, and no transaction of a handler can commit any more.
+// Then no event is being handled, and no projection has an effect. Pause the group first, and wait
+// before a [Groups.Reset]: WaitIdle does not wait for handlers that began before a reset. A member
+// that crashed may still store positions of acked events.
 //
-// It reads the group every 50 ms at first and every second later, one read unit each. Members shut
-// out by themselves what their handlers have sent. Those that crashed do not, nor do those that
-// could not reach the table: WaitIdle then takes each of their shards as an edit does, and claims
-// the positions that such a transaction may move. That costs two write units for each shard; one
-// read unit for some 40 positions of the shard; and one write unit for each aggregate that was
-// handled in the shard since that member took it, at least those that it had handled itself. If the
-// shard never had an owner before it in the group, it also costs a read of all heads of the shard
-// and one read and one write unit for each aggregate that has no position yet.
+// It reads the group at growing intervals, from 50 ms to one second, and each read costs one unit.
+// Members fence the transactions of their handlers by themselves, so that these can no longer
+// commit. Members that have crashed, or cannot reach the table, do not. Then WaitIdle takes each of
+// their shards, as an edit does, and claims the positions that such a transaction may move. That
+// costs:
 //
-// A member that crashed owns its shards until another one has missed it for the time of a lease;
-// where no other runs, WaitIdle does not return before ctx ends. The error says who holds what
-// then.
+//   - two write units for each shard;
+//   - one read unit for about 40 positions of the shard;
+//   - one write unit for each aggregate that was handled in the shard since that member took it;
+//   - if the member was the first owner of the shard in the group, also a read of all heads of the
+//     shard, and one read and one write unit for each aggregate without a position.
 //
-// It relies on leases as everything else does: a member whose process stood still for longer than
-// its lease, and whose clock stood still with it, may begin a transaction afterwards on an
-// aggregate that it had not handled before. What was out before a [Groups.Reset] is not waited for,
-// so wait before the reset.
+// A member that crashed owns its shards until another member has missed its heartbeats for the time
+// of a lease. If no other member runs, WaitIdle waits until ctx ends. Then the error lists the
+// members and their shards.
 //
-// If the group has positions in a store of its own, WaitIdle waits for the members alone. What a
-// member that crashed has sent to that store may still commit, until the store has ended its
-// transaction.
+// WaitIdle relies on leases. A member whose process and clock stood still for longer than its lease
+// may later begin a transaction for an aggregate that it had not handled before.
 //
-// Errors: [*ActiveError] with the context's, [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced,
-// those of the journal.
+// For a group with external positions WaitIdle waits only for the members. Transactions that a
+// crashed member has sent to that store may still commit, until the store has ended them.
+//
+// Errors: [*ActiveError] with the error of the context, [ErrNoGroup], [ErrCorrupt],
+// subscriber.ErrFenced, and the errors of the journal.
 func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	between := backoff.NewExponentialBackOff(
@@ -47,22 +48,22 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	)
 	var active *ActiveError
 	for {
-		roster, err := g.roster(ctx, k)
+		membership, err := g.membership(ctx, k)
 		if err != nil && ctx.Err() != nil && active != nil {
 			err = fmt.Errorf("%w: %w", ctx.Err(), active)
 		}
 		if err != nil {
 			return failed("wait for", k, err)
 		}
-		if active = busyOf(roster); active == nil {
-			fenced, err := g.fence(ctx, k, roster)
+		if active = busyOf(membership); active == nil {
+			fenced, err := g.fence(ctx, k, membership)
 			if err != nil {
-				return failed("shut out former members of", k, err)
+				return failed("fence former members of", k, err)
 			}
 			if !fenced {
 				return nil
 			}
-			continue // somebody may have resumed the group meanwhile
+			continue // an operator may have resumed the group meanwhile
 		}
 		if !sleep(ctx, between.NextBackOff()) {
 			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), active))
@@ -70,8 +71,8 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	}
 }
 
-// busyOf returns an ActiveError if members own shards, or have not come to rest with shards that
-// were taken from them.
+// busyOf returns an ActiveError if members own shards, or may still be handling events of shards
+// that were taken from them.
 func busyOf(r checkpoint.Membership) *ActiveError {
 	active := activeOf(r)
 	if active == nil {
@@ -90,12 +91,12 @@ func busyOf(r checkpoint.Membership) *ActiveError {
 
 // fence claims the positions that transactions of former members may move. It returns false if
 // there is nothing to fence.
-func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.Membership) (fenced bool, err error) {
-	if roster.ExternalPositions {
+func (g *Groups) fence(ctx context.Context, k checkpoint.Key, membership checkpoint.Membership) (fenced bool, err error) {
+	if membership.ExternalPositions {
 		return false, nil
 	}
-	for number := range roster.Owners {
-		if roster.UnfencedSince(number) == 0 {
+	for number := range membership.Owners {
+		if membership.UnfencedSince(number) == 0 {
 			continue
 		}
 		fenced = true
@@ -114,7 +115,7 @@ func (g *Groups) fence(ctx context.Context, k checkpoint.Key, roster checkpoint.
 func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 	since, epoch := r.UnfencedSince(shard.Number), r.Epochs[shard.Number]
 	if since == 0 {
-		return nil // somebody else has fenced it
+		return nil // another operator has fenced it
 	}
 	for ids, err := range g.store.ClaimedPositions(ctx, shard, since, epoch-1) {
 		if err == nil {
@@ -127,7 +128,8 @@ func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r check
 	if since > r.Base+1 || !r.Start.IsZero() {
 		return nil
 	}
-	// The first owner of a shard claims no positions, as there are none.
+	// The first owner of a shard claims no positions, since there are none yet. It may have sent
+	// transactions for aggregates without a position.
 	for ids, err := range g.store.Unclaimed(ctx, shard) {
 		if err == nil {
 			err = g.claim(ctx, shard, ids, epoch)
@@ -141,15 +143,15 @@ func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r check
 
 func (g *Groups) claim(ctx context.Context, shard checkpoint.Shard, ids []aggregate.ID, epoch uint64) error {
 	return inParallel(writers, len(ids), func(i int) error {
-		return patiently(ctx, func() error { // also while a transaction holds the row, which then commits or does not
+		// A transaction may hold the row; it commits or fails before the claim succeeds.
+		return patiently(ctx, func() error {
 			_, _, err := g.store.Claim(ctx, shard.Group, ids[i], epoch)
 			return err
 		})
 	})
 }
 
-// again repeats what an operator does where the shard was taken away meanwhile, and where requests
-// fail that may succeed later.
+// again repeats an operation if it loses its shard, and if requests fail that may succeed later.
 func again(ctx context.Context, operate func() error) error {
 	between := patience()
 	for attempt := 1; ; attempt++ {

@@ -20,24 +20,24 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// unsettled is a group on one shard whose member has sent the transaction of a handler that has not
+// unfenced is a group on one shard. Its member has sent the transaction of a handler, which has not
 // reached the database.
-type unsettled struct {
+type unfenced struct {
 	store
 	db     *dynamotest.DB
-	proxy  *dynamotest.Proxy // of the member
+	proxy  *dynamotest.Proxy // the member's client
 	late   *dynamotest.Injection
 	member *subscriber.Subscriber
 }
 
-// newUnsettled has events of x up to a number handled before. The effect of the next event is an
-// item "effect" of the checkpoint table.
-func newUnsettled(t *testing.T, handled int) *unsettled {
+// newUnfenced returns a group that has handled the events of x up to a number. The effect of the
+// next event is an item "effect" of the checkpoint table.
+func newUnfenced(t *testing.T, handled int) *unfenced {
 	t.Helper()
-	u := &unsettled{db: dynamotest.New(t)}
+	u := &unfenced{db: dynamotest.New(t)}
 	require.NoError(t, journal.Create(t.Context(), u.db.Client(), journal.Config{Shards: 1}))
 	u.store = open(t, u.db.Client(), journal.Config{})
-	if handled > 0 { // by another member, so that this one claims the position
+	if handled > 0 { // another member handles them, so that this member claims the position
 		u.owned(t)
 		u.write(t, "x", 0, handled)
 		u.acked(t, "x", uint64(handled))
@@ -76,13 +76,13 @@ func effect() map[string]types.AttributeValue {
 	}
 }
 
-func (u *unsettled) isEffect(in any) bool {
+func (u *unfenced) isEffect(in any) bool {
 	put := in.(*dynamodb.TransactWriteItemsInput).TransactItems[1].Put
 	return put != nil && text(put.Item["pkey"]) == "effect"
 }
 
-// never lets the transaction arrive, which must have no effect.
-func (u *unsettled) never(t *testing.T) {
+// never lets the transaction arrive. It must have no effect.
+func (u *unfenced) never(t *testing.T) {
 	t.Helper()
 	before, err := u.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
@@ -95,19 +95,19 @@ func (u *unsettled) never(t *testing.T) {
 	assert.Equal(t, before, after)
 }
 
-func (u *unsettled) terms(t *testing.T) []checkpoint.Term {
+func (u *unfenced) terms(t *testing.T) []checkpoint.Term {
 	t.Helper()
-	roster, err := checkpoint.New(u.Journal).ReadMembership(t.Context(), rivalsWork)
+	membership, err := checkpoint.New(u.Journal).ReadMembership(t.Context(), rivalsWork)
 	require.NoError(t, err)
-	return roster.Unfenced
+	return membership.Unfenced
 }
 
 func TestATransactionOfAnEvictedMemberNeverCommitsOnceTheGroupIsIdle(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		for name, before := range map[string]int{"in the first term, which claims nothing": 0, "in a later term": 2} {
-			u := newUnsettled(t, before)
-			u.proxy.Inject(dynamotest.CutConnection()) // it is cut off, as after a crash
+			u := newUnfenced(t, before)
+			u.proxy.Inject(dynamotest.CutConnection()) // like a crash
 			var got handled
 			got.consume(t, u.quick(), nil)
 			require.NoError(t, u.Pause(t.Context(), group, topic))
@@ -125,8 +125,8 @@ func TestATransactionOfAnEvictedMemberNeverCommitsOnceTheGroupIsIdle(t *testing.
 func TestATransactionOfAMemberThatLostItsShardNeverCommitsOnceTheGroupIsIdle(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		u := newUnsettled(t, 2)
-		// No heartbeat of the member gets through until the group has been asked for.
+		u := newUnfenced(t, 2)
+		// No heartbeat of the member succeeds until WaitIdle has read the group.
 		deaf := u.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"))
 		require.NoError(t, checkpoint.New(u.Journal).Operate(t.Context(), rivalsWork, 0,
 			func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil }))
@@ -149,7 +149,7 @@ func TestATransactionOfAMemberThatLostItsShardNeverCommitsOnceTheGroupIsIdle(t *
 func TestATransactionThatItsMemberCouldNotShutOutNeverCommitsOnceTheGroupIsIdle(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		u := newUnsettled(t, 2)
+		u := newUnfenced(t, 2)
 		refused := u.proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
 			return text(in.(*dynamodb.UpdateItemInput).Key["skey"]) == "position/x-0"
 		}))
@@ -164,10 +164,10 @@ func TestATransactionThatItsMemberCouldNotShutOutNeverCommitsOnceTheGroupIsIdle(
 	})
 }
 
-func TestAMemberThatClosesLeavesNothingToSettle(t *testing.T) {
+func TestAMemberThatClosesLeavesNothingToFence(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		u := newUnsettled(t, 2)
+		u := newUnfenced(t, 2)
 
 		require.NoError(t, u.member.Close())
 
@@ -204,16 +204,16 @@ func TestFencingCostsAWriteForEachAggregateHandledSince(t *testing.T) {
 	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 
 	_, write := recording.Units()
-	assert.InDelta(t, 7+2, write, 0.1, "the aggregates, and the roster twice")
+	assert.InDelta(t, 7+2, write, 0.1, "the aggregates, and the membership twice")
 	recording.Reset()
 	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 	assert.Equal(t, map[string]int{"GetItem": 1}, recording.Counts())
 }
 
-func TestAShardWhoseFencingFailsStaysUnsettled(t *testing.T) {
+func TestAShardWhoseFencingFailsStaysUnfenced(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		u := newUnsettled(t, 2)
+		u := newUnfenced(t, 2)
 		u.proxy.Inject(dynamotest.CutConnection())
 		got := handled{}
 		got.consume(t, u.quick(), nil)

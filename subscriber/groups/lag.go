@@ -11,28 +11,29 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Lag is how far a group is behind, in all or in one shard.
+// Lag counts the events that a group has not handled, in total or in one shard.
 type Lag struct {
-	// Events are those not handled yet, Parked ones among them. Events that were truncated or
-	// deleted are not counted, nor those before the group's start; those of types that its
-	// subscribers leave out are, until they have been passed over.
+	// Events is the number of events that are not handled, including events of parked aggregates.
+	// It does not include events that were truncated or deleted, or that occurred before the
+	// group's start. It includes events of types that the group leaves out
+	// (subscriber.Config.EventTypes), until the position is beyond them.
 	Events uint64
-	// Aggregates have such events.
+	// Aggregates is the number of aggregates with such events.
 	Aggregates int
-	// Parked are the aggregates that wait until someone decides, and ParkedEvents their events.
+	// Parked is the number of parked aggregates, and ParkedEvents is the number of their events.
 	Parked       int
 	ParkedEvents uint64
-	// Blocked are the aggregates that [Groups.Behind] lists and that are not parked: an event of
-	// them failed and is tried again, or its handler takes long. One that is not listed yet, as its
-	// shard has no later events, does not count.
+	// Blocked is the number of aggregates that [Groups.Behind] lists and that are not parked: an
+	// event has failed and is tried again, or its handler takes long. It does not include a blocked
+	// aggregate that is not listed, because its shard has no later events.
 	Blocked int
-	// Oldest is when the first of the events occurred, zero where there is none.
+	// Oldest is the time at which the oldest of the events occurred. It is zero if there is none.
 	Oldest time.Time
-	// AtLeast: there are more events, or older ones, than were looked at.
+	// AtLeast reports that there may be more events or older events.
 	AtLeast bool
 }
 
-// Age is for how long the oldest event has been waiting, 0 where there is none.
+// Age returns the age of the oldest event, 0 if there is none.
 func (l Lag) Age(now time.Time) time.Duration {
 	if l.Oldest.IsZero() {
 		return 0
@@ -56,15 +57,15 @@ func (l *Lag) older(at time.Time) {
 	}
 }
 
-// ShardLag is how far a group is behind in one shard.
+// ShardLag is the lag of a group in one shard.
 type ShardLag struct {
 	Shard int
 	Lag
 }
 
-// GroupLag is how far a group is behind.
+// GroupLag is the lag of a group.
 type GroupLag struct {
-	Lag               // the sum
+	Lag               // the sum over all shards
 	Shards []ShardLag // by number
 }
 
@@ -73,20 +74,20 @@ func (l *GroupLag) add(shard ShardLag) {
 	l.Lag.add(shard.Lag)
 }
 
-// LagOptions are for [Groups.Lag]. The zero value suits most.
+// LagOptions configures [Groups.Lag]. The zero value is suitable for most uses.
 type LagOptions struct {
-	// OldestOf bounds of how many aggregates of each shard the first unhandled event is read, to
-	// tell how old it is. Where more are behind, the lag says AtLeast, for the oldest event may be
-	// one of the others'. Default: 1,000; negative for none.
+	// OldestOf limits the number of aggregates in each shard whose first unhandled event is read to
+	// find its time. If more aggregates have unhandled events, the result has AtLeast set, since
+	// the oldest event may belong to one of the others. Default: 1,000. Negative means none.
 	OldestOf int
-	// Corrupt, if any, is told of heads and events that cannot be read. Such a head does not count;
-	// such an event does, but nobody knows how old it is.
+	// Corrupt, if set, is called for each head and event that cannot be read. Such a head does not
+	// count. Such an event counts, but its time is unknown.
 	Corrupt func(*journal.CorruptItemError)
-	// Behind, if any, is given each aggregate that has events to handle. It also shows those that
-	// are not on the list of [Groups.Behind].
+	// Behind, if set, is called for each aggregate with unhandled events, also for aggregates that
+	// [Groups.Behind] does not list.
 	Behind func(Behind)
-	// Progress, if any, is told after each page of heads how many aggregates have been compared,
-	// and in how many shards all.
+	// Progress, if set, is called after each page of heads, with the number of aggregates that have
+	// been compared, and the number of shards in which all have been compared.
 	Progress func(aggregates, shards int)
 }
 
@@ -105,31 +106,37 @@ func (o *LagOptions) setDefaults() {
 	}
 }
 
-// Lag returns exactly how far a group is behind: it compares the heads of all aggregates with its
-// positions. What is handled and committed while it runs may show or not; so may what was a moment
-// ago, for it reads eventually consistent. Positions are stored a little after the ack
+// Lag returns the exact lag of a group: it compares the heads of all aggregates with the group's
+// positions. It makes eventually consistent reads, so the result may not include the changes of the
+// last moment, or of the time in which it runs. Positions are stored a little after the ack
 // (subscriber.Config.CommitInterval).
 //
-// It costs half a read unit for each 4 KB of the snapshot table's part of the topic, states
-// included, and as much for positions, some 40 to the unit; one read unit for each aggregate that
-// is behind, up to LagOptions.OldestOf for each shard; and for a group that began at a time, about
-// log2(n) for each aggregate that it has not looked at yet. In the packed layout, the heads cost
-// half a read unit or more for each aggregate, since its last item is read. Memory does not grow
-// with the table. Of a group with positions in a store of its own it looks there for each aggregate
-// by itself ([WithPositions]).
+// It costs half a read unit for each 4 KB of the topic's rows in the snapshot table, including
+// states. In the packed layout it costs instead half a read unit or more for each aggregate, since
+// it reads the aggregate's last item. To this add:
 //
-// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], those of the journal, the context's.
+//   - half a read unit for about 40 positions;
+//   - one read unit for each aggregate with unhandled events, up to LagOptions.OldestOf for each
+//     shard;
+//   - for a group with a start, about log2(n) read units for each aggregate of n events without a
+//     position;
+//   - for external positions, a read of their store for each aggregate ([WithPositions]).
+//
+// Memory does not grow with the table.
+//
+// Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
+// context.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.readable(roster)
+		err = g.readable(membership)
 	}
 	var sum GroupLag
 	compared := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		comparison := comparison{groups: g, shard: shardOf(k, roster, number), roster: roster, options: options}
+		comparison := comparison{groups: g, shard: shardOf(k, membership, number), membership: membership, options: options}
 		comparison.compared = func(aggregates int) {
 			compared += aggregates
 			options.Progress(compared, number)
@@ -140,21 +147,21 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 		}
 	}
 	if err != nil {
-		return GroupLag{}, failed("tell the lag of", k, err)
+		return GroupLag{}, failed("read the lag of", k, err)
 	}
 	return sum, nil
 }
 
 // comparison compares heads and positions of one shard.
 type comparison struct {
-	groups   *Groups
-	shard    checkpoint.Shard
-	roster   checkpoint.Membership
-	options  LagOptions
-	compared func(aggregates int)
+	groups     *Groups
+	shard      checkpoint.Shard
+	membership checkpoint.Membership
+	options    LagOptions
+	compared   func(aggregates int)
 
 	listed map[aggregate.ID]checkpoint.Behind
-	dated  int // aggregates whose first unhandled event was looked at
+	dated  int // aggregates whose first unhandled event was read
 	lag    Lag
 }
 
@@ -167,26 +174,26 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for standings, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for aggregates, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}
-		if err := c.page(ctx, standings); err != nil {
+		if err := c.page(ctx, aggregates); err != nil {
 			return err
 		}
-		c.compared(len(standings))
+		c.compared(len(aggregates))
 	}
 	return nil
 }
 
-func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateProgress) error {
-	err := inParallel(readers, len(standings), func(i int) (err error) {
-		s := &standings[i]
-		if c.roster.ExternalPositions {
+func (c *comparison) page(ctx context.Context, aggregates []checkpoint.AggregateProgress) error {
+	err := inParallel(readers, len(aggregates), func(i int) (err error) {
+		s := &aggregates[i]
+		if c.membership.ExternalPositions {
 			s.Position, s.Found, err = c.groups.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
-			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)
+			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.membership.Start)
 		}
 		return err
 	})
@@ -194,7 +201,7 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateP
 		return err
 	}
 	var first []place
-	for _, s := range standings {
+	for _, s := range aggregates {
 		done := s.Position
 		if s.Head.TruncatedBefore > 0 {
 			done = max(done, s.Head.TruncatedBefore-1)
@@ -227,13 +234,13 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.AggregateP
 	return err
 }
 
-// place is that of an event.
+// place is the aggregate and the number of an event.
 type place struct {
 	id     aggregate.ID
 	number uint64
 }
 
-// oldest reports when the first of some events occurred: one read unit for each 4 KB.
+// oldest returns the time of the oldest of some events. It costs one read unit for each 4 KB.
 func (g *Groups) oldest(ctx context.Context, events []place, corrupt func(*journal.CorruptItemError)) (time.Time, error) {
 	times := make([]time.Time, len(events))
 	unreadable := make([]*journal.CorruptItemError, len(events))

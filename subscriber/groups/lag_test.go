@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// begin makes a group without members.
+// begin creates a group without members.
 func (s store) begin(t *testing.T, start time.Time) {
 	t.Helper()
 	_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic},
@@ -26,13 +26,13 @@ func (s store) begin(t *testing.T, start time.Time) {
 	require.NoError(t, err)
 }
 
-// acked has the group be done with an aggregate's events up to a number.
+// acked stores the position of the group in an aggregate.
 func (s store) acked(t *testing.T, id string, number uint64) {
 	t.Helper()
 	require.NoError(t, checkpoint.New(s.Journal).PutPosition(t.Context(), checkpoint.Group{Name: group}, account(id), 1, number))
 }
 
-// clock stands still unless it is set.
+// clock is a clock that moves only when a test sets it.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -41,7 +41,7 @@ var midnight = time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return midnight.Add(time.Duration(seconds) * time.Second) }
 
-// setupAt is setup with a clock that gives each write a second of its own.
+// setupAt is setup with a clock that advances by a second with each write.
 func setupAt(t *testing.T, shards int) store {
 	t.Helper()
 	return openAt(t, create(t, shards))
@@ -329,7 +329,7 @@ func TestAGroupThatIsUpToDateHasNoLagEitherWay(t *testing.T) {
 
 func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 	t.Parallel()
-	for _, aggregates := range []int{3, 130} { // more than an estimate looks at
+	for _, aggregates := range []int{3, 130} { // an estimate reads up to 100
 		s := setup(t, 1)
 		s.begin(t, time.Time{})
 		list := func(id string, parked *checkpoint.Failure) {
@@ -344,7 +344,7 @@ func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 		list("parked", &checkpoint.Failure{Number: 1, At: midnight})
 		s.write(t, "done", 0, 1)
 		s.acked(t, "done", 1)
-		list("a done", nil) // of an aggregate that is gone
+		list("a done", nil) // an aggregate that does not exist
 		s.acked(t, "a done", 1)
 		s.write(t, "new", 0, 1)
 

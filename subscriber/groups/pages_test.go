@@ -28,7 +28,7 @@ func onDynamotest(t *testing.T) (*dynamotest.DB, store) {
 	return db, s
 }
 
-// listMany lists aggregates, of which each tenth is not parked. None has an event.
+// listMany lists aggregates without events. Every tenth aggregate is not parked.
 func (s store) listMany(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
@@ -42,7 +42,7 @@ func (s store) listMany(t *testing.T, n int) {
 	}
 }
 
-// skipMany records the events 1 to each of n aggregates as skipped.
+// skipMany records events as skipped: the events 1 to each of n aggregates.
 func (s store) skipMany(t *testing.T, n, each int) {
 	t.Helper()
 	for i := range n {
@@ -82,7 +82,7 @@ func TestAPageOfALongListCostsWhatItShows(t *testing.T) {
 	zero := aggregate.ID{}
 	for name, test := range map[string]struct {
 		page func(n int) int
-		most float64 // for 50 of them
+		most float64 // maximum read units for 50 entries
 		all  int
 	}{
 		"Behind":  {func(n int) int { return len(first(t, n, s.Behind(t.Context(), group, topic, zero))) }, 1 + 75 + 75/40.0 + 2, aggregates},

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// readers is how many reads are made side by side.
+// readers is the number of reads that are made in parallel.
 const readers = 16
 
-// inParallel does n things, a few of them side by side, and returns their errors. After one nothing
-// more is begun.
+// inParallel calls do for 0 to n-1, a few calls at a time, and returns their errors. It begins no
+// call after an error.
 func inParallel(few, n int, do func(i int) error) error {
 	var (
 		workers sync.WaitGroup

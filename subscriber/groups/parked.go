@@ -7,15 +7,16 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// SelectParked yields the parked aggregates of a group that a selection selects, by shard and id,
-// with the types of the events that failed. So it shows what [Groups.UnparkAll] and
-// [Groups.SkipAll] would edit; SkipAll leaves out those whose Next is not the failed event any
-// more. Selection.Edited is not called. The sequence ends with the first error.
+// SelectParked yields the selected parked aggregates of a group, in the order of shard and id, with
+// the types of their failed events. These are the aggregates that [Groups.UnparkAll] and
+// [Groups.SkipAll] would edit; but SkipAll does not edit an aggregate if Next is not its failed
+// event any more. SelectParked does not call Selection.Edited. The sequence ends with the first
+// error.
 //
-// It reads as it is consumed, as [Groups.Behind] does, and costs one read unit for the group and
-// one for some 40 aggregates that the group has listed, at least for each page and each shard that
-// it visits. The event of each aggregate whose reason is selected costs one read unit for each
-// 4 KB, and each selected aggregate one more for its position.
+// It reads as the sequence is consumed, like [Groups.Behind]. It costs one read unit for the group,
+// and one for about 40 entries, at least one for each page and each shard. The event of each
+// aggregate whose reason is selected costs one read unit for each 4 KB. Each selected aggregate
+// costs one more for its position.
 //
 // Errors: those of [Groups.Behind].
 func (g *Groups) SelectParked(ctx context.Context, group, topic string, s Selection) iter.Seq2[Behind, error] {
@@ -24,7 +25,7 @@ func (g *Groups) SelectParked(ctx context.Context, group, topic string, s Select
 	return list.all(ctx, b.describe)
 }
 
-// describe returns the parked aggregates among some entries that are selected.
+// describe returns the selected parked aggregates among some entries.
 func (b *bulk) describe(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
 	selected, err := b.selected(ctx, b.candidates(entries))
 	if err != nil {

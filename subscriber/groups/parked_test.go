@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// selectParked returns the failed events of the parked aggregates that are selected.
+// selectParked returns the failed events of the selected parked aggregates.
 func (s store) selectParked(t *testing.T, selection groups.Selection) map[string]groups.Behind {
 	t.Helper()
 	found := map[string]groups.Behind{}

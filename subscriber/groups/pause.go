@@ -7,19 +7,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Pause has a group do nothing until [Groups.Resume], also with members that join later. It returns
-// at once; members learn of it within a quarter of subscriber.Config.LeaseDuration, and then stop
-// as they do on Close: handlers have subscriber.Config.CloseTimeout to ack what they have.
-// [Groups.WaitIdle] waits for that. A group that is paused or stopped (subscriber.Stop) stays so.
+// Pause pauses a group: it delivers no messages until [Groups.Resume]. This includes members that
+// join later. Pause returns at once. Members see the pause within a quarter of
+// subscriber.Config.LeaseDuration, and then stop as on Close: handlers have
+// subscriber.Config.CloseTimeout to ack their messages. [Groups.WaitIdle] waits for that. If the
+// group is already paused or stopped (subscriber.Stop), nothing changes.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
 func (g *Groups) Pause(ctx context.Context, group, topic string) error {
 	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership.Pause)
 }
 
-// Resume has a paused group go on where it is. Members learn of it within a quarter of
-// subscriber.Config.LeaseDuration. One that was stopped (subscriber.Stop) tries the event that
-// stopped it again, and counts attempts from the start.
+// Resume makes a paused group continue at its positions. Members see it within a quarter of
+// subscriber.Config.LeaseDuration. A group that was stopped (subscriber.Stop) tries the event that
+// has stopped it again, and counts its attempts from the start.
 //
 // Errors: those of Pause.
 func (g *Groups) Resume(ctx context.Context, group, topic string) error {
@@ -34,8 +35,8 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 	return nil
 }
 
-// activeOf returns an ActiveError if the group has members. Operators do not count: they hold a
-// shard for a moment, or as long as no member wants it.
+// activeOf returns an ActiveError if the group has members. Operators do not count, since they hold
+// a shard only for a moment, or until a member wants it.
 func activeOf(r checkpoint.Membership) *ActiveError {
 	var active ActiveError
 	for _, m := range groupOf(checkpoint.Key{}, r, time.Time{}).Members {
@@ -50,7 +51,7 @@ func activeOf(r checkpoint.Membership) *ActiveError {
 	return &active
 }
 
-// sleep returns false when ctx ends first.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -35,7 +35,7 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 		s.write(t, "x", 2, 1)
 		s.write(t, "y", 0, 1)
 		got.consume(t, s.quick(), nil)
-		beats := map[uint64]uint64{}
+		heartbeats := map[uint64]uint64{}
 		eventually(t, "all members have looked several times since", func() bool {
 			g, err := s.Get(t.Context(), group, topic)
 			if err != nil {
@@ -43,10 +43,10 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 			}
 			looked := 0
 			for _, m := range g.Members {
-				if _, seen := beats[m.Number]; !seen {
-					beats[m.Number] = m.Beat
+				if _, seen := heartbeats[m.Number]; !seen {
+					heartbeats[m.Number] = m.Heartbeat
 				}
-				if m.Beat >= beats[m.Number]+2 {
+				if m.Heartbeat >= heartbeats[m.Number]+2 {
 					looked++
 				}
 			}

@@ -10,24 +10,26 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Positions reads the positions of groups that keep them in a store of their own
-// (subscriber.Config.Positions). sqlprojection.Store is one.
+// Positions reads external positions: positions that members store outside of the checkpoint table
+// (subscriber.Config.Positions). sqlprojection.Store implements it.
 type Positions interface {
 	// Position returns the number of the last event of an aggregate that a group has handled, and
-	// whether there is a position yet. It changes nothing and is safe for concurrent use. It reads
-	// what was committed before the call, so it does not read a replica that may be behind.
+	// whether there is a position yet. It must not change anything, and must be safe for concurrent
+	// use. It must return everything that was committed before the call, so it must not read a
+	// replica that may be behind.
 	Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error)
 }
 
 // Option is an option of [New].
 type Option func(*Groups)
 
-// WithPositions has the positions of groups that keep them in a store of their own read from there.
-// Those of other groups are read from the checkpoint table as always. Where several stores are in
-// use each needs Groups of its own.
+// WithPositions returns an option to read external positions from a store. The positions of other
+// groups are read from the checkpoint table. If several stores are in use, make one [Groups] for
+// each.
 func WithPositions(store Positions) Option { return func(g *Groups) { g.external = store } }
 
-// positions reads those on aggregates of a shard, those that there are.
+// positions returns the positions in aggregates of a shard. Aggregates without a position are not
+// in the map.
 func (g *Groups) positions(
 	ctx context.Context, k checkpoint.Shard, r checkpoint.Membership, ids []aggregate.ID, consistent bool,
 ) (map[aggregate.ID]uint64, error) {
@@ -54,18 +56,18 @@ func (g *Groups) positions(
 	return positions, err
 }
 
-// readable refuses a group whose positions nobody has told how to read.
+// readable returns an error if the group has external positions and there is no store to read them.
 func (g *Groups) readable(r checkpoint.Membership) error {
 	if r.ExternalPositions && g.external == nil {
-		return fmt.Errorf("%w: make Groups with WithPositions and that store, to have it read", ErrExternalPositions)
+		return fmt.Errorf("%w: to read them, make Groups with WithPositions and their store", ErrExternalPositions)
 	}
 	return nil
 }
 
-// own refuses a group whose positions cannot be edited here.
+// own returns an error if the group has external positions, which cannot be edited here.
 func (e edit) own() error {
 	if e.external {
-		return fmt.Errorf("%w: change the position there, while the aggregate is parked or the group paused and idle", ErrExternalPositions)
+		return fmt.Errorf("%w: change the position in its store, while the aggregate is parked or the group is paused and idle", ErrExternalPositions)
 	}
 	return nil
 }

@@ -10,35 +10,34 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Reconcile has the group look for events that its members have missed: as soon as members have
-// taken up their shards again, they compare all aggregates with the group's positions, and handle
-// what is missing.
+// Reconcile requests a reconciliation: members compare all aggregates with the group's positions,
+// and handle events that they have missed. Call it after an import, since imported events may be
+// dated before the group's cursor.
 //
-// In the classic layout they do so by themselves every subscriber.Config.ReconcileInterval, by default
-// one hour. Call Reconcile to have it earlier, for instance after an import, whose events may be
-// dated before the place that the members have reached. In the packed layout members compare by
-// themselves only what was written lately, and all aggregates once a week.
+// In the classic layout members do the same every subscriber.Config.ReconcileInterval, by default
+// one hour. In the packed layout their hourly reconciliation compares only recent writes. There
+// they compare all aggregates once a week.
 //
-// It takes each logical shard from its owner for a moment, as an edit does: events of the shard
-// that were acked and not stored yet (subscriber.Config.CommitInterval) are delivered again. It
-// returns when all shards are marked. A member begins within a minute and a half after it has
-// caught up with the shard's tail, and compares one shard after the other. The mark stays until the
-// shard was compared, also while the group is paused. [Groups.Reconciling] returns the shards that
-// are still marked, and [Groups.WaitReconciled] waits until none is.
+// Reconcile marks each shard and returns. To mark a shard, it takes the shard from its owner for a
+// moment, as an edit does. So events of the shard that were acked but whose positions were not
+// stored yet (subscriber.Config.CommitInterval) are delivered again. A member begins within a
+// minute and a half after it has caught up with the shard's tail. It compares one shard after the
+// other. The mark stays until the shard was compared, also while the group is paused.
+// [Groups.Reconciling] returns the shards that are still marked, and [Groups.WaitReconciled] waits
+// for them.
 //
-// Members that never compare (a negative ReconcileInterval, the default of a group with positions in a
-// store of its own) ignore it.
+// Members with a negative ReconcileInterval, the default for external positions, never reconcile.
 //
-// It costs three write units for each shard, and then what the comparison costs: half a read unit
-// for each 4 KB of the positions, some 40 to the unit, and, in the classic layout, of the snapshot
-// table's part of the topic, states included. In the packed layout it is instead half a unit for
-// each 4 KB of the last item of each aggregate.
+// It costs three write units for each shard. The reconciliation costs half a read unit for about 40
+// positions. In the classic layout it also costs half a read unit for each 4 KB of the topic's rows
+// in the snapshot table, including states. In the packed layout it also costs half a read unit for
+// each 4 KB of each aggregate's last item.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the context's.
-// After an error some shards may be marked; call it again.
+// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors of the journal and the
+// context. After an error some shards may be marked; call it again.
 func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	_, err := g.roster(ctx, k)
+	_, err := g.membership(ctx, k)
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
 		err = again(ctx, func() error {
 			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
@@ -52,12 +51,12 @@ func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	return nil
 }
 
-// Reconciling returns the shards that members are still to compare after a [Groups.Reconcile], or
-// where events that the comparison found are still to be handled. An aggregate that is parked, or
-// blocked for longer than subscriber.Config.BehindAfter, does not count: [Groups.Behind] lists it.
-// It costs a read unit for each shard.
+// Reconciling returns the shards that [Groups.Reconcile] has marked and for which the
+// reconciliation has not ended. It ends when the events that it has found are handled, or when
+// their aggregates are listed by [Groups.Behind], as parked or blocked aggregates are. It costs one
+// read unit for each shard.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
 func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	all := make([]int, g.journal.Shards())
@@ -66,30 +65,30 @@ func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, e
 	}
 	left, err := g.reconciling(ctx, k, all)
 	if err != nil {
-		return nil, failed("read what is left to reconcile of", k, err)
+		return nil, failed("read the shards that are left to reconcile for", k, err)
 	}
 	return left, nil
 }
 
 func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int) ([]int, error) {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return nil, err
 	}
-	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: roster.Resets}, k.Topic, shards)
+	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: membership.Resets}, k.Topic, shards)
 }
 
-// WaitReconciled waits until members have compared all shards that [Groups.Reconcile] has marked,
-// and have handled what they found, or have listed it as behind. It calls progress, if not nil,
-// with the number of shards that are left, after each look. That takes as long as a member needs to
-// begin, up to two minutes, and the comparison. It does not end by itself if the group is paused,
-// has no members, or has members that never compare: it ends with ctx then, and the shards stay
-// marked.
+// WaitReconciled waits until [Groups.Reconciling] returns no shards. It calls progress, if not nil,
+// with the number of shards that are left, after each poll. Members need up to two minutes to
+// begin, and then the time of the comparison.
 //
-// It looks every 100 ms at first and every 5 seconds later, at a read unit for the group and for
-// each shard that is left.
+// It waits until ctx ends if the group is paused, if it has no members, or if its members never
+// reconcile. The shards then stay marked.
 //
-// Errors: those of Reconciling. With the context's the text says how many shards are left.
+// It polls at growing intervals, from 100 ms to 5 seconds. Each poll costs one read unit for the
+// group and one for each shard that is left.
+//
+// Errors: those of Reconciling. If ctx ends, the text contains the number of shards that are left.
 func (g *Groups) WaitReconciled(ctx context.Context, group, topic string, progress func(left int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	between := backoff.NewExponentialBackOff(

@@ -20,14 +20,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// importEarly appends an event that is dated long before all others, as an import does.
+// importEarly appends an event that is dated long before all others, like an import.
 func (s store) importEarly(t *testing.T, id string, after int) {
 	t.Helper()
 	early := open(t, s.Client(), journal.Config{Now: func() time.Time { return time.UnixMilli(1) }})
 	early.write(t, id, after, 1)
 }
 
-// calm is a config that polls seldom, for tests that let minutes go by.
+// calm returns a config with long poll intervals, for tests in which minutes pass.
 func (s store) calm() subscriber.Config {
 	config := s.quick()
 	config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Second, 10*time.Second, time.Second
@@ -35,7 +35,7 @@ func (s store) calm() subscriber.Config {
 	return config
 }
 
-// within waits for up to ten minutes of a bubble's time.
+// within waits for up to ten minutes of the bubble's time.
 func within(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for range 60 {

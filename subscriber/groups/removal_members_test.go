@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Numbers of members are given anew in the group that is made again, so one that learns late must
-// not take another's for its own.
+// A group that is created again numbers its members from the start. A member that notices the
+// removal late must not take another member's number for its own.
 func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -38,12 +38,12 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		}
 		eventually(t, "the first is in", func() bool {
 			g, err := s.Get(t.Context(), group, topic)
-			return err == nil && len(g.Members) == 1 && g.Members[0].Beat > 0
+			return err == nil && len(g.Members) == 1 && g.Members[0].Heartbeat > 0
 		})
 		subscribe(t, config)
 		eventually(t, "they share", shared)
-		beat := get().Members[0].Beat
-		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Beat > beat })
+		heartbeat := get().Members[0].Heartbeat
+		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Heartbeat > heartbeat })
 
 		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
 
@@ -52,7 +52,7 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		eventually(t, "time goes by for both", func() bool {
 			now := get()
 			for i, m := range now.Members {
-				if i < len(before.Members) && m.Number == before.Members[i].Number && m.Beat < before.Members[i].Beat+6 {
+				if i < len(before.Members) && m.Number == before.Members[i].Number && m.Heartbeat < before.Members[i].Heartbeat+6 {
 					return false
 				}
 			}

@@ -7,27 +7,28 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Removal says how [Groups.Remove] removes a group.
+// Removal configures [Groups.Remove].
 type Removal struct {
-	// Force removes also a group that has members. One that lives begins the group again as soon as
-	// it learns of it, where its subscriber.Config.Start says.
+	// Force also removes a group that has members. A member that is alive creates the group again
+	// when it notices the removal. The new group begins at the member's subscriber.Config.Start.
 	Force bool
-	// Progress, if any, is told how many rows each request deleted.
+	// Progress, if set, is called with the number of rows that each request has deleted.
 	Progress func(rows int)
 }
 
-// Remove removes a group and all its rows. A group of the same name that subscribes later begins as
-// a new one.
+// Remove removes a group and all its rows. If a group with the same name subscribes later, it is a
+// new group.
 //
-// It refuses a group with members with an [*ActiveError], unless it is forced to. A member that
-// crashed counts until another one has missed it for the time of a lease; if it was the last one,
-// remove with Force.
+// Without Force it refuses a group with members, with an [*ActiveError]. A member that crashed
+// counts until another member has missed its heartbeats for the time of a lease. If it was the last
+// member, use Force.
 //
-// It pauses the group first, deletes all its rows, and the group itself at last: what ends early
-// leaves a paused group, and is called again. It costs what [Groups.CleanUp] does. A few bytes
-// stay: the Resets with which a group of that name would begin.
+// Remove pauses the group, deletes its rows, and then deletes the group. If it fails before the
+// end, the group is paused; call Remove again. It costs what [Groups.CleanUp] costs. A few bytes
+// stay: the value of Resets with which a new group of this name would begin.
 //
-// Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the
+// context.
 func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	if err := g.remove(ctx, k, removal); err != nil {
@@ -49,7 +50,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 			return r.Pause(), nil
 		})
 		if began && errors.Is(err, ErrNoGroup) {
-			return nil // someone else removed it too
+			return nil // another operator has removed it
 		}
 		if err != nil {
 			return err
@@ -60,8 +61,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if err = g.store.RemoveMembership(ctx, k, emptied); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
 		}
-		// Members have joined, which the next round finds; a beat of one is in the way for a moment
-		// only.
+		// A member has joined, which the next round finds, or has sent a heartbeat.
 		if !sleep(ctx, between.NextBackOff()) {
 			return ctx.Err()
 		}

@@ -9,22 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Reset makes a group begin again at a place: subscriber.Beginning, Now or At. It forgets the
-// group's positions and cursors, and which aggregates and events were parked or skipped. A paused
-// group stays paused, and a group that was stopped (subscriber.Stop) is a paused one afterwards.
+// Reset makes a group begin again at a start: subscriber.Beginning, Now or At. It removes the
+// group's positions and cursors, and the records of parked aggregates and skipped events. A paused
+// group stays paused. A group that was stopped (subscriber.Stop) becomes a paused group.
 //
-// The reset is one write, which raises [Group].Resets. It is done then, whatever fails later. After
-// it Reset deletes the rows from before, which takes time, see [Groups.CleanUp]. Progress, if not
-// nil, is called with the number of rows that each request deleted.
+// The reset is one write, which raises [Group].Resets. Then Reset deletes the rows from before,
+// which takes time, see [Groups.CleanUp]. It calls progress, if not nil, with the number of rows
+// that each request has deleted.
 //
-// Members may be at work. Until they see the reset, within a quarter of
-// subscriber.Config.LeaseDuration, they continue where they were. During that time an event of an
-// aggregate may be delivered beside those from its beginning, and an effect may still commit with a
-// position from before the reset. Where that matters, for instance because a read model is cleared,
-// pause the group and wait until it is idle first.
+// The group may have members. Until they see the reset, within a quarter of
+// subscriber.Config.LeaseDuration, they continue where they were. During that time later events of
+// an aggregate may be delivered between the events from the start. An effect may still commit with
+// a position from before the reset. To prevent this, for example when you clear a read
+// model, pause the group first, and wait until it is idle.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's; with [ErrLeftovers] the
-// group was reset.
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context. With
+// [ErrLeftovers] the group was reset.
 func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	start := g.store.Start(to.Time(g.journal.Config().Now()))
@@ -38,21 +38,21 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.S
 	return nil
 }
 
-// CleanUp deletes the rows that a group wrote before it was reset. It is for after a [Groups.Reset]
-// that ended early, and may be repeated. It costs one read unit for some 40 rows, at least for each
-// shard and earlier reset, and one write unit for each row: one for each aggregate that the group
-// had a position on, and one or two for each record of a skipped event. A few shards are cleaned up
-// side by side, with 25 rows under way in each.
+// CleanUp deletes the rows that a group wrote before it was reset. Call it after a [Groups.Reset]
+// that has returned [ErrLeftovers]. It can be repeated. Rows that members write before they see a
+// reset may be left after it, until the next CleanUp.
 //
-// What members write before they learn of a reset may come after it, and stays until the next
-// CleanUp.
+// It costs one read unit for about 40 rows, at least one for each shard and each earlier reset. It
+// costs one write unit for each position, which is one for each aggregate, and one or two for each
+// record of a skipped event. It deletes the rows of four shards in parallel, 25 rows at a time in
+// each.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
 func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = g.removeRows(ctx, k, roster.Resets, progress)
+		err = g.removeRows(ctx, k, membership.Resets, progress)
 	}
 	if err != nil {
 		return failed("clean up after", k, err)
@@ -60,10 +60,11 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 	return nil
 }
 
-// removers is how many shards are removed side by side: so few that live traffic does not starve.
+// removers is the number of shards whose rows are deleted in parallel. It is small, to leave
+// capacity for other requests.
 const removers = 4
 
-// removeRows deletes the rows from before a count of resets was reached.
+// removeRows deletes the rows that were written before a reset, which is given by its number.
 func (g *Groups) removeRows(ctx context.Context, k checkpoint.Key, before uint64, progress func(rows int)) error {
 	var mu sync.Mutex
 	report := func(rows int) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// rowsOf returns the rows that were written after so many resets.
+// rowsOf returns the rows that were written after a number of resets.
 func (s store) rowsOf(t *testing.T, resets string) (rows []string) {
 	t.Helper()
 	for _, row := range s.rows(t) {
@@ -80,7 +80,7 @@ func TestAGroupCanBeResetWhileItWorks(t *testing.T) {
 	s.write(t, "x", 50, 10)
 
 	s.caughtUp(t)
-	// A member that has not noticed yet goes on where it was meanwhile.
+	// A member that has not noticed the reset continues where it was.
 	missing := expect("x", 1, 60)
 	for _, payload := range got.of("x")[before:] {
 		if len(missing) > 0 && payload == missing[0] {

@@ -13,17 +13,18 @@ import (
 )
 
 // RetrySkipped makes the group retry an event that it has skipped or deferred, at once and
-// independently of the aggregate's other events. Attempts are counted from the start, by the
-// Backoff of subscriber.Defer, or its defaults if members have another policy. Its message has no
-// position, so handlers that depend on positions, such as projections, return an error for it: use
-// [Groups.ResetAggregate] for them.
+// independently of the aggregate's other events. Attempts are counted from the start, with the
+// Backoff of subscriber.Defer, or with its defaults if members have another policy.
+//
+// The message of the event has no position. So handlers that need positions, such as projections,
+// return an error for it. Use [Groups.ResetAggregate] for such handlers.
 //
 // It takes the aggregate's logical shard from its owner for a moment, as an edit does. It costs up
 // to six read units and five write units.
 //
-// Errors: [ErrNotSkipped], [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those
-// of the journal, the context's. After an error that does not say that nothing was changed, repeat
-// it.
+// Errors: [ErrNotSkipped], [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt],
+// subscriber.ErrFenced, and the errors of the journal and the context. It can be repeated after an
+// error.
 func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	err := id.Validate()
@@ -37,12 +38,12 @@ func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID
 }
 
 func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
-	// Checked before the shard is taken, so that an event that was not skipped causes no takeover.
-	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, roster, 0).Group, id, number)
+	// This check comes before the shard is taken, so that a wrong number causes no takeover.
+	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, membership, 0).Group, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
 	}
@@ -66,28 +67,28 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 	})
 }
 
-// RetryAllSkipped is [Groups.RetrySkipped] for all selected events that a group has skipped or
-// deferred. It returns their number, also with an error.
+// RetryAllSkipped makes the group retry all selected events that it has skipped or deferred, as
+// [Groups.RetrySkipped] does for one. It returns the number of events, also with an error.
 //
-// It makes the records of a logical shard due while the shard's owner goes on, and then takes the
-// shard from the owner for a moment. Throttled requests are repeated with backoff. After an error
-// call it again for all; events that were handled meanwhile have no record any more.
+// It makes the records of a logical shard due, and then takes the shard from its owner for a
+// moment. Throttled requests are repeated with backoff. After an error call it again for all:
+// events that were handled meanwhile have no record any more.
 //
-// It costs one write unit for each event, or more if the record is over 1 KB, and two for each
-// shard that has one; one read unit for some 20 records.
+// It costs one write unit for each event, and more if the record is over 1 KB; two for each shard
+// with selected events; and one read unit for about 20 records.
 //
-// Errors: [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal,
-// the context's.
+// Errors: [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors
+// of the journal and the context.
 func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err == nil {
-		err = edit{external: roster.ExternalPositions}.own()
+		err = edit{external: membership.ExternalPositions}.own()
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
 		var edited int
-		edited, err = g.makeAllDue(ctx, shardOf(k, roster, number), s)
+		edited, err = g.makeAllDue(ctx, shardOf(k, membership, number), s)
 		if count += edited; edited > 0 {
 			err = errors.Join(err, g.handOver(ctx, k, number))
 		}
@@ -105,7 +106,7 @@ func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) err
 	})
 }
 
-// selects reports whether a record is among those that are asked for.
+// selects reports whether a record matches the selection, apart from After.
 func (s Selection) selects(e checkpoint.Skipped) bool {
 	return strings.Contains(e.Reason, s.Reason) && s.isBefore(e.At) && (s.EventType == "" || s.EventType == e.EventType)
 }
@@ -142,11 +143,12 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selec
 	return count, flush()
 }
 
-// retriedAtOnce is how many records are held in memory at a time.
+// retriedAtOnce is the maximum number of records in memory.
 const retriedAtOnce = 100
 
-// makeDue makes a record due now, under an epoch or that of the record, whichever is later. One
-// that is gone meanwhile is no error: its event was handled, or an operator has dropped it.
+// makeDue makes a record due now. It writes the record under the given epoch or the record's epoch,
+// whichever is later. A record that does not exist any more is not an error: its event was handled,
+// or an operator has deleted the record.
 func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
 	for attempt := 1; ; attempt++ {
 		now := was

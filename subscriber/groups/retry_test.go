@@ -16,7 +16,7 @@ import (
 func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *testing.T) {
 	t.Parallel()
 	_, s := manyParked(t, 0)
-	const events = 1000 // on 4 shards, so each has more than are made due at once
+	const events = 1000 // on 4 shards, so each has more than 100
 	for n := range events {
 		require.NoError(t, checkpoint.New(s.Journal).PutSkipped(t.Context(), checkpoint.Group{Name: group}, checkpoint.Skipped{
 			Aggregate: account(fmt.Sprintf("a%04d", n)), Number: 1, Reason: "it fails", At: time.Now(), Epoch: 1,
@@ -27,7 +27,7 @@ func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *tes
 	count, err := s.RetryAllSkipped(t.Context(), group, topic, groups.Selection{Edited: func(id aggregate.ID, _ uint64) {
 		if len(edited) == 0 {
 			assert.Equal(t, before, s.epochs(t), "the owner goes on")
-			for n := events - 50; n < events; n++ { // the last ones of each shard, under a newer epoch
+			for n := events - 50; n < events; n++ { // the last events, under a newer epoch
 				assert.NoError(t, s.RetrySkipped(t.Context(), group, account(fmt.Sprintf("a%04d", n)), 1))
 			}
 		}

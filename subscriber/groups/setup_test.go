@@ -23,14 +23,13 @@ import (
 const (
 	group = "group"
 	topic = "account"
-	// patience is how long a test waits for what must happen. It bounds a failing test and is no
-	// claim about speed.
+	// patience limits the time that a test waits before it fails. It says nothing about speed.
 	patience = 2 * time.Minute
 )
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
 
-// collect returns what a sequence yields up to its error.
+// collect returns the values of a sequence up to its error.
 func collect[T any](sequence iter.Seq2[T, error]) (all []T, err error) {
 	for one, err := range sequence {
 		if err != nil {
@@ -45,7 +44,7 @@ func collect[T any](sequence iter.Seq2[T, error]) (all []T, err error) {
 type store struct {
 	*journal.Journal
 	*groups.Groups
-	clock *clock // goes on by a second with each write, if there is one
+	clock *clock // if set, it advances by a second with each write
 }
 
 func setup(t *testing.T, shards int) store {
@@ -83,7 +82,7 @@ func open(t *testing.T, client journal.Client, config journal.Config) store {
 	return store{Journal: j, Groups: groups.New(j)}
 }
 
-// write appends n events to an aggregate that has had events so far.
+// write appends n events to an aggregate that already has a number of events.
 func (s store) write(t *testing.T, id string, after, n int) {
 	t.Helper()
 	commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
@@ -97,7 +96,7 @@ func (s store) write(t *testing.T, id string, after, n int) {
 	require.NoError(t, err)
 }
 
-// quick is a config whose intervals suit tests.
+// quick returns a config with short intervals.
 func (s store) quick() subscriber.Config {
 	return subscriber.Config{
 		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
@@ -129,14 +128,14 @@ func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	}
 }
 
-// handled are the payloads of messages, in the order in which they were handled.
+// handled holds the payloads of messages, in the order in which they were handled.
 type handled struct {
 	mu       sync.Mutex
 	payloads map[string][]string // by aggregate
 	all      int
 }
 
-// handle acks messages, but for those that refuse says to.
+// handle acks messages, except those that refuse selects.
 func (h *handled) handle(messages <-chan *message.Message, refuse func(payload string) bool) {
 	for msg := range messages {
 		if refuse != nil && refuse(string(msg.Payload)) {
@@ -155,7 +154,7 @@ func (h *handled) handle(messages <-chan *message.Message, refuse func(payload s
 	}
 }
 
-// consume starts a member that handles what comes until the test ends.
+// consume starts a member that handles messages until the test ends.
 func (h *handled) consume(t *testing.T, config subscriber.Config, refuse func(payload string) bool) *subscriber.Subscriber {
 	t.Helper()
 	sub, messages := subscribe(t, config)
@@ -190,7 +189,7 @@ func (h *handled) forget() {
 	h.payloads, h.all = nil, 0
 }
 
-// expect is the payloads of an aggregate's events from..to.
+// expect returns the payloads of an aggregate's events from..to.
 func expect(id string, from, to int) (payloads []string) {
 	for n := from; n <= to; n++ {
 		payloads = append(payloads, fmt.Sprintf("%s/%d", id, n))
@@ -203,7 +202,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
 }
 
-// caughtUp waits until the group has stored that it has handled everything.
+// caughtUp waits until the stored positions of the group are at the last events.
 func (s store) caughtUp(t *testing.T) {
 	t.Helper()
 	eventually(t, "the group has caught up", func() bool {
@@ -225,7 +224,7 @@ func (s store) rows(t *testing.T) (keys []string) {
 	return keys
 }
 
-// tick waits until events have a later time, which is in milliseconds.
+// tick waits until the time of new events, in milliseconds, is later.
 func tick(t *testing.T) {
 	t.Helper()
 	start := time.Now()

@@ -12,27 +12,28 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Skipped yields the records of events that a group has passed over: those that kept failing
-// (subscriber.Skip), those that were deferred (subscriber.Defer), and those that an operator has
-// skipped. They come by shard, id and number. There is no limit to how many there are. A record
-// stays until it is forgotten, the event was deferred and is handled, it comes again
-// ([Groups.ResetAggregate]), or the group is reset or removed.
+// Skipped yields the records of events that a group has skipped or deferred, in the order of shard,
+// id and number. These are events that kept failing (subscriber.Skip), events that were deferred
+// (subscriber.Defer), and events that an operator has skipped. The number of records is not
+// limited.
 //
-// What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
-// removed, or by moving a position forward has no record.
+// A record exists until one of these happens: [Groups.ForgetSkipped] deletes it, the deferred event
+// is handled, [Groups.ResetAggregate] delivers the event again, or the group is reset or removed.
+// There is no record of events of other types than subscriber.Config.EventTypes, of removed events,
+// and of events that ResetAggregate skips.
 //
-// It begins with the first record that follows the event with this number of the aggregate after,
-// and with the zero ID at the beginning. That event need not have a record. To read the next page
-// of a list, pass the last record of the page before. With an ID and number 0, it begins with the
-// records of that aggregate.
+// The sequence begins with the first record behind the event with this number of the aggregate
+// after. The zero ID means the beginning. That event need not have a record. To read the next page
+// of a list, pass the last record of the page before. With number 0 the sequence begins with the
+// records of the aggregate.
 //
-// It reads as it is consumed, in pages of 25 records that grow to 1,600. It costs one read unit for
-// the group and one for each 4 KB, which is some 20 records, at least for each page and each shard
-// that it visits.
+// It reads as the sequence is consumed, in pages of 25 records that grow to 1,600. It costs one
+// read unit for the group, and one for each 4 KB, which is about 20 records, at least one for each
+// page and each shard.
 //
-// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt],
-// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, those of the journal, the
-// context's.
+// The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
+// [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
+// journal and the context.
 func (g *Groups) Skipped(ctx context.Context, group, topic string, after aggregate.ID, number uint64) iter.Seq2[SkippedEvent, error] {
 	return func(yield func(SkippedEvent, error) bool) {
 		k := checkpoint.Key{Group: group, Topic: topic}
@@ -42,9 +43,9 @@ func (g *Groups) Skipped(ctx context.Context, group, topic string, after aggrega
 	}
 }
 
-// skipped passes the records to yield until that returns false.
+// skipped calls yield for each record until yield returns false.
 func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.ID, number uint64, yield func(SkippedEvent) bool) error {
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.
 		return err
 	}
 	for shard := first; shard < g.journal.Shards(); shard++ {
-		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, roster, shard), after, number) {
+		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, membership, shard), after, number) {
 			if err != nil {
 				return err
 			}
@@ -66,17 +67,18 @@ func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.
 	return nil
 }
 
-// SkippedEvent is an event that a group has passed over.
+// SkippedEvent is an event that a group has skipped or deferred.
 type SkippedEvent struct {
 	Aggregate aggregate.ID
 	Number    uint64
-	EventType string // empty where the event could not be read, or a foreign program wrote it
-	At        time.Time
-	Reason    string // the first KB
-	// Due is when the group tries the event again, if it was deferred (subscriber.Defer). Zero: it does
-	// not, unless [Groups.RetrySkipped] says so.
+	EventType string    // empty if the event could not be read, or if a foreign program wrote it
+	At        time.Time // time at which it was skipped or deferred
+	Reason    string    // limit: 1 KB
+	// Due is the time at which the group tries the event again, if it was deferred
+	// (subscriber.Defer). The zero time means that the group does not try it again, unless
+	// [Groups.RetrySkipped] is called.
 	Due time.Time
-	// Attempts counts the failed attempts at an event that was deferred, the first included.
+	// Attempts is the number of failed attempts at a deferred event, including the first.
 	Attempts int
 }
 
@@ -84,15 +86,15 @@ func skippedOf(e checkpoint.Skipped) SkippedEvent {
 	return SkippedEvent{Aggregate: e.Aggregate, Number: e.Number, EventType: e.EventType, At: e.At, Reason: e.Reason, Due: e.Due, Attempts: e.Attempts}
 }
 
-// ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand.
-// The event does not come again by that; one that was deferred is not tried any more, unless an
-// attempt is under way. It costs two reads and a write.
+// ForgetSkipped deletes the record of a skipped event, for example after its effects were corrected
+// by hand. It does not deliver the event. A deferred event is not tried again, except for an
+// attempt that has already begun. It costs two reads and one write.
 //
-// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event was
-// skipped again at this moment, those of the journal, the context's.
+// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event is skipped
+// again at the same time, and the errors of the journal and the context.
 func (g *Groups) ForgetSkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	if err := g.forgetSkipped(ctx, checkpoint.Key{Group: group, Topic: id.Type}, id, number); err != nil {
-		return fmt.Errorf("forget that event %d of %s was skipped by consumer group %q: %w", number, id, group, err)
+		return fmt.Errorf("delete the record that consumer group %q skipped event %d of %s: %w", group, number, id, err)
 	}
 	return nil
 }
@@ -101,11 +103,11 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	roster, err := g.roster(ctx, k)
+	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return err
 	}
-	current := shardOf(k, roster, 0).Group
+	current := shardOf(k, membership, 0).Group
 	e, found, err := g.store.ReadSkipped(ctx, current, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
@@ -116,13 +118,13 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 	return g.store.RemoveSkipped(ctx, current, e)
 }
 
-// byOperator is the reason of an event that an operator skipped.
+// byOperator is the reason of an event that an operator has skipped.
 const byOperator = "skipped by an operator"
 
-// skipReason is that of an event that an operator skipped and that had parked its aggregate.
+// skipReason returns the reason of a parked event that an operator has skipped.
 func skipReason(p *checkpoint.Failure) string { return byOperator + ", parked because " + p.Reason }
 
-// skip moves the position to an event, which is passed over, and leaves a record of that.
+// skip moves the position to an event without handling it, and writes a record.
 func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	eventType, err := e.eventType(ctx, number)
 	if err != nil {
@@ -136,7 +138,7 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	})
 }
 
-// eventType returns the type of an event, empty for one that cannot be read.
+// eventType returns the type of an event. It is empty if the event cannot be read.
 func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	for r, err := range e.groups.journal.Raw().Events(ctx, e.id, number, number) {
 		switch {
@@ -151,9 +153,9 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	return "", nil
 }
 
-// recall deletes the records of events that are to come again, which are those from before the
-// edit. It needs no hold on the shard: an event that is skipped again meanwhile has a record under
-// a newer epoch.
+// recall deletes the records of events behind a position, which are delivered again. It deletes
+// only records from before the edit. It need not hold the shard, since an event that is skipped
+// again has a record with a newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {
 	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
 		if err == nil && record.Epoch <= e.epoch {

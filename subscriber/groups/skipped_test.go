@@ -23,7 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// skipped lists the records of skipped events.
+// skipped returns the records of skipped events.
 func (s store) skipped(t *testing.T) (records []groups.SkippedEvent) {
 	t.Helper()
 	for e, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
@@ -33,7 +33,7 @@ func (s store) skipped(t *testing.T) (records []groups.SkippedEvent) {
 	return records
 }
 
-// skippedNames are the skipped events as their payloads are.
+// skippedNames returns the skipped events in the form of their payloads.
 func (s store) skippedNames(t *testing.T) (names []string) {
 	t.Helper()
 	for _, e := range s.skipped(t) {
@@ -146,7 +146,7 @@ func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 	}), "%v", s.skippedNames(t))
 	for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
 		require.NoError(t, err)
-		break // nothing has to be read to the end
+		break // the sequence need not be read to its end
 	}
 }
 
@@ -154,7 +154,8 @@ func TestAResetAggregateForgetsWhatComesAgainAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.begin(t, time.Time{})
-	for _, id := range []string{"w", "x", "x-000000000000000a", "y"} { // keys of the third lie among those of the second
+	// Keys of the third aggregate sort among the keys of the second.
+	for _, id := range []string{"w", "x", "x-000000000000000a", "y"} {
 		s.write(t, id, 0, 3)
 		for n := range 3 {
 			require.NoError(t, s.Skip(t.Context(), group, account(id), uint64(n+1)))

@@ -10,10 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// A member that was given up can park an aggregate late: after the next owner has handled the event
-// that failed and has taken the aggregate off the list. Nothing refuses that write, as there is no
-// row any more that bears a newer epoch. The position says that the group is beyond that event, so
-// the owner after that has to go on.
+// A former owner can park an aggregate late: after the next owner has handled the failed event and
+// has deleted the aggregate's entry. Nothing refuses that write, since there is no row with a newer
+// epoch any more. The position is beyond the failed event, so the owner after that has to continue.
 func TestAnAggregateIsNotParkedByAnEventThatTheGroupIsBeyond(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)

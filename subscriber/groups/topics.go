@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// Topics returns the topics on which there is a group of a name, in their order; none if there is
-// none. It costs one read unit for some 40 groups of all names.
+// Topics returns the topics on which there is a group with this name, in order. It returns none if
+// there is no such group. It costs one read unit for about 40 groups of any name.
 //
-// Errors: journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// Errors: journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, and the error of the
+// context.
 func (g *Groups) Topics(ctx context.Context, group string) ([]string, error) {
 	keys, err := g.store.Keys(ctx)
 	if err != nil {

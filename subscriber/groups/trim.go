@@ -9,32 +9,33 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// minKeep leaves publishers and members the time to find out about requests whose replies were
-// lost.
+// minKeep is the minimum of TrimOptions.Keep. Publishers and members need this time to resolve
+// requests whose replies were lost.
 const minKeep = time.Minute
 
-// trimAttempts is how often in a row a page of heads is read.
+// trimAttempts is the number of attempts in a row to read a page of heads.
 const trimAttempts = 10
 
-// TrimOptions say what [Groups.Trim] removes. Keep is required.
+// TrimOptions configures [Groups.Trim]. Keep is required.
 type TrimOptions struct {
-	// Keep is the age from which on an event is removed, by the clocks of its writer and of the caller
-	// (journal.Config.Now). It is at least a minute, and must be longer than
-	// publisher.Config.CommitTimeout and than the clocks differ.
+	// Keep is the minimum age of removed events. The age is the difference between the clocks of
+	// the caller and of the writer (journal.Config.Now). Keep must be longer than
+	// publisher.Config.CommitTimeout, and longer than clocks differ. Minimum: a minute.
 	Keep time.Duration
-	// WithoutGroups also trims a topic that has no consumer group, where nothing says that an event
-	// was handled. Without it Trim returns [ErrNoGroups].
+	// WithoutGroups also trims a topic that has no consumer group, although nothing shows that an
+	// event was handled. Default: Trim returns [ErrNoGroups] for such a topic.
 	WithoutGroups bool
-	// DryRun counts what would be removed, and removes nothing.
+	// DryRun counts the events that would be removed, and removes nothing.
 	DryRun bool
-	// ResumeInterrupted also removes what an earlier pass left because it was interrupted. It costs one read unit
-	// or more for each stream of the topic, in the packed layout one for each 4 KB of the items that
-	// the stream ever had.
+	// ResumeInterrupted also removes events that an earlier pass has recorded as removed, and has
+	// not removed because it was interrupted. It costs one read unit or more for each stream of the
+	// topic. In the packed layout it costs one read unit for each 4 KB of all items that the stream
+	// ever had.
 	ResumeInterrupted bool
-	// Corrupt, if any, receives the heads and events that cannot be read. Their streams are left
-	// alone from there on.
+	// Corrupt, if set, is called for each head and event that cannot be read. Trim does not remove
+	// later events of their streams.
 	Corrupt func(*journal.CorruptItemError)
-	// Progress, if any, is called after each page of heads with what was done so far.
+	// Progress, if set, is called after each page of heads with the counts so far.
 	Progress func(Trimmed)
 }
 
@@ -51,51 +52,54 @@ func (o *TrimOptions) validate() error {
 	return nil
 }
 
-// Trimmed is what a pass of [Groups.Trim] has done.
+// Trimmed is the result of a pass of [Groups.Trim].
 type Trimmed struct {
 	Topic string
-	// Aggregates of the topic that were looked at, and those of them that have old events and are
-	// Streams of publishers.
-	Aggregates, Streams int
-	// Events were removed, or would be, from so many Shortened streams.
-	Events    uint64
+	// Aggregates is the number of aggregates of the topic that were read.
+	Aggregates int
+	// Streams is the number of publishers' streams with old events among them.
+	Streams int
+	// Events is the number of events that were removed, or would be removed.
+	Events uint64
+	// Shortened is the number of streams from which events were removed, or would be removed.
 	Shortened int
-	// HeldBy counts, for each group, the streams with old events that stay because the group has not
-	// handled them, or has skipped or deferred them.
+	// HeldBy is the number of streams, for each group, whose old events stay because the group has
+	// not handled them, or has skipped or deferred them.
 	HeldBy map[string]int
-	// Foreign counts the streams with old events that stay because an event was published to them
-	// with their id, or because they have a snapshot of a repository.
+	// Foreign is the number of streams whose old events stay because an event was published with
+	// the stream's id, or because a repository has stored a snapshot of the stream.
 	Foreign int
 }
 
-// Trim shortens a topic that is a queue, in one pass over the topic. It removes the events that
-// were published without an aggregate id, are older than TrimOptions.Keep, and were handled by all
-// groups of the topic, in each stream from its beginning on. It never removes another event:
-// publishers mark theirs when they store them. Events that were stored before publishers did so
-// have no mark, and hold up their stream.
+// Trim shortens a topic that is a queue, in one pass over the topic. It removes events that were
+// published without an aggregate id, that are older than TrimOptions.Keep, and that all groups of
+// the topic have handled. In each stream it removes them from the beginning on. It recognises
+// events without an aggregate id by a mark that publishers store with them, and never removes other
+// events.
 //
-// Every group of the topic counts, also one that is paused, stopped, reset or without members:
-// events that it has not handled stay. So do the events of an aggregate that is blocked or parked.
-// An event that is skipped or deferred stays, with all later ones of its stream, until its record
-// is deleted (see [Groups.Skipped]). Positions are read strongly consistent. Readers without a
-// group do not count: broadcast subscriptions, and tails. A group that begins or is reset later
-// reads what is left.
+// All groups of the topic count, also groups that are paused, stopped, reset or without members.
+// Events that a group has not handled stay. Events of blocked and parked aggregates stay. A skipped
+// or deferred event stays until its record is deleted (see [Groups.Skipped]), together with all
+// later events of its stream. Trim reads positions strongly consistently. Readers without a group
+// do not count, such as broadcast subscriptions and tails. A group that begins or is reset later
+// reads the remaining events.
 //
-// The stream itself stays, as the publisher may still write to it: its version and a row of about
-// 300 bytes, in the packed layout also an item of about 150 bytes for each commit. Trim does not
-// remove events that are written while it runs. Passes may run at the same time, in any processes.
+// The stream itself stays, since the publisher may still write to it. It keeps its version and a
+// row of about 300 bytes. In the packed layout it also keeps an item of about 150 bytes for each
+// commit. Trim does not remove events that are written while it runs. Several passes may run at the
+// same time, in any processes.
 //
-// Each removed event costs what journal.Journal.Truncate says, and one read unit for each 4 KB, to
-// read its mark and date. Each pass reads the heads, as Lag does, and one event of each aggregate
-// that has any. For each page of heads and each group it reads two units, one unit for each stream
-// with old events, and one unit for about 20 records of skipped events. Memory holds a page of
-// heads.
+// Each removed event costs the units of journal.Journal.Truncate, and one read unit for each 4 KB
+// to read its mark and date. Each pass reads the heads, as Lag does, and one event of each
+// aggregate with events. For each page of heads and each group it costs two read units, one for
+// each stream with old events, and one for about 20 records of skipped events. Memory holds one
+// page of heads.
 //
-// Throttled requests are repeated about ten times with backoff. After an error the events removed
-// so far are counted in Trimmed. Call Trim again with TrimOptions.ResumeInterrupted.
+// Throttled requests are repeated about ten times with backoff. With an error, the result counts
+// the events removed so far. Then call Trim again with TrimOptions.ResumeInterrupted.
 //
-// Errors: [*TrimKeepError], [ErrNoGroups] and [*ExternalPositionsError] with nothing removed if they are
-// found at the start; [ErrCorrupt], those of the journal, the context's.
+// Errors: [*TrimKeepError]; [ErrNoGroups] and [*ExternalPositionsError], with nothing removed
+// unless groups change while it runs; [ErrCorrupt], and the errors of the journal and the context.
 func (g *Groups) Trim(ctx context.Context, topic string, options TrimOptions) (Trimmed, error) {
 	t := trim{groups: g, topic: topic, options: options, sum: Trimmed{Topic: topic, HeldBy: map[string]int{}}}
 	err := t.options.validate()
@@ -113,9 +117,10 @@ func (g *Groups) Trim(ctx context.Context, topic string, options TrimOptions) (T
 }
 
 // TrimEvery calls [Groups.Trim] after each interval, plus or minus up to a tenth, until ctx ends.
-// It calls report, if not nil, with the result of each pass. After an error the next pass has
-// TrimOptions.ResumeInterrupted. It returns an error only for options that cannot work, at once; otherwise it
-// returns nil when ctx ends. Run it in one process for each topic; more are safe.
+// It calls report, if not nil, with the result of each pass. After an error it sets
+// TrimOptions.ResumeInterrupted for the next pass. It returns an error at once if the interval or
+// the options are invalid. Otherwise it returns nil when ctx ends. One process for each topic is
+// enough, and more are safe.
 func (g *Groups) TrimEvery(ctx context.Context, topic string, interval time.Duration, options TrimOptions, report func(Trimmed, error)) error {
 	if interval <= 0 {
 		return fmt.Errorf("trim topic %q: the interval is %s: use a positive one, such as an hour", topic, interval)

@@ -25,11 +25,11 @@ type trim struct {
 
 // consumer is a consumer group of the topic.
 type consumer struct {
-	key    checkpoint.Key
-	roster checkpoint.Membership
+	key        checkpoint.Key
+	membership checkpoint.Membership
 }
 
-// consumers returns the groups whose positions count, as they are now.
+// consumers returns the current groups of the topic.
 func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 	err = patiently(ctx, func() error {
 		found = nil
@@ -41,12 +41,12 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 			if k.Topic != t.topic {
 				continue
 			}
-			roster, err := t.groups.store.ReadMembership(ctx, k)
+			membership, err := t.groups.store.ReadMembership(ctx, k)
 			if err != nil {
 				return err
 			}
-			if roster.Exists() {
-				found = append(found, consumer{k, roster})
+			if membership.Exists() {
+				found = append(found, consumer{k, membership})
 			}
 		}
 		return nil
@@ -55,14 +55,14 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 		err = ErrNoGroups
 	}
 	for _, c := range found {
-		if c.roster.ExternalPositions && t.groups.external == nil {
+		if c.membership.ExternalPositions && t.groups.external == nil {
 			err = &ExternalPositionsError{Group: c.key.Group, Topic: t.topic}
 		}
 	}
 	return found, err
 }
 
-// shard trims the streams of a shard. It reads the heads again, from where they failed.
+// shard trims the streams of a shard. If a read of heads fails, it continues after the last page.
 func (t *trim) shard(ctx context.Context, shard int) error {
 	q := eventlog.HeadsOfShard{AggregateType: t.topic, Shard: shard}
 	between := patience()
@@ -83,8 +83,8 @@ func (t *trim) shard(ctx context.Context, shard int) error {
 	}
 }
 
-// shardFrom trims the streams of a shard page by page, and moves the query on. The first error is
-// that of reading heads.
+// shardFrom trims the streams of a shard page by page, and advances the query. readErr is an error
+// of reading heads, and err is any other error.
 func (t *trim) shardFrom(ctx context.Context, q *eventlog.HeadsOfShard) (readErr, err error) {
 	for heads, err := range t.groups.journal.Raw().ShardHeads(ctx, *q, t.options.Corrupt) {
 		if err != nil {
@@ -125,7 +125,7 @@ func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error 
 	return inParallel(writers, len(queues), func(i int) error { return t.trim(ctx, queues[i]) })
 }
 
-// resumeRemovals removes what earlier passes have left of what they recorded as removed.
+// resumeRemovals removes events that earlier passes have recorded as removed, and have not removed.
 func (t *trim) resumeRemovals(ctx context.Context, heads []journal.Head) error {
 	return inParallel(writers, len(heads), func(i int) error {
 		head := heads[i]
@@ -134,7 +134,7 @@ func (t *trim) resumeRemovals(ctx context.Context, heads []journal.Head) error {
 		}
 		err := t.remove(ctx, head.Aggregate, head.TruncatedBefore)
 		if errors.Is(err, eventlog.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
-			return nil // the truncation was not ours
+			return nil // the stream was truncated by other means
 		}
 		return t.unlessLeftAlone(err)
 	})

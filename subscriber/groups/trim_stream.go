@@ -15,9 +15,9 @@ import (
 // queue is a stream of a publisher whose first event is old.
 type queue struct {
 	head    journal.Head
-	first   uint64 // the number of its first event
-	handled uint64 // the number up to which no group needs it
-	heldBy  string // the group that needs the next one
+	first   uint64 // number of the first event
+	handled uint64 // number of the last event that no group needs
+	heldBy  string // group that needs the event after handled
 }
 
 // queues returns the streams whose first event is old and marked.
@@ -49,13 +49,14 @@ func isMarked(r *journal.Record) bool {
 	return r.Metadata[envelope.OwnStreamKey] == envelope.StreamMark(r.Aggregate)
 }
 
-// isOld reports whether an event is older than those that stay. An import is as old as its copy.
+// isOld reports whether an event is old enough to be removed. An imported event must also have been
+// written long enough ago.
 func (t *trim) isOld(r *journal.Record) bool {
 	return r.OccurredAt.Before(t.until) && r.WrittenAt.Before(t.until)
 }
 
-// unlessLeftAlone returns the error unless it concerns one stream alone, which is left to a later
-// pass.
+// unlessLeftAlone returns nil for an error that concerns only one stream, which a later pass can
+// trim. It returns other errors.
 func (t *trim) unlessLeftAlone(err error) error {
 	var corrupt *journal.CorruptItemError
 	switch {
@@ -66,16 +67,16 @@ func (t *trim) unlessLeftAlone(err error) error {
 		return nil
 	case errors.As(err, new(*journal.TruncatedError)), errors.As(err, new(*journal.DeletedError)), errors.Is(err, journal.ErrNotFound),
 		errors.Is(err, journal.ErrKeyDestroyed), errors.Is(err, journal.ErrConflict):
-		return nil // another pass or the publisher was faster, or somebody removes it
+		return nil // another pass or the publisher has changed the stream, or it is being deleted
 	}
 	return err
 }
 
-// hold lowers the handled number of streams to what a group does not need any more. It reads the
-// positions before the records of skipped events: an event before a position was handled, or has a
-// record by then.
+// hold lowers the handled number of streams to the last event that a group does not need. It reads
+// positions before records of skipped events. Each event up to a position was then handled, or has
+// a record.
 func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue) error {
-	k := shardOf(c.key, c.roster, shard)
+	k := shardOf(c.key, c.membership, shard)
 	ids := make([]aggregate.ID, len(queues))
 	byID := make(map[aggregate.ID]*queue, len(queues))
 	for i, q := range queues {
@@ -83,7 +84,7 @@ func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue)
 	}
 	var positions map[aggregate.ID]uint64
 	err := patiently(ctx, func() (err error) {
-		positions, err = t.groups.positions(ctx, k, c.roster, ids, true)
+		positions, err = t.groups.positions(ctx, k, c.membership, ids, true)
 		return err
 	})
 	if err != nil {
@@ -99,7 +100,7 @@ func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue)
 		position, found := positions[q.head.Aggregate]
 		if !found {
 			err := patiently(ctx, func() (err error) {
-				position, err = t.groups.store.Baseline(ctx, q.head, c.roster.Start)
+				position, err = t.groups.store.Baseline(ctx, q.head, c.membership.Start)
 				return err
 			})
 			if err != nil {
@@ -117,7 +118,7 @@ func (t *trim) hold(ctx context.Context, shard int, c consumer, queues []*queue)
 			if err != nil {
 				return err
 			}
-			// A record of an event that was removed before holds nothing.
+			// The event of the record may have been removed before.
 			if q := byID[e.Aggregate]; q != nil && e.Number >= q.first {
 				needs(q, e.Number)
 			}
@@ -166,11 +167,11 @@ func (t *trim) remove(ctx context.Context, id aggregate.ID, before uint64) error
 	})
 }
 
-// cut is where a stream's old events end that no group needs.
+// cut is the end of the events that can be removed from a stream.
 type cut struct {
-	before  uint64 // the number behind the last one, which ends a commit
-	held    bool   // the next one is old, and a group needs it
-	foreign bool   // the next one is old, and lacks the mark
+	before  uint64 // number of the first event that stays; it begins a commit
+	held    bool   // the first event that stays is old, and a group needs it
+	foreign bool   // the first event that stays is old, and does not have the mark
 }
 
 func (t *trim) cut(ctx context.Context, q *queue) (found cut, err error) {
@@ -179,7 +180,7 @@ func (t *trim) cut(ctx context.Context, q *queue) (found cut, err error) {
 		found.held = true
 		return found, nil
 	}
-	last := min(q.handled+1, q.head.Version) // one more shows whether the commit ends before it
+	last := min(q.handled+1, q.head.Version) // one more event shows whether a commit ends before it
 	commit, next := "", q.first
 	err = patiently(ctx, func() error {
 		for r, err := range t.groups.journal.Raw().Events(ctx, q.head.Aggregate, next, last) {

@@ -31,7 +31,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// queue is a topic whose events are a day old, as its trims see it.
+// queue is a topic whose events are a day old for its trims.
 type queue struct {
 	store
 	later *groups.Groups
@@ -58,7 +58,7 @@ func (q queue) publish(t *testing.T, stream string, n int) {
 	require.NoError(t, p.Close())
 }
 
-// left are the numbers of the events of a stream that can be read.
+// left returns the numbers of the events of a stream that can be read.
 func (q queue) left(t *testing.T, stream string) (numbers []uint64) {
 	t.Helper()
 	for r, err := range q.AllEvents(t.Context(), account(stream)) {
@@ -107,7 +107,7 @@ func TestATrimRemovesWhatAllGroupsHaveHandled(t *testing.T) {
 		assert.Equal(t, uint64(2), q.trim(t).Events)
 		assert.Empty(t, q.left(t, "worker"))
 		assert.Zero(t, q.trim(t).Streams)
-		q.publish(t, "worker", 1) // numbers go on
+		q.publish(t, "worker", 1) // numbers continue
 		assert.Equal(t, []uint64{6}, q.left(t, "worker"))
 		inspection, err := eventlog.Of(q.Journal).Inspect(t.Context(), account("worker"), func(*journal.Record) {})
 		require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestATrimKeepsYoungEvents(t *testing.T) {
 		q.publish(t, "worker", 2)
 		tomorrow := queue{open(t, q.Client().(*dynamodb.Client), journal.Config{Now: func() time.Time { return time.Now().Add(day - 30*time.Minute) }}), q.later}
 		tomorrow.publish(t, "worker", 2)
-		q.publish(t, "worker", 1) // by a clock that is behind
+		q.publish(t, "worker", 1) // with a clock that is behind
 		q.acked(t, "worker", 5)
 
 		trimmed := q.trim(t)
@@ -141,7 +141,7 @@ func TestATrimTouchesNoOtherAggregate(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
-		q.write(t, "publisher-00000000-0000-0000-0000-000000000000", 0, 3) // as of a stream
+		q.write(t, "publisher-00000000-0000-0000-0000-000000000000", 0, 3) // like a stream
 		forged := message.NewMessage("", nil)
 		forged.Metadata = message.Metadata{"aggregate_id": "order", "own_stream": envelope.StreamMark(account("order"))}
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)
@@ -216,9 +216,9 @@ func (f fixed) Position(context.Context, subscriber.Group, aggregate.ID) (uint64
 func TestATrimNeedsExternalPositions(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
-		roster := checkpoint.NewMembership(q.Shards(), time.Time{})
-		roster.ExternalPositions = true
-		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, roster)
+		membership := checkpoint.NewMembership(q.Shards(), time.Time{})
+		membership.ExternalPositions = true
+		_, err := checkpoint.New(q.Journal).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic}, checkpoint.Membership{}, membership)
 		require.NoError(t, err)
 		q.publish(t, "worker", 3)
 
@@ -396,7 +396,7 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 	})
 }
 
-// patient has a client repeat requests some times and at once.
+// patient makes a client repeat requests some times, without pauses.
 func patient(o *dynamodb.Options) {
 	o.Retryer = retry.NewStandard(func(r *retry.StandardOptions) {
 		r.MaxAttempts, r.RateLimiter = 5, ratelimit.None
@@ -574,7 +574,7 @@ func TestATrimOfAnEncryptedJournalKeepsItsEncodings(t *testing.T) {
 	}
 }
 
-// flip is an encoding that anybody can read.
+// flip is an encoding without a key.
 type flip struct{}
 
 func (flip) Name() string  { return "flip" }

@@ -14,11 +14,6 @@ import (
 	"github.com/millrace-dev/millrace/test/docs/pagecache"
 )
 
-func TestThePageOfProjectionsShowsABroadcastThatCompiles(t *testing.T) {
-	t.Parallel()
-	assert.Contains(t, read(t, "guides/projections.md"), "```go\n"+read(t, "../test/docs/pagecache/pagecache.go")+"```\n")
-}
-
 func TestABroadcastDropsPagesInEachProcess(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()

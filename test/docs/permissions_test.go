@@ -111,9 +111,9 @@ func TestWritersNeedNoOtherPermissions(t *testing.T) {
 // permissionTables returns the two tables of the page, by rows and cells.
 func permissionTables(t *testing.T) (tables [2][][]string) {
 	t.Helper()
-	page, err := os.ReadFile("operations/README.md")
+	page, err := os.ReadFile("operations/permissions.md")
 	require.NoError(t, err)
-	_, section, _ := strings.Cut(string(page), "\n## Permissions\n")
+	_, section, _ := strings.Cut(string(page), "\n## Actions by table\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	found := -1
 	for line := range strings.Lines(section) {

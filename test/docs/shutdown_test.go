@@ -28,7 +28,7 @@ func depositTo() aggregate.Decision[balance] {
 
 func TestThePageOfOperationsShowsAShutdownThatCompiles(t *testing.T) {
 	t.Parallel()
-	assert.Contains(t, read(t, "operations/README.md"), "```go\n"+read(t, "../test/docs/shutdown/shutdown.go")+"```\n")
+	assert.Contains(t, read(t, "operations/shutdown.md"), "```go\n"+read(t, "../test/docs/shutdown/shutdown.go")+"```\n")
 }
 
 func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package apierror makes the errors of DynamoDB's API that the SDK has no type for.
+// Package apierror makes errors of DynamoDB's API for which the SDK has no type.
 package apierror
 
 import (
@@ -7,22 +7,22 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Validation is a ValidationException: the request is wrong, and sending it again is of no use.
+// Validation returns a ValidationException: the request is wrong, and repeating it does not help.
 func Validation(format string, args ...any) error {
 	return client("ValidationException", format, args...)
 }
 
-// Serialization is a SerializationException: the request is not what the protocol allows.
+// Serialization returns a SerializationException: the protocol does not allow the request.
 func Serialization(format string, args ...any) error {
 	return client("SerializationException", format, args...)
 }
 
-// UnknownOperation is what an operation that does not exist, or is not supported, gets.
+// UnknownOperation returns the error for an operation that does not exist or is not supported.
 func UnknownOperation(format string, args ...any) error {
 	return client("UnknownOperationException", format, args...)
 }
 
-// MissingAuthentication is what a request without a signature gets.
+// MissingAuthentication returns the error for a request without a signature.
 func MissingAuthentication(format string, args ...any) error {
 	return client("MissingAuthenticationTokenException", format, args...)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A database that replies wrong, in one way each, must not pass.
+// A database with a wrong reply of any of these kinds must be noticed.
 func TestWrongRepliesAreNoticed(t *testing.T) {
 	left, right := local(t), local(t)
 	for name, broken := range map[string]func(out any, err error) (any, error){

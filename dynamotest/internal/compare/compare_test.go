@@ -33,8 +33,8 @@ func TestSameAsDynamoDBLocal(t *testing.T) {
 	report(t, runner, run(t, runner, *operations))
 }
 
-// A comparison of DynamoDB Local with itself shows that the operations are the same each time and
-// that what is compared is what DynamoDB promises.
+// Comparing DynamoDB Local with itself shows that the operations are the same each time, and that
+// only specified behaviour is compared.
 func TestDynamoDBLocalIsTheSameAsItself(t *testing.T) {
 	runner := &Runner{Left: local(t), Right: local(t), Explain: nothingKnown}
 	result := run(t, runner, *itself)
@@ -62,7 +62,7 @@ func local(t *testing.T) *dynamodb.Client {
 	return withoutRetries(dynamolocaltest.Client(t))
 }
 
-// inProcess returns an empty database of what is compared with DynamoDB Local.
+// inProcess returns an empty database of dynamotest.
 func inProcess(t *testing.T) *dynamodb.Client {
 	t.Helper()
 	return withoutRetries(dynamotest.New(t).Client())
@@ -89,7 +89,7 @@ func run(t *testing.T, runner *Runner, n int) *Result {
 	return result
 }
 
-// report fails the test if there is a difference, with a short reproduction of one of each kind.
+// report fails the test for any difference, with a short reproduction of one of each kind.
 func report(t *testing.T, runner *Runner, result *Result) {
 	t.Helper()
 	if testing.Verbose() {
@@ -115,7 +115,7 @@ func report(t *testing.T, runner *Runner, result *Result) {
 	}
 }
 
-// reportMessages reports which errors differ only in their message.
+// reportMessages reports errors that differ only in their message.
 func reportMessages(t *testing.T, result *Result) {
 	t.Helper()
 	messages := slices.SortedFunc(maps.Values(result.Messages), func(a, b *Messages) int {

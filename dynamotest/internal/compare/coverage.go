@@ -9,13 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Coverage counts what the operations were and what became of them.
+// Coverage counts operations and their outcomes.
 type Coverage map[string]int
 
 var words = regexp.MustCompile(`(?i)\b(attribute_exists|attribute_not_exists|attribute_type|begins_with|contains|size|if_not_exists|list_append)\(|` +
 	`\b(and|or|not|between|in|set|remove|add|delete)\b|<=|>=|<>|[=<>+-]|\[\d+\]|\.`)
 
-// count takes the reply of one side, which stands for both.
+// count counts an operation with the reply of one side, which represents both.
 func (c Coverage) count(o Operation, r Reply) {
 	outcome := "ok"
 	if r.Err != nil {
@@ -77,7 +77,7 @@ func (c Coverage) countPages(o Operation, r Reply) {
 	}
 }
 
-// share is how many of a hundred of what is counted under the prefix have the rest of the name.
+// share returns the percentage of the counts with a prefix whose names have the given rest.
 func (c Coverage) share(prefix, rest string) int {
 	sum := 0
 	for name, n := range c {
@@ -91,7 +91,7 @@ func (c Coverage) share(prefix, rest string) int {
 	return 100 * c[prefix+rest] / sum
 }
 
-// String has a line for each count.
+// String returns a line for each count.
 func (c Coverage) String() string {
 	lines := make([]string, 0, len(c))
 	for name, n := range c {

@@ -14,17 +14,17 @@ type Difference struct {
 	Operation   Operation
 	Left, Right Reply
 
-	// Where has the first places of the replies that differ.
+	// Where lists the first places at which the replies differ.
 	Where []Place
 }
 
-// Place is where two trees differ.
+// Place is a place at which two trees differ.
 type Place struct {
 	Path        string
 	Left, Right string
 }
 
-// differences appends the places where the trees differ.
+// differences appends the places at which the trees differ.
 func differences(places []Place, path string, left, right tree) []Place {
 	switch l := left.(type) {
 	case map[string]tree:
@@ -69,7 +69,7 @@ var (
 	details = regexp.MustCompile(`[:#]?"[^"]*"|[\[{(].*|: [^ ]*[#:,]?[\w.]*\d[\w.]*.*`)
 )
 
-// Kind is the same for differences that are likely to have one cause.
+// Kind returns a text that is the same for differences that probably have the same cause.
 func (d Difference) Kind() string {
 	if l, r := d.Left.Code(), d.Right.Code(); l != r {
 		return fmt.Sprintf("%s: %s / %s", d.Operation.Name(), brief(d.Left), brief(d.Right))
@@ -81,7 +81,7 @@ func (d Difference) Kind() string {
 	return kind + indexes.ReplaceAllString(d.Where[0].Path, "[]")
 }
 
-// brief is a reply's error without the names and values of the request.
+// brief returns the error of a reply without the names and values of the request.
 func brief(r Reply) string {
 	if r.Err == nil {
 		return "no error"
@@ -89,15 +89,16 @@ func brief(r Reply) string {
 	return r.Code() + " (" + pattern(r.Message()) + ")"
 }
 
-// pattern is a message without what is of one request.
+// pattern returns a message without the parts that are specific to one request.
 func pattern(message string) string {
 	return strings.TrimSpace(details.ReplaceAllString(message, " …"))
 }
 
-// String reports what is needed to look into the difference.
+// String returns the information that is needed to investigate the difference.
 func (d Difference) String() string {
 	text := fmt.Sprintf("seed %d, step %d of %d:\n", d.World.Seed, d.Step, len(d.World.Operations))
-	if d.Step < 12 { // else it has not been minimised, and the seed tells more
+	// A longer world was not minimised; its seed is more useful.
+	if d.Step < 12 {
 		for _, o := range d.World.Operations[:d.Step] {
 			text += fmt.Sprintf("  %s\n", o)
 		}

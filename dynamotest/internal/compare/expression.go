@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// expression writes the expressions of one request and collects their placeholders.
+// expression makes the expressions of one request and collects their placeholders.
 type expression struct {
 	*generator
 	table  *table
@@ -20,11 +20,11 @@ func (g *generator) expression(t *table) *expression {
 	return &expression{generator: g, table: t}
 }
 
-// reserved are the attribute names that an expression must not spell out: reserved words, and what
-// is no name in the grammar.
+// reserved are attribute names that an expression must not contain: reserved words, and texts that
+// the grammar does not accept as names.
 var reserved = map[string]bool{"size": true, "odd-name": true, "é": true, "hash": true, "range": true}
 
-// name returns the attribute name as it is or a placeholder for it.
+// name returns the attribute name, or a placeholder for it.
 func (e *expression) name(name string) string {
 	raw := 600
 	if reserved[name] {
@@ -64,7 +64,7 @@ func (e *expression) bound(kind string) string {
 	return e.bind(e.value(kind, 2))
 }
 
-// path returns a path to what usually has the type.
+// path returns a path to a value that usually has the type.
 func (e *expression) path(kind string) string {
 	if e.chance(30) {
 		kind = pick(e.dice, kinds...)
@@ -75,7 +75,7 @@ func (e *expression) path(kind string) string {
 	return e.below(pick(e.dice, 0, 0, 0, 1, 1, 2), kind)
 }
 
-// below returns a path that leads through so many maps and lists.
+// below returns a path through that many maps and lists.
 func (e *expression) below(levels int, kind string) string {
 	if levels > 0 {
 		for i, k := range elementKinds {
@@ -105,7 +105,7 @@ func (e *expression) size() string {
 
 var comparators = []string{"=", "<>", "<", "<=", ">", ">="}
 
-// condition returns a condition of at most so many levels of AND, OR and NOT.
+// condition returns a condition with at most that many levels of AND, OR and NOT.
 func (e *expression) condition(levels int) string {
 	if levels > 0 {
 		switch weighted(e.dice, 15, 15, 10, 6, 54) {
@@ -160,7 +160,7 @@ func (e *expression) condition(levels int) string {
 	return e.size() + " " + pick(e.dice, comparators...) + " " + e.bind(&types.AttributeValueMemberN{Value: strconv.Itoa(e.IntN(6))})
 }
 
-// ascending returns the bounds of a BETWEEN, mostly in the order that DynamoDB asks for.
+// ascending returns the bounds of a BETWEEN, mostly in the order that DynamoDB requires.
 func (e *expression) ascending(kind string) string {
 	var low, high string
 	switch {
@@ -180,7 +180,7 @@ func (e *expression) ascending(kind string) string {
 	return low + e.keyword(" AND ") + high
 }
 
-// keyword is a keyword in upper case, or not: DynamoDB takes both.
+// keyword returns a keyword in upper or lower case. DynamoDB accepts both.
 func (e *expression) keyword(k string) string {
 	if e.chance(100) {
 		return strings.ToLower(k)
@@ -214,7 +214,7 @@ func (e *expression) projection() string {
 	return strings.Join(paths, ", ")
 }
 
-// keyCondition returns a condition for the key of a table or of an index.
+// keyCondition returns a condition for the key of a table or an index.
 func (e *expression) keyCondition(keys []attribute) string {
 	equal := e.name(keys[0].name) + " = " + e.keyOperand(keys[0])
 	if len(keys) == 1 || e.chance(300) {
@@ -269,7 +269,7 @@ func (e *expression) keyOperand(a attribute) string {
 	return e.bind(e.keyValue(a, n))
 }
 
-// finish returns the text as a parameter and rarely makes it, or the placeholders, wrong.
+// finish returns the text as a parameter. It rarely makes the text or the placeholders wrong.
 func (e *expression) finish(text string) *string {
 	switch weighted(e.dice, 970, 8, 2, 4, 4, 3, 3, 2, 2, 1, 1) {
 	case 1:
@@ -277,7 +277,7 @@ func (e *expression) finish(text string) *string {
 	case 2:
 		text = ""
 	case 3:
-		_ = e.bound("S") // which nothing uses
+		_ = e.bound("S") // no expression uses it
 	case 4:
 		if e.names == nil {
 			e.names = map[string]string{}
@@ -307,7 +307,7 @@ func (e *expression) finish(text string) *string {
 	return aws.String(text)
 }
 
-// garble makes what the grammar hardly allows of an expression.
+// garble makes an expression that the grammar rarely allows.
 func (e *expression) garble(text string) string {
 	words := strings.Fields(text)
 	i := e.IntN(len(words))

@@ -6,15 +6,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// generator draws the operations of a world. It knows which tables its operations should have made,
-// but not what became of them.
+// generator makes the random operations of a world. It knows which tables its operations should
+// have created, but not whether they succeeded.
 type generator struct {
 	dice
 	big        bool
 	tables     []*table
 	operations []Operation
 
-	transactions []*dynamodb.TransactWriteItemsInput // those with a token
+	transactions []*dynamodb.TransactWriteItemsInput // transactions with a token
 }
 
 func (g *generator) add(o Operation) { g.operations = append(g.operations, o) }
@@ -45,7 +45,7 @@ func (g *generator) operation() Operation {
 	return g.tableOperation()
 }
 
-// anyTable returns a table that should be there, rarely another or one that knows its schema wrong.
+// anyTable returns a table that should exist, or rarely another one or one with a wrong schema.
 func (g *generator) anyTable() *table {
 	t := pick(g.dice, g.tables...)
 	for range 3 {
@@ -87,7 +87,8 @@ func (g *generator) update(t *table) *dynamodb.UpdateItemInput {
 		ReturnConsumedCapacity:      g.capacity(),
 		ReturnItemCollectionMetrics: g.metrics(),
 	}
-	if !g.chance(20) { // without one the item is made if it is not there
+	// Without an update expression, the item is created if it is missing.
+	if !g.chance(20) {
 		in.UpdateExpression = e.finish(e.update())
 	}
 	in.ConditionExpression, in.ReturnValuesOnConditionCheckFailure = e.maybeCondition(250)
@@ -112,7 +113,8 @@ func (g *generator) delete(t *table) *dynamodb.DeleteItemInput {
 	return in
 }
 
-// maybeCondition returns a condition for so many in a thousand, and what to return when it fails.
+// maybeCondition returns a condition with a probability in thousandths, and what to return if it
+// fails.
 func (e *expression) maybeCondition(perMille int) (condition *string, onFailure types.ReturnValuesOnConditionCheckFailure) {
 	onFailure = pick(e.dice, "", types.ReturnValuesOnConditionCheckFailureNone, types.ReturnValuesOnConditionCheckFailureAllOld)
 	if !e.chance(perMille) {
@@ -176,12 +178,12 @@ func (g *generator) query(t *table) Operation {
 	}
 	in.ProjectionExpression = e.maybeProjection(250)
 	in.Select = g.selection(in.ProjectionExpression, x)
-	// In an index the order of items that share a key is open, so that a key to start from would
-	// mean one thing here and another there.
+	// The order of index items with the same key is unspecified. So a start key could mean a
+	// different place on each side.
 	if g.chance(60) && x.name == "" || g.chance(10) {
 		in.ExclusiveStartKey = g.key(t)
 		if x.name != "" && in.KeyConditionExpression != nil {
-			delete(in.ExclusiveStartKey, t.hash.name) // wrong for any index
+			delete(in.ExclusiveStartKey, t.hash.name) // wrong for every index
 		}
 	}
 	in.ExpressionAttributeNames, in.ExpressionAttributeValues = e.names, e.values
@@ -206,7 +208,7 @@ func (x index) nameOrNil() *string {
 	return &x.name
 }
 
-// sortOfIndex names what orders the items of an index, which is not what orders the table's.
+// sortOfIndex returns the sort key of an index, and an empty name for the table itself.
 func (x index) sortOfIndex() string {
 	if x.name == "" {
 		return ""
@@ -224,7 +226,7 @@ func (g *generator) limit() *int32 {
 	return nil
 }
 
-// selection returns a Select that goes with the projection, rarely one that does not.
+// selection returns a Select that fits the projection, and rarely one that does not.
 func (g *generator) selection(projection *string, x index) types.Select {
 	switch {
 	case g.chance(15):
@@ -270,7 +272,8 @@ func (g *generator) scan(t *table) Operation {
 		in.Segment, in.TotalSegments = wrong[0], wrong[1]
 	case g.chance(15):
 		in.ExclusiveStartKey = g.key(t)
-		delete(in.ExclusiveStartKey, t.hash.name) // a whole key would start at another place on each side
+		// A complete key would start at a different place on each side.
+		delete(in.ExclusiveStartKey, t.hash.name)
 		in.ExclusiveStartKey["extra"] = g.value("S", 0)
 	}
 	return o

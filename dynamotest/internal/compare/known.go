@@ -14,19 +14,18 @@ import (
 	grammar "github.com/millrace-dev/millrace/dynamotest/internal/expression"
 )
 
-// Known is a difference that is DynamoDB Local's own fault.
+// Known is a difference that is caused by DynamoDB Local.
 type Known struct {
 	Name string
 
-	// Reference is the AWS documentation that says what DynamoDB does.
+	// Reference is the AWS documentation of DynamoDB's behaviour.
 	Reference string
 
-	// Is reports whether a difference is this one, and no more than this one. Left is DynamoDB
-	// Local.
+	// Is reports whether a difference is exactly this one. Left is DynamoDB Local.
 	Is func(d Difference) bool
 
-	// IsPlace reports the same for one place of two replies without errors, for what is replied
-	// otherwise than it is stored. There may be several such differences in one reply.
+	// IsPlace reports the same for one place of two replies without errors, if a reply differs from
+	// the stored value. One reply may have several such differences.
 	IsPlace func(d Difference, p Place) bool
 }
 
@@ -35,7 +34,7 @@ const (
 	api   = "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/"
 )
 
-// known are the differences that are not held against dynamotest.
+// known lists the differences that are not faults of dynamotest.
 var known = []Known{
 	{
 		Name:      "an internal failure",
@@ -49,7 +48,7 @@ var known = []Known{
 		IsPlace: func(_ Difference, p Place) bool { return sameNumbers(p) },
 	},
 	{
-		Name: "an update of a transaction that the item does not allow is no reason to cancel",
+		Name: "an update of a transaction that the item does not allow does not cancel it",
 		Reference: api + "API_TransactWriteItems.html: a ValidationError is one of the CancellationReasons, " +
 			"for a document path, an operand or an attribute that does not fit the item",
 		Is: func(d Difference) bool {
@@ -66,7 +65,7 @@ var known = []Known{
 		IsPlace:   func(_ Difference, p Place) bool { return p.Path == "reply.ItemCollectionMetrics" && p.Left == "null" },
 	},
 	{
-		Name:      "throughput for a table that is paid per request",
+		Name:      "throughput for a table that is billed on demand",
 		Reference: api + "API_CreateTable.html: if BillingMode is PAY_PER_REQUEST, ProvisionedThroughput is a ValidationException",
 		Is: func(d Difference) bool {
 			in, ok := d.Operation.Input.(*dynamodb.CreateTableInput)
@@ -104,7 +103,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "which of the mistakes in several actions of a transaction is told",
+		Name:      "which of the mistakes in several actions of a transaction is reported",
 		Reference: api + "API_TransactWriteItems.html: the errors have no order; two actions must not be on one item",
 		Is: func(d Difference) bool {
 			in, ok := d.Operation.Input.(*dynamodb.TransactWriteItemsInput)
@@ -114,7 +113,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "an update gives the key of an index too long a value",
+		Name: "an update sets the key of an index to a value that is too long",
 		Reference: api + "API_TransactWriteItems.html: \"The update expression attempted to update the secondary index key beyond " +
 			"allowed size limits\" is a ValidationError",
 		Is: func(d Difference) bool {
@@ -157,7 +156,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "an update gives the key of an index another type",
+		Name:      "an update sets the key of an index to another type",
 		Reference: api + "API_TransactWriteItems.html: \"Type mismatch for attribute to update\" is a ValidationError",
 		Is: func(d Difference) bool {
 			if d.Left.Err != nil || d.Right.Err == nil {
@@ -173,7 +172,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "a scan of an index filters by what the index does not keep",
+		Name: "a scan of an index filters by an attribute that the index lacks",
 		Reference: guide + "GSI.html#GSI.Projections: an index has the attributes that are projected into it, and a scan of it " +
 			"reads no others; LSI.html#LSI.Projections the same",
 		Is: func(d Difference) bool {
@@ -183,7 +182,7 @@ var known = []Known{
 	},
 	{
 		Name:      "an update of a transaction that the item does not allow, where a condition is false too",
-		Reference: api + "API_TransactWriteItems.html: CancellationReasons tell of each item what is wrong with it",
+		Reference: api + "API_TransactWriteItems.html: CancellationReasons report for each item what is wrong with it",
 		Is: func(d Difference) bool {
 			var left, right *types.TransactionCanceledException
 			if !errors.As(d.Left.Err, &left) || !errors.As(d.Right.Err, &right) {
@@ -195,7 +194,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "which of two mistakes in different tables of a batch is told",
+		Name:      "which of two mistakes in different tables of a batch is reported",
 		Reference: api + "API_BatchWriteItem.html: RequestItems is a map, whose tables have no order",
 		Is: func(d Difference) bool {
 			tables := 0
@@ -210,7 +209,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "a table goes over to provisioned throughput without its indexes",
+		Name: "a table changes to provisioned throughput without its indexes",
 		Reference: api + "API_UpdateTable.html: when switching from pay-per-request to provisioned capacity, initial provisioned " +
 			"capacity values must be set",
 		Is: func(d Difference) bool {
@@ -236,7 +235,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "throughput of an index after its table went over to requests",
+		Name:      "throughput of an index after its table changed to on-demand billing",
 		Reference: api + "API_ProvisionedThroughputDescription.html: with PAY_PER_REQUEST the units are 0",
 		IsPlace: func(d Difference, p Place) bool {
 			return strings.Contains(p.Path, ".ProvisionedThroughput.") && p.Right == "0"
@@ -256,14 +255,14 @@ func isValidationError(reason types.CancellationReason) bool {
 	return aws.ToString(reason.Code) == "ValidationError"
 }
 
-// tooLong is a key over its limit.
+// tooLong matches the errors for a key that exceeds its limit.
 var tooLong = regexp.MustCompile(`Size of hashkey has exceeded|Aggregated size of all range keys has exceeded`)
 
-// tableNameErrors are what is wrong with the name of a table.
+// tableNameErrors matches the errors for a wrong table name.
 var tableNameErrors = regexp.MustCompile(`^TableName must be at least 3 characters long|at 'tableName' failed to satisfy constraint`)
 
 // filtersUnprojected reports whether a scan of an index filters by an attribute that the index does
-// not keep.
+// not contain.
 func filtersUnprojected(d Difference, in *dynamodb.ScanInput) bool {
 	a := grammar.NewAttributes(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	filter, err := grammar.ParseCondition("FilterExpression", *in.FilterExpression, a)
@@ -274,7 +273,7 @@ func filtersUnprojected(d Difference, in *dynamodb.ScanInput) bool {
 	return kept != nil && slices.ContainsFunc(filter.Attributes(), func(name string) bool { return !slices.Contains(kept, name) })
 }
 
-// keptBy are the attributes that an index keeps, nil if that is all of them.
+// keptBy returns the attributes that an index contains, and nil if it contains all.
 func keptBy(d Difference, tableName, indexName string) []string {
 	var kept []string
 	keep := func(schema []types.KeySchemaElement, projection *types.Projection) {
@@ -313,7 +312,7 @@ func keptBy(d Difference, tableName, indexName string) []string {
 	return kept
 }
 
-// updateErrors are what is wrong with an update only once its item is known.
+// updateErrors matches the errors of an update that depend on the stored item.
 var updateErrors = regexp.MustCompile(`^The document path provided in the update expression is invalid for update$|` +
 	`^An operand in the update expression has an incorrect data type$|` +
 	`^The provided expression refers to an attribute that does not exist in the item$|` +
@@ -321,7 +320,7 @@ var updateErrors = regexp.MustCompile(`^The document path provided in the update
 	`^Invalid attribute value type$|` +
 	`^One or more parameter values are not valid. The update expression attempted to update a secondary index key`)
 
-// explained returns the known difference that d is.
+// explained returns the known difference that equals d.
 func explained(d Difference) (Known, bool) {
 	for _, k := range known {
 		if k.Is != nil && k.Is(d) {
@@ -344,8 +343,8 @@ var (
 	plain  = regexp.MustCompile(`^(0|-?([1-9]\d*|0)(\.\d*[1-9])?)$`)
 )
 
-// sameNumbers is true of two texts of a value that only differ in how numbers are written, if the
-// right has them as DynamoDB writes them.
+// sameNumbers reports whether two texts of a value differ only in the notation of numbers, and the
+// right one has DynamoDB's notation.
 func sameNumbers(p Place) bool {
 	left, right := tokens.FindAllString(p.Left, -1), tokens.FindAllString(p.Right, -1)
 	if len(left) != len(right) {
@@ -365,7 +364,7 @@ func sameNumbers(p Place) bool {
 	return true
 }
 
-// number is a token without what marks it as a number, be it after the name of an attribute or not.
+// number returns a token without the mark of a number, which may follow the name of an attribute.
 func number(token string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(token, ":"), "N:")
 }

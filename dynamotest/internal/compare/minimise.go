@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Minimise returns a short world that ends in the same kind of difference: operations are left out,
-// and parts of the others, as long as the difference stays. It gives up when the context ends and
-// returns what it has by then.
+// Minimise returns a short world that ends with the same kind of difference. It leaves out
+// operations and parts of operations as long as the difference stays. If the context ends, it
+// returns the best world so far.
 func (r *Runner) Minimise(ctx context.Context, d Difference) Difference {
 	kind := d.Kind()
 	best := d
@@ -31,8 +31,8 @@ func (r *Runner) Minimise(ctx context.Context, d Difference) Difference {
 		return false
 	}
 
-	// leaveOut tries to do without so many operations in a row, then half as many, down to each
-	// alone.
+	// leaveOut tries to leave out that many consecutive operations, then half as many, down to
+	// single ones.
 	leaveOut := func(size int) {
 		for ; size > 0; size /= 2 {
 			for end := len(best.World.Operations) - 1; end > 0; end -= size {
@@ -57,11 +57,11 @@ func (r *Runner) Minimise(ctx context.Context, d Difference) Difference {
 			}
 		}
 	}
-	leaveOut(1) // what only a part that is gone now needed
+	leaveOut(1) // operations that only a removed part needed
 	return best
 }
 
-// smallerInputs returns the input without one of its parts, for each of them.
+// smallerInputs returns copies of the input, each without one of its parts.
 func smallerInputs(input any) []any {
 	var out []any
 	for _, v := range smaller(reflect.ValueOf(input).Elem()) {

@@ -10,24 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Operation is one call. A Query or Scan is followed to its end by the LastEvaluatedKey that its
-// side replies, and a Scan of segments is made for each of them.
+// Operation is one call. A Query or Scan is continued to its end with the LastEvaluatedKey of its
+// own side. A Scan of segments is made for each segment.
 type Operation struct {
-	Input any // *dynamodb.PutItemInput, say
+	Input any // for example *dynamodb.PutItemInput
 
-	// Sort names the sort key of the index that is queried.
+	// Sort is the sort key of the queried index.
 	Sort string
 
-	// Segments is how many segments to scan, or 0 to scan as Input says.
+	// Segments is the number of segments to scan, or 0 to scan as Input says.
 	Segments int
 }
 
-// Name is the operation's name in the API.
+// Name returns the operation's name in the API.
 func (o Operation) Name() string {
 	return strings.TrimSuffix(reflect.TypeOf(o.Input).Elem().Name(), "Input")
 }
 
-// String is the operation as text close to JSON.
+// String returns the operation as text similar to JSON.
 func (o Operation) String() string {
 	text := o.Name() + " " + textOf(o.Input)
 	if o.Segments > 0 {
@@ -36,17 +36,17 @@ func (o Operation) String() string {
 	return text
 }
 
-// Reply is what one side replied: one output, or the pages of a Query or Scan.
+// Reply is the reply of one side: one output, or the pages of a Query or Scan.
 type Reply struct {
 	Outputs []any
 	Err     error
 }
 
-// maxPages is above what any sequence of operations makes.
+// maxPages is more than any sequence of operations makes.
 const maxPages = 500
 
-// call makes the operation. Tokens of transactions are remembered by the sides for minutes, so they
-// have a prefix that is another one in each run.
+// call makes the operation. The sides remember the tokens of transactions for minutes, so the
+// tokens have a different prefix in each run.
 func (o Operation) call(ctx context.Context, client *dynamodb.Client, tokenPrefix string) Reply {
 	switch in := o.Input.(type) {
 	case *dynamodb.CreateTableInput:
@@ -78,7 +78,8 @@ func (o Operation) call(ctx context.Context, client *dynamodb.Client, tokenPrefi
 	case *dynamodb.TransactGetItemsInput:
 		return reply(client.TransactGetItems(ctx, in))
 	case *dynamodb.TransactWriteItemsInput:
-		own := *in // into which the SDK writes a token if there is none
+		// A copy: the SDK writes a token into it if there is none.
+		own := *in
 		if token := aws.ToString(in.ClientRequestToken); token != "" {
 			own.ClientRequestToken = aws.String(tokenPrefix + token)
 		}
@@ -139,7 +140,8 @@ func (o Operation) scan(ctx context.Context, client *dynamodb.Client, in dynamod
 	return r
 }
 
-// changesTables is true of operations on tables, after which an index may have to be built.
+// changesTables reports whether the operation changes tables, so that an index may have to be
+// built.
 func (o Operation) changesTables() bool {
 	switch o.Input.(type) {
 	case *dynamodb.CreateTableInput, *dynamodb.UpdateTableInput, *dynamodb.DeleteTableInput, *dynamodb.UpdateTimeToLiveInput:
@@ -151,10 +153,10 @@ func (o Operation) changesTables() bool {
 // touched is a key that an operation writes.
 type touched struct {
 	table string
-	key   item // or the item with the key in it
+	key   item // or the item that contains the key
 }
 
-// writes returns what an operation may write.
+// writes returns the keys that an operation may write.
 func (o Operation) writes() []touched {
 	var out []touched
 	add := func(table *string, key item) { out = append(out, touched{aws.ToString(table), key}) }
@@ -191,7 +193,7 @@ func (o Operation) writes() []touched {
 	return out
 }
 
-// expressions returns the expressions of the operation, for the counts of what was covered.
+// expressions returns the expressions of the operation, for the coverage.
 func (o Operation) expressions() []string {
 	var out []string
 	var walk func(v reflect.Value)

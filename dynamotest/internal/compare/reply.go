@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Code is the type of the reply's error, or empty.
+// Code returns the type of the reply's error, and "" if there is none.
 func (r Reply) Code() string {
 	var api smithy.APIError
 	if errors.As(r.Err, &api) {
@@ -22,7 +22,7 @@ func (r Reply) Code() string {
 	return ""
 }
 
-// Message is the message of the reply's error.
+// Message returns the message of the reply's error.
 func (r Reply) Message() string {
 	var api smithy.APIError
 	switch {
@@ -34,7 +34,7 @@ func (r Reply) Message() string {
 	return ""
 }
 
-// String is the reply as text close to JSON.
+// String returns the reply as text similar to JSON.
 func (r Reply) String() string {
 	text := ""
 	for _, out := range r.Outputs {
@@ -50,7 +50,7 @@ func (r Reply) String() string {
 	return text
 }
 
-// normal returns the reply as what the other side must have replied too.
+// normal returns the part of the reply that must be equal on both sides.
 func (o Operation) normal(r Reply, big bool) tree {
 	out := map[string]tree{}
 	if r.Err != nil {
@@ -97,8 +97,8 @@ func pages(outputs []any) []tree {
 	return out
 }
 
-// normalIndexQuery keeps the items in order of their sort keys, ties in any order, and the sizes of
-// pages.
+// normalIndexQuery returns the items in the order of their sort keys, with equal keys in any order,
+// and the sizes of pages.
 func (o Operation) normalIndexQuery(out map[string]tree, outputs []any, big bool) {
 	var items []types.AttributeValue
 	var all, scanned []tree
@@ -123,8 +123,8 @@ func (o Operation) normalIndexQuery(out map[string]tree, outputs []any, big bool
 	}
 }
 
-// normalScan keeps the items in any order, and the sizes of pages unless they end by the size of
-// items or with a segment.
+// normalScan returns the items in any order, and the sizes of pages, unless these depend on the
+// size of items or a segment ends.
 func (o Operation) normalScan(out map[string]tree, outputs []any, big bool) {
 	var all, scanned []tree
 	count, total := 0, 0
@@ -144,7 +144,7 @@ func (o Operation) normalScan(out map[string]tree, outputs []any, big bool) {
 	}
 }
 
-// canonicalKey is the key as text that is the same for equal numbers.
+// canonicalKey returns the key as text. Equal numbers have the same text.
 func canonicalKey(v types.AttributeValue) string {
 	if n, ok := v.(*types.AttributeValueMemberN); ok && len(n.Value) < 40 {
 		if r, ok := new(big.Rat).SetString(n.Value); ok {
@@ -154,8 +154,8 @@ func canonicalKey(v types.AttributeValue) string {
 	return canonical(v)
 }
 
-// errorTree is what an error has besides its message: the reasons of a cancelled transaction, the
-// item that a condition met.
+// errorTree returns the details of an error besides its message: the reasons of a cancelled
+// transaction, and the item of a failed condition.
 func errorTree(err error) tree {
 	var canceled *types.TransactionCanceledException
 	var failed *types.ConditionalCheckFailedException

@@ -18,11 +18,11 @@ import (
 type Runner struct {
 	Left, Right *dynamodb.Client
 
-	// Explain is asked about each difference. One that is explained does not end up in the results.
+	// Explain is called for each difference. A difference that it explains is not in the results.
 	Explain func(d Difference) (Known, bool)
 }
 
-// Result is what became of worlds.
+// Result is the result of some worlds.
 type Result struct {
 	Operations  int
 	Differences []Difference
@@ -31,20 +31,20 @@ type Result struct {
 	Coverage    Coverage
 }
 
-// Messages are two messages of the same error that are not the same.
+// Messages are two different messages of the same error.
 type Messages struct {
 	Count       int
 	Left, Right string
 	Operation   Operation
 }
 
-// runs makes the tokens of a run its own.
+// runs makes the tokens of each run unique.
 var runs atomic.Int64
 
 // Run runs the operations of a world and adds to the result. It removes all tables first.
 //
-// An operation with which the databases may have come apart is undone in both: what it wrote is
-// deleted, or the table it was on. So one difference does not bring the next.
+// After an operation that may have changed the databases differently, it undoes the operation in
+// both: it deletes the written items, or the table. So one difference does not cause the next one.
 func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 	token := newToken()
 	if err := r.both(func(client *dynamodb.Client) error { return removeTables(ctx, client) }); err != nil {
@@ -56,8 +56,8 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 			return ctx.Err()
 		}
 		if errors.Is(left.Err, net.ErrClosed) || errors.Is(right.Err, net.ErrClosed) {
-			// A connection to DynamoDB Local broke, rarely and at a large reply. Whether the
-			// operation was made is not known.
+			// Rarely, a connection to DynamoDB Local breaks at a large reply. It is then not known
+			// whether the operation took effect.
 			result.Coverage["world ended by a broken connection"]++
 			return nil
 		}
@@ -87,7 +87,7 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 		}
 		if k.IsPlace == nil && (left.Err == nil || right.Err == nil) {
 			r.undo(ctx, operation)
-			token = newToken() // one side may have remembered that of this operation
+			token = newToken() // one side may remember the token of this operation
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func (r *Runner) undo(ctx context.Context, o Operation) {
 			for _, element := range schema {
 				key[*element.AttributeName] = written.key[*element.AttributeName]
 			}
-			// What cannot be deleted could not be written either.
+			// An item that cannot be deleted could not be written either.
 			_, _ = client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &written.table, Key: key})
 		}
 		return nil
@@ -190,11 +190,11 @@ func removeTables(ctx context.Context, client *dynamodb.Client) error {
 	return waitUntilActive(ctx, client)
 }
 
-// errStuck is what becomes of DynamoDB Local when it meets an item that has no place in a new
-// index. From then on it also refuses to delete other indexes.
+// errStuck reports that DynamoDB Local hangs. This happens if a new index meets an item that it
+// cannot contain. DynamoDB Local then also refuses to delete other indexes.
 var errStuck = errors.New("has not become active")
 
-// waitUntilActive waits until no table and no index is on its way from one state to another.
+// waitUntilActive waits until all tables and indexes are active.
 func waitUntilActive(ctx context.Context, client *dynamodb.Client) error {
 	deadline := time.Now().Add(time.Second)
 	for {

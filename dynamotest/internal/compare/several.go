@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// distinct returns n keys or items of tables, rarely with a repetition, as draw returns them.
+// distinct returns n keys or items of tables, as draw returns them, rarely with a repetition.
 func (g *generator) distinct(n int, draw func(t *table) item) []touched {
 	var out []touched
 	seen := map[string]bool{}
@@ -36,7 +36,7 @@ func (g *generator) batchGet() *dynamodb.BatchGetItemInput {
 	in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{}, ReturnConsumedCapacity: g.capacity()}
 	n := 1 + g.IntN(6)
 	if g.chance(15) {
-		n = pick(g.dice, 0, 60, 101) // of which most are the same keys
+		n = pick(g.dice, 0, 60, 101) // most of them are the same keys
 	}
 	keys := g.distinct(n, g.key)
 	for len(keys) < n {
@@ -51,7 +51,7 @@ func (g *generator) batchGet() *dynamodb.BatchGetItemInput {
 		request.Keys = append(request.Keys, k.key)
 		in.RequestItems[k.table] = request
 	}
-	for _, name := range names { // in order, unlike the map
+	for _, name := range names { // in a fixed order, unlike the map
 		e := g.expression(g.named(name))
 		request := in.RequestItems[name]
 		request.ConsistentRead = g.maybeTrue(300)
@@ -62,7 +62,7 @@ func (g *generator) batchGet() *dynamodb.BatchGetItemInput {
 	return in
 }
 
-// named returns the table of that name, or another if there is none.
+// named returns the table with that name, or another one if there is none.
 func (g *generator) named(name string) *table {
 	for _, t := range g.tables {
 		if t.name == name {
@@ -102,7 +102,7 @@ func (g *generator) batchWrite() *dynamodb.BatchWriteItemInput {
 	return in
 }
 
-// isBareKey is true of items with no more attributes than a key has.
+// isBareKey reports whether an item has no more attributes than a key.
 func isBareKey(t *table, i item) bool { return len(i) <= len(t.keys()) }
 
 func (g *generator) transactGet() *dynamodb.TransactGetItemsInput {
@@ -149,8 +149,8 @@ func (g *generator) transactWrite() *dynamodb.TransactWriteItemsInput {
 	return in
 }
 
-// repeated returns an earlier transaction with its token, either the same or another under that
-// token.
+// repeated returns an earlier transaction with its token, either the same one or another one with
+// that token.
 func (g *generator) repeated() *dynamodb.TransactWriteItemsInput {
 	again := *pick(g.dice, g.transactions...)
 	switch g.IntN(4) {
@@ -158,12 +158,12 @@ func (g *generator) repeated() *dynamodb.TransactWriteItemsInput {
 		other := g.distinct(1, g.key)[0]
 		again.TransactItems = []types.TransactWriteItem{g.action(g.named(other.table), other)}
 	case 1:
-		again.ReturnConsumedCapacity = g.capacity() // which DynamoDB allows to differ
+		again.ReturnConsumedCapacity = g.capacity() // DynamoDB allows it to differ
 	}
 	return &again
 }
 
-// action returns what a transaction does with a key.
+// action returns an action of a transaction on a key.
 func (g *generator) action(t *table, k touched) types.TransactWriteItem {
 	e := g.expression(t)
 	var out types.TransactWriteItem
@@ -193,7 +193,8 @@ func (g *generator) action(t *table, k touched) types.TransactWriteItem {
 	case 3:
 		check := &types.ConditionCheck{TableName: aws.String(k.table), Key: k.key}
 		check.ConditionExpression, check.ReturnValuesOnConditionCheckFailure = e.maybeCondition(1000)
-		if g.chance(600) { // a random condition alone would make most transactions fail
+		// With random conditions only, most transactions would fail.
+		if g.chance(600) {
 			e = g.expression(t)
 			check.ConditionExpression = e.finish("attribute_not_exists(" + e.name("absent") + ")")
 		}

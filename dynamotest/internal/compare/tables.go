@@ -30,7 +30,7 @@ func (g *generator) tableOperation() Operation {
 	case 5:
 		return Operation{Input: &dynamodb.DescribeTimeToLiveInput{TableName: &t.name}}
 	}
-	// No item has a time in this attribute, so that nothing expires in the middle of a comparison.
+	// No item has a time in this attribute, so nothing expires during a comparison.
 	return Operation{Input: &dynamodb.UpdateTimeToLiveInput{
 		TableName: &t.name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{
@@ -49,8 +49,8 @@ func (g *generator) living() int {
 	return n
 }
 
-// createTable makes a table that is gone again, or fails because there is such a table or because
-// of a mistake in the request.
+// createTable creates a table that was deleted. Otherwise it fails, because the table exists or
+// because of a mistake in the request.
 func (g *generator) createTable(t *table) Operation {
 	if t.gone {
 		t.gone = false
@@ -58,7 +58,7 @@ func (g *generator) createTable(t *table) Operation {
 		return t.create()
 	}
 	if g.chance(150) {
-		return t.create() // which exists
+		return t.create() // it exists
 	}
 	o := g.newTable("other").create()
 	in := o.Input.(*dynamodb.CreateTableInput)
@@ -111,16 +111,14 @@ func (g *generator) createTable(t *table) Operation {
 	return o
 }
 
-// updateTable adds or removes an index, changes how the table is paid for, or asks for what cannot
-// be.
+// updateTable adds or removes an index, changes the billing mode, or makes an invalid request.
 func (g *generator) updateTable(t *table) Operation {
 	in := &dynamodb.UpdateTableInput{TableName: &t.name}
 	switch weighted(g.dice, 30, 20, 15, 15, 10, 10) {
 	case 0:
 		x := g.newGlobalIndex(t, "global"+strconv.Itoa(g.IntN(4)))
 		if !g.chance(150) {
-			// DynamoDB Local does not get over an item whose attribute cannot be a key of the new
-			// index.
+			// DynamoDB Local hangs at an item whose attribute cannot be a key of the new index.
 			x.hash, x.sort = t.hash, attribute{}
 			if t.sort.name != "" {
 				x.hash, x.sort = t.sort, pick(g.dice, attribute{}, t.hash)
@@ -145,7 +143,7 @@ func (g *generator) updateTable(t *table) Operation {
 		name := "global" + strconv.Itoa(g.IntN(3))
 		for i, x := range t.indexes {
 			if x.name == name {
-				if x.added { // DynamoDB Local takes forever to remove it
+				if x.added { // DynamoDB Local takes very long to remove it
 					return g.updateTable(t)
 				}
 				t.indexes = append(t.indexes[:i:i], t.indexes[i+1:]...)

@@ -16,13 +16,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A tree is a request or a reply in a form that can be compared and printed: maps with string keys,
-// slices, and leaves that are strings. What is not set is left out; what is set and empty is not.
+// A tree is a request or a reply in a form for comparing and printing: maps with string keys,
+// slices, and leaves that are strings. It omits fields that are not set, but not fields that are
+// set and empty.
 type tree = any
 
-// ignored are the fields that differ between any two databases, or that DynamoDB Local is not held
-// to: names and times that a table is given, sizes that DynamoDB updates every six hours, statuses
-// that pass, and the capacity consumed, which is tested by DynamoDB's published rules instead.
+// ignored are fields that differ between any two databases, or in which DynamoDB Local differs from
+// DynamoDB. These are generated names and times, sizes that DynamoDB updates every six hours,
+// temporary statuses, and the consumed capacity. Other tests compare the capacity with DynamoDB's
+// published rules.
 var ignored = map[string]bool{
 	"ResultMetadata": true, "ConsumedCapacity": true, "SizeEstimateRangeGB": true,
 	"TableArn": true, "TableId": true, "IndexArn": true,
@@ -31,15 +33,15 @@ var ignored = map[string]bool{
 	"TableStatus": true, "IndexStatus": true, "Backfilling": true, "NumberOfDecreasesToday": true,
 }
 
-// unordered are the fields whose order says nothing.
+// unordered are fields whose order has no meaning.
 var unordered = map[string]bool{
 	"AttributeDefinitions": true, "GlobalSecondaryIndexes": true, "LocalSecondaryIndexes": true, "NonKeyAttributes": true,
 }
 
-// comparableTree returns the value without what is ignored.
+// comparableTree returns the value without the ignored fields.
 func comparableTree(v any) tree { return toTree(reflect.ValueOf(v), ignored) }
 
-// textOf returns the whole value as text close to JSON.
+// textOf returns the whole value as text similar to JSON.
 func textOf(v any) string {
 	return textOfTree(toTree(reflect.ValueOf(v), map[string]bool{"ResultMetadata": true}))
 }
@@ -92,7 +94,7 @@ func toTree(v reflect.Value, without map[string]bool) tree {
 	return fmt.Sprint(v.Interface())
 }
 
-// sortTrees sorts by the text, in which equal numbers count as the same however they are written.
+// sortTrees sorts by text. Equal numbers in different notations count as equal.
 func sortTrees(list []tree) {
 	keys := make(map[int]string, len(list))
 	order := make([]int, len(list))
@@ -115,7 +117,7 @@ func sortTrees(list []tree) {
 
 var numerals = regexp.MustCompile(`[-+]?[.0-9][.0-9]*([eE][-+]?[0-9]{1,3}\b)?`)
 
-// textOfTree is the tree as one line.
+// textOfTree returns the tree as one line.
 func textOfTree(t tree) string {
 	switch t := t.(type) {
 	case map[string]tree:
@@ -172,7 +174,7 @@ func canonical(v types.AttributeValue) string {
 		return set("SS", members)
 	case *types.AttributeValueMemberNS:
 		members := append([]string(nil), v.Value...)
-		// By value, so that a number in two notations has one place.
+		// By value, so that a number has the same place in every notation.
 		slices.SortFunc(members, func(a, b string) int { return cmp.Or(compareNumbers(a, b), strings.Compare(a, b)) })
 		return "NS(" + strings.Join(members, " ") + ")"
 	case *types.AttributeValueMemberBS:
@@ -185,8 +187,7 @@ func canonical(v types.AttributeValue) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// compareNumbers compares the values of two numbers, or says that they are equal if one of them is
-// no number.
+// compareNumbers compares the values of two numbers. It returns 0 if one of them is not a number.
 func compareNumbers(a, b string) int {
 	x, ok := new(big.Rat).SetString(a)
 	y, also := new(big.Rat).SetString(b)

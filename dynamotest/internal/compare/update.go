@@ -14,7 +14,7 @@ func (e *expression) update() string {
 			kind = pick(e.dice, kinds...)
 		}
 		name := pick(e.dice, namesOf(kind)...)
-		for range 20 { // two actions must not change the same
+		for range 20 { // two actions must not change the same place
 			if !used[name] {
 				break
 			}

@@ -8,8 +8,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// attributeNames are those that items have besides their keys. The type that goes with a name is
-// kept to mostly, inside of maps too, so that expressions meet what they were written for.
+// attributeNames are the names of attributes beside the keys. Each name mostly has the same type,
+// also inside of maps, so that expressions usually find values of the right type.
 var attributeNames = []string{"s1", "s2", "n1", "n2", "b1", "t1", "z1", "l1", "m1", "ss", "ns", "bs", "odd-name", "size", "é"}
 
 func usualKind(name string) string {
@@ -32,7 +32,7 @@ func usualKind(name string) string {
 	return strings.ToUpper(name)
 }
 
-// namesOf is the attribute names that usually have the type.
+// namesOf returns the attribute names that usually have the type.
 func namesOf(kind string) []string {
 	var out []string
 	for _, name := range attributeNames {
@@ -43,7 +43,7 @@ func namesOf(kind string) []string {
 	return out
 }
 
-// elementKinds are the types that the first elements of a list usually have.
+// elementKinds are the usual types of the first elements of a list.
 var elementKinds = []string{"N", "S", "M", "L"}
 
 var kinds = []string{"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
@@ -51,7 +51,7 @@ var kinds = []string{"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
 var (
 	texts   = []string{"a", "b", "ab", "abc", "10", "é", "日本", "\U0001F600", "\uFFFD", "Z", "a b", "a\x00"}
 	numbers = []string{"0", "1", "2", "3", "-1", "10", "1.5", "100", "-2.25"}
-	// oddNumbers are valid, but written in another way than they are returned, or at a limit.
+	// oddNumbers are valid, but at a limit or in another notation than the returned one.
 	oddNumbers = []string{
 		"-0", "0.0", "007", "1.0", "1e2", "1E+2", "100e-2", "+5", ".5", "5.", "-1.50",
 		"12345678901234567890123456789012345678", "0.12345678901234567890123456789012345678", "-99999999999999999999999999999999999999",
@@ -86,7 +86,7 @@ func (g *generator) number() string {
 	return pick(g.dice, numbers...)
 }
 
-// value returns a value of the type, with maps and lists of at most so many levels.
+// value returns a value of the type, with at most that many levels of maps and lists.
 func (g *generator) value(kind string, levels int) types.AttributeValue {
 	switch kind {
 	case "S":
@@ -121,7 +121,7 @@ func (g *generator) value(kind string, levels int) types.AttributeValue {
 	return set
 }
 
-// members returns the members of a set, rarely none, the same one twice, or one that may not be.
+// members returns the members of a set, rarely none, a duplicate or an invalid one.
 func (g *generator) members(from []string, wrong string) []string {
 	out := some(g.dice, 1+g.IntN(4), from)
 	switch weighted(g.dice, 985, 5, 5, 5) {
@@ -169,7 +169,7 @@ func (g *generator) kindOf(name string, levels int) string {
 	return kind
 }
 
-// deep returns a value of so many levels. DynamoDB allows 32.
+// deep returns a value with that many levels. DynamoDB allows 32.
 func (g *generator) deep(levels int) types.AttributeValue {
 	var v types.AttributeValue = &types.AttributeValueMemberS{Value: "end"}
 	for range levels {
@@ -182,8 +182,8 @@ func (g *generator) deep(levels int) types.AttributeValue {
 	return v
 }
 
-// keyValue returns one of the few values that the key attribute takes, of which a partition key has
-// three and a lone partition key or a sort key eight.
+// keyValue returns one of the few values of a key attribute. A partition key has three. A sort key,
+// or a partition key without a sort key, has eight.
 func (g *generator) keyValue(a attribute, n int) types.AttributeValue {
 	i := g.IntN(n)
 	switch a.kind {
@@ -226,7 +226,8 @@ func (g *generator) spoil(t *table, key item) {
 		key[a.name] = g.value(pick(g.dice, kinds...), 1)
 	case 3:
 		key[a.name] = &types.AttributeValueMemberS{Value: ""}
-	case 4: // 2,048 bytes are the limit of a partition key, 1,024 that of a sort key
+	// A partition key is limited to 2,048 bytes, a sort key to 1,024.
+	case 4:
 		key[a.name] = &types.AttributeValueMemberS{Value: strings.Repeat("k", pick(g.dice, 1024, 1025, 2048, 2049))}
 	case 5:
 		key[a.name] = &types.AttributeValueMemberN{Value: pick(g.dice, append(oddNumbers, wrongNumbers...)...)}
@@ -239,7 +240,7 @@ func (g *generator) item(t *table) item {
 	for name, v := range g.key(t) {
 		out[name] = v
 	}
-	// The indexes have few items if it is left to chance, and few that share a key.
+	// At random, the indexes would have few items, and few that share a key.
 	for _, x := range t.indexes {
 		for _, a := range x.keys() {
 			if _, set := out[a.name]; !set && g.chance(800) || set && g.chance(300) && !isKey(t, a.name) {
@@ -256,7 +257,7 @@ func (g *generator) item(t *table) item {
 	return out
 }
 
-// fullItem returns an item about as large as DynamoDB allows, which is 400 KB with the names.
+// fullItem returns an item of almost the largest size, which is 400 KB including names.
 func (g *generator) fullItem(t *table) item {
 	out := g.key(t)
 	size := len("big")

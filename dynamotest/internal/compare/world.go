@@ -8,13 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// World is a sequence of operations that starts with no table.
+// World is a sequence of operations that starts without tables.
 type World struct {
 	Seed       uint64
 	Operations []Operation
 
-	// Big worlds have items that make pages of 1 MB, whose ends depend on the order of what has no
-	// order.
+	// Big worlds have items that fill pages of 1 MB. The ends of such pages depend on unspecified
+	// orders.
 	Big bool
 }
 
@@ -23,7 +23,7 @@ func NewWorld(seed uint64, n int) World {
 	d := newDice(seed)
 	g := &generator{dice: d, big: d.chance(40)}
 	if g.big {
-		n = min(n, 120) // each moves megabytes
+		n = min(n, 120) // each transfers megabytes
 	}
 	for i := range 2 + d.IntN(2) {
 		t := g.newTable("table" + strconv.Itoa(i))
@@ -36,7 +36,7 @@ func NewWorld(seed uint64, n int) World {
 	return World{Seed: seed, Operations: g.operations, Big: g.big}
 }
 
-// attribute is a key attribute. Without a name there is none.
+// attribute is a key attribute. Its name is empty if there is none.
 type attribute struct {
 	name string
 	kind types.ScalarAttributeType
@@ -56,10 +56,10 @@ type index struct {
 	hash, sort attribute
 	projection types.ProjectionType
 	include    []string
-	added      bool // to a table that was there
+	added      bool // added to an existing table
 }
 
-// indexable are the attributes that items usually have with a type that a key may have.
+// indexable are attributes that usually have a type that is allowed for keys.
 var indexable = []attribute{
 	{"s1", types.ScalarAttributeTypeS},
 	{"n1", types.ScalarAttributeTypeN},
@@ -154,7 +154,7 @@ func (t *table) copy() *table {
 	return &c
 }
 
-// keys are the attributes of the table's primary key.
+// keys returns the attributes of the table's primary key.
 func (t *table) keys() []attribute {
 	if t.sort.name == "" {
 		return []attribute{t.hash}
@@ -162,7 +162,7 @@ func (t *table) keys() []attribute {
 	return []attribute{t.hash, t.sort}
 }
 
-// keys are the attributes of the index key.
+// keys returns the attributes of the index key.
 func (x index) keys() []attribute {
 	if x.sort.name == "" {
 		return []attribute{x.hash}
@@ -182,7 +182,7 @@ func keySchema(hash, sort attribute) []types.KeySchemaElement {
 	return schema
 }
 
-// definitions has each attribute once.
+// definitions returns each attribute once.
 func definitions(attributes []attribute) []types.AttributeDefinition {
 	var out []types.AttributeDefinition
 	seen := map[string]bool{"": true}

@@ -16,16 +16,16 @@ import (
 const (
 	maxBatchGets   = 100
 	maxBatchWrites = 25
-	maxBatchBytes  = 16 << 20 // of a reply to BatchGetItem, and of a request of BatchWriteItem
+	maxBatchBytes  = 16 << 20 // of a reply of BatchGetItem, and of a request of BatchWriteItem
 )
 
-// place is an item by table and position, to find those that a request names twice.
+// place identifies an item by table and position, to find duplicates in a request.
 type place struct {
 	t  *table
 	at position
 }
 
-// BatchGetItem is DynamoDB's. Keys for which the reply has no room come back unprocessed.
+// BatchGetItem implements the operation. Keys that do not fit into the reply come back unprocessed.
 func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Interference) (*dynamodb.BatchGetItemOutput, error) {
 	if len(in.RequestItems) == 0 {
 		return nil, counted("requestItems", "{}", 0, maxBatchGets)
@@ -134,8 +134,8 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 	return out, nil
 }
 
-// BatchWriteItem is DynamoDB's. A write of an item that a transaction is about to write comes back
-// unprocessed.
+// BatchWriteItem implements the operation. If a transaction holds an item, the write of the item
+// comes back unprocessed.
 func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f *Interference) (*dynamodb.BatchWriteItemOutput, error) {
 	if len(in.RequestItems) == 0 {
 		return nil, counted("requestItems", "{}", 0, maxBatchWrites)
@@ -223,7 +223,7 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 	return out, nil
 }
 
-// parseRequest makes the write that is asked for, but for its table.
+// parseRequest makes the requested write, without its table.
 func parseRequest(request types.WriteRequest) (write, error) {
 	a := expression.NewAttributes(nil, nil)
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// indexAction is what UpdateTable does to a global index: exactly one of create, update and delete.
+// indexAction is the change of a global index by UpdateTable: either create, update or delete is
+// set.
 type indexAction struct {
 	name   string
 	create *indexSpec
@@ -15,7 +16,7 @@ type indexAction struct {
 	delete bool
 }
 
-// actions checks the shape of updates, and takes apart those that ask for several things.
+// actions checks the form of updates, and splits updates that contain several changes.
 func (c *constraints) actions(at string, updates []types.GlobalSecondaryIndexUpdate) []indexAction {
 	actions := make([]indexAction, 0, len(updates))
 	for i, u := range updates {
@@ -75,8 +76,8 @@ func checkIndexUpdate(a indexAction) error {
 	return nil
 }
 
-// checkOneAtATime allows one index to come or go: DynamoDB builds and removes them in the
-// background.
+// checkOneAtATime allows only one index to be added or removed, because DynamoDB builds and removes
+// indexes in the background.
 func checkOneAtATime(actions []indexAction) error {
 	online := 0
 	for _, a := range actions {

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// constraints collects what breaks the model of a request: what is missing, too long, not in a set.
-// DynamoDB looks at all of it before it looks at what the request means, and reports up to ten
-// findings at once.
+// constraints collects violations of the API's model in a request: missing values, values that are
+// too long, values that are not in a set. DynamoDB checks these before the meaning of the request,
+// and reports up to ten violations at once.
 type constraints struct {
 	broken []string
 }
@@ -39,8 +39,8 @@ func (c *constraints) required(at string, given bool) bool {
 	return given
 }
 
-// text wants a string of at least so many bytes, and at most as many as any name of a table, index
-// or key has.
+// text requires a string of at least least bytes, and at most the limit for names of tables,
+// indexes and keys.
 func (c *constraints) text(at string, value *string, least int) {
 	if c.required(at, value != nil) {
 		c.length(at, "'"+*value+"'", len(*value), least, maxName)
@@ -56,7 +56,7 @@ func (c *constraints) length(at, value string, length, low, high int) {
 	}
 }
 
-// name wants the name of an index.
+// name requires the name of an index.
 func (c *constraints) name(at string, value *string) {
 	c.text(at, value, minName)
 	if value != nil && !consistsOfNameCharacters(*value) {
@@ -70,7 +70,7 @@ func (c *constraints) atLeast(at string, value *int64, low int64) {
 	}
 }
 
-// oneOf wants a value of a set. Nothing is fine: whether it is required is another question.
+// oneOf requires a value of a set. An empty value passes: another check requires values.
 func oneOf[T ~string](c *constraints, at string, value T, set ...T) {
 	if value == "" {
 		return
@@ -83,7 +83,7 @@ func oneOf[T ~string](c *constraints, at string, value T, set ...T) {
 	c.refuse(at, "'"+string(value)+"'", fmt.Sprintf("satisfy enum value set: %s", listed(set)))
 }
 
-// listed writes a list as Java does, which the texts of DynamoDB's errors show.
+// listed returns a list in Java's notation, which DynamoDB's errors contain.
 func listed[T ~string](list []T) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -97,18 +97,18 @@ func listed[T ~string](list []T) string {
 	return b.String()
 }
 
-// element is the path of an element of a list. DynamoDB counts from one.
+// element returns the path of an element of a list. DynamoDB counts from one.
 func element(list string, i int) string {
 	return list + "." + strconv.Itoa(i+1) + ".member"
 }
 
-// unsupported refuses by name what dynamotest leaves out: to ignore it would make a test pass that
-// must not.
+// unsupported returns an error that names an unsupported parameter. If it were ignored, a test
+// could pass that should fail.
 func unsupported(what string) error {
 	return apierror.Validation("dynamotest does not support %s", what)
 }
 
-// invalid is the error of a parameter that is wrong by its meaning.
+// invalid returns the error for a parameter with a wrong meaning.
 func invalid(format string, args ...any) error {
 	return apierror.Validation("One or more parameter values were invalid: "+format, args...)
 }

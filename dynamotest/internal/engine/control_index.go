@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Most indexes of a table, and attributes that all of them together take over by name.
+// Largest number of indexes of a table, and of attributes that all of them project by name.
 // Source: Developer Guide, "Quotas in Amazon DynamoDB", secondary indexes.
 const (
 	maxGlobalIndexes    = 20
@@ -16,14 +16,14 @@ const (
 	maxNonKeyAttributes = 100
 )
 
-// maxKeyElements is how many elements the key of a global index has at most, maxSimpleKey that of a
-// table.
+// maxKeyElements is the largest number of elements in the key of a global index, maxSimpleKey in
+// the key of a table.
 const (
 	maxKeyElements = 8
 	maxSimpleKey   = 2
 )
 
-// indexSpec is an index as a request describes it.
+// indexSpec is an index in the form of a request.
 type indexSpec struct {
 	global     bool
 	name       *string
@@ -72,7 +72,7 @@ func (c *constraints) projection(at string, p *types.Projection) {
 	}
 }
 
-// unsupported refuses what only this index has that dynamotest leaves out.
+// unsupported returns an error for unsupported parameters of only this index.
 func (spec indexSpec) unsupported() error {
 	if spec.warm != nil {
 		return unsupported("WarmThroughput")
@@ -84,7 +84,7 @@ func (spec indexSpec) unsupported() error {
 	return nil
 }
 
-// parse makes an index without rows. The request keeps the constraints.
+// parse makes an index without rows. The request must satisfy the constraints.
 func (spec indexSpec) parse(table keySchema, definitions []types.AttributeDefinition, billing types.BillingMode) (*index, error) {
 	if err := spec.unsupported(); err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func copyOfProjection(p types.Projection) types.Projection {
 	return types.Projection{ProjectionType: p.ProjectionType, NonKeyAttributes: slices.Clone(p.NonKeyAttributes)}
 }
 
-// checkIndexes looks at all indexes of a table together.
+// checkIndexes checks all indexes of a table together.
 func checkIndexes(indexes []*index) error {
 	global, local, projected := 0, 0, 0
 	names := make(map[string]bool, len(indexes))

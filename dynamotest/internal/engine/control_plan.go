@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// plan is what UpdateTable makes of a table, once all of the request is known to be right.
+// plan holds the changes of UpdateTable after the whole request was checked.
 type plan struct {
 	settings settings
 	global   map[*index]indexSettings // of the indexes that change
@@ -20,7 +20,7 @@ type plan struct {
 	deleted  *index
 }
 
-// plan wants t.mu held, and changes nothing.
+// plan requires t.mu, and changes nothing.
 func (t *table) plan(in *dynamodb.UpdateTableInput, actions []indexAction) (plan, error) {
 	next := plan{settings: t.settings, global: map[*index]indexSettings{}}
 	if err := checkOneAtATime(actions); err != nil {
@@ -61,7 +61,7 @@ func (t *table) planThroughput(s *settings, in *dynamodb.UpdateTableInput) error
 	}
 	given := in.ProvisionedThroughput
 	if given == nil && s.billing == types.BillingModeProvisioned {
-		given = s.throughput // checked against nothing but what else is given
+		given = s.throughput // it is only compared with other new values
 	}
 	if err := checkThroughput(s.billing, given, in.OnDemandThroughput); err != nil {
 		return err
@@ -89,7 +89,7 @@ func throughputSame(what string, t *types.ProvisionedThroughput) error {
 		what, *t.ReadCapacityUnits, *t.WriteCapacityUnits)
 }
 
-// mergedOnDemand keeps the maximum of which nothing is said.
+// mergedOnDemand returns the new maximums, and the old ones where no new one is set.
 func mergedOnDemand(old, next *types.OnDemandThroughput) *types.OnDemandThroughput {
 	if next == nil || old == nil {
 		return copyOfOnDemand(cmp.Or(next, old))
@@ -107,8 +107,8 @@ func (t *table) planAction(next *plan, in *dynamodb.UpdateTableInput, a indexAct
 		if ix != nil {
 			return apierror.Validation("Attempting to create an index which already exists")
 		}
-		// What the table knows of attributes does not count: the request must define the new
-		// index's own.
+		// Existing definitions do not count: the request must define the attributes of the new
+		// index.
 		created, err := a.create.parse(t.key, in.AttributeDefinitions, next.settings.billing)
 		if err != nil {
 			return err
@@ -147,8 +147,8 @@ func (next *plan) planUpdate(ix *index, u *types.UpdateGlobalSecondaryIndexActio
 	return nil
 }
 
-// planBilling takes the throughput of all indexes away when the table becomes billed by request,
-// and wants one for each when it ceases to be.
+// planBilling removes the throughput of all indexes if the table changes to on-demand billing. If
+// the table changes from on-demand billing, it requires a throughput for each.
 func (t *table) planBilling(next *plan) error {
 	if next.settings.billing == t.settings.billing {
 		return nil
@@ -176,7 +176,7 @@ func (t *table) planBilling(next *plan) error {
 	return nil
 }
 
-// planAttributes adds definitions to those of the table, and drops what no key has.
+// planAttributes adds definitions to those of the table, and removes those that no key uses.
 func (next *plan) planAttributes(t *table, given []types.AttributeDefinition) error {
 	if hasTwice(namesOfAttributes(given)) {
 		return attributeTwice()
@@ -201,7 +201,7 @@ func (next *plan) planAttributes(t *table, given []types.AttributeDefinition) er
 	return nil
 }
 
-// checkIndexCount refuses the index too many with another error than CreateTable.
+// checkIndexCount refuses too many indexes, with another error than CreateTable.
 func checkIndexCount(indexes []*index) error {
 	global := 0
 	for _, ix := range indexes {
@@ -228,8 +228,8 @@ func (next *plan) indexes(t *table) []*index {
 	return indexes
 }
 
-// become carries out a plan and describes it as DynamoDB does while it is at it. It wants t.mu
-// held.
+// become applies a plan, and describes the table as DynamoDB does during the change. It requires
+// t.mu.
 func (t *table) become(next plan) *types.TableDescription {
 	t.settings = next.settings
 	for ix, s := range next.global {

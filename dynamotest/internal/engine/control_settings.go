@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Streams are refused. Encryption and table class are kept and described, and change nothing.
+// Streams are refused. Encryption and table class are stored and described, but have no effect.
 
 func (c *constraints) class(class types.TableClass) {
 	oneOf(c, "tableClass", class, types.TableClassStandard, types.TableClassStandardInfrequentAccess)
@@ -41,7 +41,8 @@ func checkEncryption(s *types.SSESpecification) error {
 
 func copyOfEncryption(s *types.SSESpecification) *types.SSESpecification {
 	if s == nil || !aws.ToBool(s.Enabled) {
-		return nil // AWS owns the key, and tells nothing of it
+		// AWS owns the key and returns nothing about it.
+		return nil
 	}
 	copied := &types.SSESpecification{Enabled: aws.Bool(true), SSEType: types.SSETypeKms}
 	if s.KMSMasterKeyId != nil {

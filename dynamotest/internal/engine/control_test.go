@@ -15,19 +15,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
-// refusal is a request that DynamoDB refuses. Requests name no table: they are for the one of the
+// refusal is a request that DynamoDB refuses. If it names no table, it is for the table of the
 // case.
 type refusal struct {
 	name    string
 	before  []any // requests that succeed
 	request any
 	code    string
-	text    string // of DynamoDB
-	local   string // of DynamoDB Local, where it differs
+	text    string // DynamoDB's message
+	local   string // DynamoDB Local's message if it differs
 	differs string // why DynamoDB Local is not asked
 }
 
-// Where the expectations come from that DynamoDB Local does not bear out.
+// Sources of expectations that DynamoDB Local does not confirm.
 const (
 	refusedBySDK = "the SDK refuses it before it is sent"
 	takenByLocal = "DynamoDB Local does not look; dynalite's tests, which run against AWS, tell the error"
@@ -84,8 +84,8 @@ func assertAPIError(t *testing.T, err error, code, text string) {
 	assert.Equal(t, text, refused.ErrorMessage())
 }
 
-// call sends a request to a *Database or a *dynamodb.Client. A request that names no table is for
-// the given one.
+// call sends a request to a *Database or a *dynamodb.Client. A request without a table name is for
+// the given table.
 func call(ctx context.Context, to any, table string, request any) (any, error) {
 	db, _ := to.(*Database)
 	client, _ := to.(*dynamodb.Client)
@@ -145,7 +145,7 @@ func capacity(read, write int64) *types.ProvisionedThroughput {
 	return &types.ProvisionedThroughput{ReadCapacityUnits: &read, WriteCapacityUnits: &write}
 }
 
-// byRequest is a table with the key a, or a and b, and what changes make of it.
+// byRequest returns an on-demand table with the key a, or a and b, after some changes.
 func byRequest(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTableInput {
 	in := &dynamodb.CreateTableInput{
 		AttributeDefinitions: definitions("a"), KeySchema: keyOfNames("a"), BillingMode: types.BillingModePayPerRequest,
@@ -156,7 +156,7 @@ func byRequest(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTabl
 	return in
 }
 
-// provisioned is such a table with 5 and 6 units, and 2 and 3 for each index.
+// provisioned returns such a table with 5 and 6 units, and 2 and 3 units for each index.
 func provisioned(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTableInput {
 	in := byRequest(changes...)
 	in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, capacity(5, 6)
@@ -166,7 +166,7 @@ func provisioned(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTa
 	return in
 }
 
-// globals gives a table indexes with the key g.
+// globals adds indexes with the key g to a table.
 func globals(names ...string) func(*dynamodb.CreateTableInput) {
 	return func(in *dynamodb.CreateTableInput) {
 		in.AttributeDefinitions = append(in.AttributeDefinitions, definitions("g")...)
@@ -178,7 +178,7 @@ func globals(names ...string) func(*dynamodb.CreateTableInput) {
 	}
 }
 
-// locals gives a table the key a and b, and indexes with the key a and l.
+// locals sets the key a and b of a table, and adds indexes with the key a and l.
 func locals(names ...string) func(*dynamodb.CreateTableInput) {
 	return func(in *dynamodb.CreateTableInput) {
 		in.AttributeDefinitions = append(definitions("a", "b"), definitions("l")...)
@@ -191,7 +191,7 @@ func locals(names ...string) func(*dynamodb.CreateTableInput) {
 	}
 }
 
-// global is a table with the index gix, changed.
+// global returns a table with the index gix after a change.
 func global(change func(*types.GlobalSecondaryIndex)) *dynamodb.CreateTableInput {
 	return byRequest(globals("gix"), func(in *dynamodb.CreateTableInput) { change(&in.GlobalSecondaryIndexes[0]) })
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// Billing modes and throughput are kept and described. Nothing is throttled by them.
+// Billing modes and throughput are stored and described, but do not throttle anything.
 
 const maxCapacity = 1_000_000_000_000
 
@@ -33,7 +33,7 @@ func checkCapacity(t *types.ProvisionedThroughput) error {
 	return nil
 }
 
-// checkThroughput holds the throughput of a table against its billing mode.
+// checkThroughput compares the throughput of a table with its billing mode.
 func checkThroughput(billing types.BillingMode, t *types.ProvisionedThroughput, onDemand *types.OnDemandThroughput) error {
 	if billing == types.BillingModePayPerRequest {
 		if t != nil {
@@ -66,7 +66,7 @@ func checkIndexThroughput(index string, billing types.BillingMode, t *types.Prov
 	return checkCapacity(t)
 }
 
-// unlimited takes a maximum away. Source: API Reference, OnDemandThroughput.
+// unlimited removes a maximum. Source: API Reference, OnDemandThroughput.
 const unlimited = -1
 
 func checkOnDemand(o *types.OnDemandThroughput) error {
@@ -107,7 +107,7 @@ func copyOfOnDemand(o *types.OnDemandThroughput) *types.OnDemandThroughput {
 	return copied
 }
 
-// describeThroughput is zeros when on demand.
+// describeThroughput returns zeros for on-demand billing.
 func describeThroughput(t *types.ProvisionedThroughput) *types.ProvisionedThroughputDescription {
 	d := &types.ProvisionedThroughputDescription{
 		NumberOfDecreasesToday: aws.Int64(0), ReadCapacityUnits: aws.Int64(0), WriteCapacityUnits: aws.Int64(0),

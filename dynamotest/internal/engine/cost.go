@@ -1,25 +1,25 @@
 package engine
 
-// Cost is what a call used: capacity units by the rules that AWS publishes, and items.
+// Cost holds the capacity units of a call, by the published rules of AWS, and its items.
 type Cost struct {
 	Charges  []Charge
-	Returned int // items given back
-	Scanned  int // items that Query and Scan went through
-	Written  int // items put, changed or deleted
+	Returned int // returned items
+	Scanned  int // items that Query and Scan read
+	Written  int // items that were put, changed or deleted
 
-	Exhausted []Partition // that had too little left for the call
+	Exhausted []Partition // partitions that had too few units left for the call
 }
 
-// Charge is what a call used of one table or index, in capacity units.
+// Charge is the capacity that a call used of one table or index.
 type Charge struct {
 	Table  string
 	Index  string // empty for the table itself
-	Global bool   // a global index
+	Global bool   // whether it is a global index
 	Read   float64
 	Write  float64
 }
 
-// Totals are the sums over all charges.
+// Totals returns the sums of all charges.
 func (c *Cost) Totals() (read, write float64) {
 	for _, charge := range c.Charges {
 		read += charge.Read
@@ -55,19 +55,19 @@ func chargeOf(t *table, ix *index, read, write float64) Charge {
 	return charge
 }
 
-// Multiples of the unit by how a call reads or writes. Source: Developer Guide, "DynamoDB read and
-// write operations" and "Amazon DynamoDB Transactions: How it works".
+// Factors of the units of a read or a write. Source: Developer Guide, "DynamoDB read and write
+// operations" and "Amazon DynamoDB Transactions: How it works".
 const (
 	eventual      = 0.5
 	strong        = 1
 	transactional = 2
 )
 
-// readUnits is a read of size bytes, strongly consistent: one unit for each 4 KB begun, and one for
-// nothing.
+// readUnits returns the units of a strongly consistent read of size bytes: one for each started 4
+// KB, and at least one.
 func readUnits(size int) float64 { return units(size, 4<<10) }
 
-// writeUnits is a write of size bytes: one unit for each KB begun.
+// writeUnits returns the units of a write of size bytes: one for each started KB.
 func writeUnits(size int) float64 { return units(size, 1<<10) }
 
 func units(size, unit int) float64 { return float64(max(1, (size+unit-1)/unit)) }

@@ -10,14 +10,14 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// CreateTable makes a table. It can be used at once, although the reply says CREATING as that of
-// DynamoDB does.
+// CreateTable creates a table. It can be used immediately, although the reply has the status
+// CREATING like DynamoDB's.
 func (db *Database) CreateTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableOutput, error) {
 	t, err := db.newTable(in)
 	if err != nil {
 		return nil, err
 	}
-	// Described before others can see and change it.
+	// It is described before other calls can see and change it.
 	description := t.describe(types.TableStatusCreating)
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -77,7 +77,7 @@ func (db *Database) newTable(in *dynamodb.CreateTableInput) (*table, error) {
 	return t, nil
 }
 
-// checkCreateTable checks the shape of a request.
+// checkCreateTable checks the form of a request.
 func checkCreateTable(in *dynamodb.CreateTableInput) ([]indexSpec, error) {
 	var c constraints
 	if c.required("attributeDefinitions", in.AttributeDefinitions != nil) {

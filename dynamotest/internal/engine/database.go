@@ -17,28 +17,28 @@ type Database struct {
 	mu     sync.RWMutex
 	tables map[string]*table
 
-	created atomic.Uint64 // tables ever
+	created atomic.Uint64 // number of tables created so far
 
 	tokens     tokens
 	throughput *throughput
 }
 
-// Config is what a database is told from outside. The zero value is a database without delays.
+// Config configures a database. The zero value is a database without delays.
 type Config struct {
-	// Now is the database's clock: of expiry, of index delays, of the life of request tokens.
-	// Default: time.Now.
+	// Now is the database's clock. It determines expiry, index delays and the life of request
+	// tokens. Default: time.Now.
 	Now func() time.Time
-	// ExpiryDelay is how long an expired item stays.
+	// ExpiryDelay returns how long an expired item stays.
 	ExpiryDelay func() time.Duration
-	// IndexDelay returns how long a change of the item with a key takes to reach a global index.
-	// Changes of one item keep their order.
+	// IndexDelay returns the delay of a change of the item with that key to a global index. Changes
+	// of one item keep their order.
 	IndexDelay func(table, index string, key func() value.Item) time.Duration
-	// PartitionReads and PartitionWrites are the units that each partition takes in a second. 0 is
-	// any number.
+	// PartitionReads and PartitionWrites are the units that each partition accepts in a second. 0
+	// means no limit.
 	PartitionReads, PartitionWrites float64
 }
 
-// New makes an empty database.
+// New returns an empty database.
 func New(config Config) *Database {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -52,7 +52,7 @@ func New(config Config) *Database {
 	}
 }
 
-// table finds a table by its name, or by its ARN.
+// table finds a table by its name or its ARN.
 func (db *Database) table(name *string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func (db *Database) table(name *string) (*table, error) {
 	return t, nil
 }
 
-// newTableID makes an id that looks like DynamoDB's and is the same in every run.
+// newTableID returns an id with DynamoDB's form that is the same in every run.
 func (db *Database) newTableID() string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012x", db.created.Add(1))
 }
 
-// tableNames are the names of all tables in order.
+// tableNames returns the names of all tables in order.
 func (db *Database) tableNames() []string {
 	db.mu.RLock()
 	defer db.mu.RUnlock()

@@ -5,7 +5,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DeleteItem is DynamoDB's.
+// DeleteItem implements the operation.
 func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// DeleteTable deletes a table. It is gone at once, although the reply says DELETING as that of
-// DynamoDB does.
+// DeleteTable deletes a table. It is deleted immediately, although the reply has the status
+// DELETING like DynamoDB's.
 func (db *Database) DeleteTable(in *dynamodb.DeleteTableInput) (*dynamodb.DeleteTableOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {
@@ -23,7 +23,8 @@ func (db *Database) DeleteTable(in *dynamodb.DeleteTableInput) (*dynamodb.Delete
 	}
 	description := t.describe(types.TableStatusDeleting)
 	t.dropped = true
-	// Nobody waits for a table while holding the map, so that the order of the two locks is free.
+	// No goroutine waits for a table while it holds the map, so the locks may be taken in this
+	// order.
 	db.mu.Lock()
 	delete(db.tables, t.name)
 	db.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DescribeTable describes a table. Its count and sizes are those of now, where DynamoDB's are hours
-// old.
+// DescribeTable describes a table. Its count and sizes are current, while DynamoDB's are hours old.
 func (db *Database) DescribeTable(in *dynamodb.DescribeTableInput) (*dynamodb.DescribeTableOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {
@@ -20,8 +19,8 @@ func (db *Database) DescribeTable(in *dynamodb.DescribeTableInput) (*dynamodb.De
 	return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
 }
 
-// named finds a table for an operation on tables, whose error has the name, unlike those on
-// items.
+// named finds a table for an operation on tables. Its error contains the name, unlike the error of
+// operations on items.
 func (db *Database) named(name *string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err
@@ -37,7 +36,7 @@ func tableNotFound(name string) error {
 	return notFound("Requested resource not found: Table: %s not found", name)
 }
 
-// describe wants t.mu held. A table that is being created creates its indexes too.
+// describe requires t.mu. A table that is being created creates its indexes too.
 func (t *table) describe(status types.TableStatus) *types.TableDescription {
 	d := &types.TableDescription{
 		AttributeDefinitions:      copyOfAttributes(t.settings.attributes),

@@ -82,8 +82,8 @@ func TestATableIsFoundByItsARN(t *testing.T) {
 	assert.Equal(t, want, out.Table)
 }
 
-// DynamoDB Local knows neither TableId nor the region, replies ACTIVE at once, and gives other
-// times.
+// DynamoDB Local knows neither TableId nor the region, replies ACTIVE immediately, and returns
+// other times.
 func TestATableIsDescribedAsDynamoDBLocalDescribesIt(t *testing.T) {
 	t.Parallel()
 	client, db := dynamolocaltest.Client(t), New(Config{})

@@ -12,7 +12,7 @@ import (
 
 var digestSeed = maphash.MakeSeed()
 
-// digest is a hash of what a transaction asks for. What has no order counts in any.
+// digest is a hash of the content of a transaction. It does not depend on unspecified orders.
 type digest uint64
 
 func digestOf(actions []types.TransactWriteItem) uint64 {

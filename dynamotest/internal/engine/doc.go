@@ -1,9 +1,9 @@
-// Package engine is the database: tables, indexes and the operations on them, with the SDK's types
-// in and out.
+// Package engine is the database: tables, indexes, and the operations on them with the SDK's inputs
+// and outputs.
 //
-// It knows nothing of HTTP and of faults drawn at random. What a fault needs from the inside is
-// offered as settings ([Config]) and as pauses in a transaction ([Pauses]).
+// It does not know HTTP or random faults. Faults use its settings ([Config]) and the hooks of an
+// operation ([Interference]).
 //
-// A [Database] has a lock for its map of tables, each [table] one for its rows and indexes. A
-// transaction takes the locks of its tables in the order of their names.
+// A [Database] has a lock for its map of tables. Each [table] has a lock for its rows and indexes.
+// A transaction takes the locks of its tables in the order of their names.
 package engine

@@ -62,9 +62,8 @@ func (e *expiry) of(r *row) (at int64, ok bool) {
 	return at, err == nil
 }
 
-// fiveYears is how far in the past a time may be when it is written and still make the item expire.
-// What is older is taken for a mistake. Source: Developer Guide, "Using time to live (TTL) in
-// DynamoDB".
+// fiveYears is the oldest age of a TTL at which the item still expires. An older value is regarded
+// as a mistake. Source: Developer Guide, "Using time to live (TTL) in DynamoDB".
 const fiveYears = 5 * 365 * 24 * time.Hour
 
 // due reports whether an item expired before a time.
@@ -81,7 +80,7 @@ func (e *expiry) first(now time.Time) (first expiring, ok bool) {
 	return first, ok && first.at <= now.Unix()
 }
 
-// expire deletes what expired before a time. It costs no capacity.
+// expire deletes the items that expired before a time. It costs no capacity.
 func (db *Database) expire(t *table, now time.Time) {
 	if t.expiry == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// GetItem is DynamoDB's.
+// GetItem implements the operation.
 func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
@@ -46,7 +46,7 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	return &dynamodb.GetItemOutput{Item: project(p, r.content())}, nil
 }
 
-// find returns the position that a key stands for.
+// find returns the position of a key.
 func (t *table) find(key value.Item) (position, error) {
 	key, err := value.NormalizeItem(key)
 	if err != nil {

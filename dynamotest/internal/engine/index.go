@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// index returns the index of that name, nil if there is none.
+// index returns the index with that name, nil if there is none.
 func (t *table) index(name string) *index {
 	for _, ix := range t.indexes {
 		if ix.name == name {
@@ -27,13 +27,13 @@ func (t *table) build(ix *index) {
 	})
 }
 
-// entry is what the index keeps of a row, nil if the row lacks a key of the index.
+// entry returns the index entry of a row, nil if the row lacks a key attribute of the index.
 func (ix *index) entry(t *table, r *row) *row {
 	if r == nil {
 		return nil
 	}
 	for _, a := range ix.key.attributes() {
-		// An item that was there before the index can have a key of another type. It stays out.
+		// An item that is older than the index can have a key of another type. The index omits it.
 		if v := r.item[a.name]; v == nil || value.Type(v) != string(a.kind) || value.Size(v) == 0 {
 			return nil
 		}
@@ -68,7 +68,7 @@ func (ix *index) project(t *table, item value.Item) value.Item {
 	return projected
 }
 
-// projects reports whether the index keeps an attribute.
+// projects reports whether the index contains an attribute.
 func (ix *index) projects(t *table, name string) bool {
 	if ix.projection.ProjectionType == types.ProjectionTypeAll {
 		return true
@@ -78,7 +78,7 @@ func (ix *index) projects(t *table, name string) bool {
 		ix.projection.ProjectionType == types.ProjectionTypeInclude && slices.Contains(ix.projection.NonKeyAttributes, name)
 }
 
-// move puts an entry in the place of another. Each can be nil.
+// move replaces an entry by another one. Each may be nil.
 func (ix *index) move(old, next *row) {
 	if old != nil && (next == nil || next.position != old.position) {
 		ix.rows.Delete(old)
@@ -96,9 +96,9 @@ func sizeOf(r *row) int64 {
 	return int64(r.size)
 }
 
-// moveUnits is what it costs the index: nothing if it does not change, two writes if the entry
-// moves. Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write capacity
-// units.
+// moveUnits returns the units that this costs the index: none if the entry does not change, two
+// writes if it moves. Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write
+// capacity units.
 func moveUnits(old, next *row) float64 {
 	switch {
 	case old == nil && next == nil:

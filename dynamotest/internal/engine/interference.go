@@ -1,21 +1,21 @@
 package engine
 
-// Interference is what a fault does inside an operation. Nil is none.
+// Interference holds the hooks of faults inside of an operation. Nil means none.
 type Interference struct {
-	// Withheld are the items of a batch that come back unprocessed, in the order of
+	// Withheld marks the items of a batch that come back unprocessed, in the order of
 	// [Database.Touches].
 	Withheld []bool
 
-	// What follows slows a transaction of writes down so that others meet it on its way. Without it
-	// a transaction happens at once. While it is under way its items are held: others that would
-	// write them, or read them in a transaction, meet a conflict; plain reads see each item as it
-	// is. A pause may use the database.
+	// The fields below slow down a transaction of writes, so that other calls meet it while it is
+	// under way. Without them a transaction is instantaneous. While it is under way it holds its
+	// items: other writes of them, and reads in transactions, get a conflict. Plain reads see the
+	// current items. A hook may use the database.
 
-	// Prepared runs when all conditions hold and nothing is written.
+	// Prepared runs after all conditions were true and before anything is written.
 	Prepared func()
-	// Applied runs after each write with the number of those that are made.
+	// Applied runs after each write, with the number of writes so far.
 	Applied func(writes int)
-	// Order is that of the actions by their indexes. Nil is the order of the request.
+	// Order is the order of the actions by their indexes. Nil means the order of the request.
 	Order []int
 }
 

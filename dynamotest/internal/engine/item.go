@@ -7,13 +7,13 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// Most bytes of a key value. Source: Developer Guide, "Quotas in Amazon DynamoDB".
+// Largest sizes of key values in bytes. Source: Developer Guide, "Quotas in Amazon DynamoDB".
 const (
 	maxPartitionKeySize = 2048
 	maxSortKeySize      = 1024
 )
 
-// checkKeyIn checks the key of an item that is to be put.
+// checkKeyIn checks the key of an item to be put.
 func (t *table) checkKeyIn(item value.Item) error {
 	for _, a := range t.key.attributes() {
 		if _, ok := item[a.name]; !ok {
@@ -52,7 +52,7 @@ func (t *table) checkKey(key value.Item) error {
 	return t.checkKeyValues(key)
 }
 
-// checkKeyValues checks values that have the right types.
+// checkKeyValues checks key values that have the right types.
 func (t *table) checkKeyValues(item value.Item) error {
 	for i, a := range t.key.attributes() {
 		v := item[a.name]
@@ -80,7 +80,7 @@ func checkKeySize(i int, v types.AttributeValue) error {
 	return nil
 }
 
-// isScalar reports whether a value has a type that a key can have.
+// isScalar reports whether a value has a type that is allowed for keys.
 func isScalar(v types.AttributeValue) bool {
 	switch value.Type(v) {
 	case "S", "N", "B":
@@ -89,7 +89,7 @@ func isScalar(v types.AttributeValue) bool {
 	return false
 }
 
-// emptyKind names the type of an empty text or binary.
+// emptyKind returns the type of an empty text or binary.
 func emptyKind(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -104,8 +104,8 @@ func emptyKind(v types.AttributeValue) string {
 	return ""
 }
 
-// checkItem checks that what an item has of the index's key fits it. An item that has none is not
-// in the index.
+// checkItem checks the index key attributes that an item has. An item without them is not in the
+// index.
 func (ix *index) checkItem(item value.Item) error {
 	for i, a := range ix.key.attributes() {
 		v, ok := item[a.name]
@@ -132,7 +132,7 @@ func (ix *index) checkItem(item value.Item) error {
 	return nil
 }
 
-// keyOf is the part of an item that is its key.
+// keyOf returns the key of an item.
 func (k keySchema) keyOf(item value.Item) value.Item {
 	key := make(value.Item, 4)
 	for _, a := range k.attributes() {

@@ -19,7 +19,8 @@ type keyAttribute struct {
 	kind types.ScalarAttributeType
 }
 
-// keySchema is the key of a table or index. The sort attribute has no name where there is none.
+// keySchema is the key of a table or index. The name of the sort attribute is empty if there is
+// none.
 type keySchema struct {
 	partition, sort keyAttribute
 }
@@ -31,9 +32,9 @@ func (k keySchema) attributes() []keyAttribute {
 	return []keyAttribute{k.partition, k.sort}
 }
 
-// position is where a row stands in a table or index. Partitions stand in the order of a hash, as
-// in DynamoDB, so that nobody comes to rely on another. Rows of an index with equal keys stand in
-// the order of tie.
+// position is the place of a row in a table or index. As in DynamoDB, partitions have the order of
+// a hash, so that nobody relies on another order. Rows of an index with equal keys have the order
+// of tie.
 type position struct {
 	partition, sort, tie string
 }
@@ -48,7 +49,7 @@ func (p position) compare(q position) int {
 	return strings.Compare(p.tie, q.tie)
 }
 
-// positionOf is the position of an item with a valid key.
+// positionOf returns the position of an item with a valid key.
 func (k keySchema) positionOf(item value.Item) position {
 	p := position{partition: partitionOf(item[k.partition.name])}
 	if k.sort.name != "" {
@@ -59,7 +60,7 @@ func (k keySchema) positionOf(item value.Item) position {
 
 var hashTable = crc64.MakeTable(crc64.ECMA)
 
-// partitionOf is the hash of a partition key and the key.
+// partitionOf returns the hash of a partition key, followed by the key.
 func partitionOf(v types.AttributeValue) string {
 	buf := make([]byte, hashSize, 64)
 	buf = appendSortable(buf, v)
@@ -69,7 +70,7 @@ func partitionOf(v types.AttributeValue) string {
 
 const hashSize = 8
 
-// tieOf orders rows of an index with equal keys. The hash keeps it from being the order of the
+// tieOf orders rows of an index with equal keys. Its hash makes the order differ from that of the
 // table.
 func tieOf(p position) string {
 	hash := crc64.Update(crc64.Checksum([]byte(p.sort), hashTable), hashTable, []byte(p.partition))
@@ -80,10 +81,10 @@ func tieOf(p position) string {
 	return string(buf)
 }
 
-// sortable is a key value as bytes that sort as DynamoDB sorts the values.
+// sortable returns a key value as bytes that sort like DynamoDB sorts the values.
 func sortable(v types.AttributeValue) string { return string(appendSortable(nil, v)) }
 
-// hasDuplicates reports whether two keys are the same, before it is known of what table they are.
+// hasDuplicates reports whether two keys are equal, before their table is known.
 func hasDuplicates(keys []value.Item) bool {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -112,7 +113,7 @@ func appendSortable(dst []byte, v types.AttributeValue) []byte {
 	case *types.AttributeValueMemberB:
 		return append(dst, v.Value...)
 	case *types.AttributeValueMemberN:
-		n, _ := number.Parse(v.Value) // valid, as it was normalised
+		n, _ := number.Parse(v.Value) // it is valid, since it was normalised
 		return n.AppendKey(dst)
 	}
 	return dst

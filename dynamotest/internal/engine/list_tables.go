@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// maxListed is how many tables a page has at most, and if nothing is said. Source: API Reference,
+// maxListed is the largest and the default number of tables on a page. Source: API Reference,
 // ListTables.
 const maxListed = 100
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lock locks a table for writing, after what was due by now has happened.
+// lock locks a table for writing, after applying all changes that are due.
 func (db *Database) lock(t *table) error {
 	t.mu.Lock()
 	if t.dropped {
@@ -17,7 +17,7 @@ func (db *Database) lock(t *table) error {
 	return nil
 }
 
-// rlock locks a table for reading, after what was due by now has happened.
+// rlock locks a table for reading, after applying all changes that are due.
 func (db *Database) rlock(t *table) error {
 	t.mu.RLock()
 	if !t.dropped && db.hasDue(t) {
@@ -64,8 +64,7 @@ func (db *Database) expiredBefore(t *table) time.Time {
 	return db.config.Now().Add(-db.config.ExpiryDelay())
 }
 
-// lockAll locks each of the tables once, in the order of their names, so that no two wait for each
-// other.
+// lockAll locks each of the tables once, in the order of their names, which prevents deadlocks.
 func (db *Database) lockAll(tables []*table, lock func(*table) error, unlock func(*table)) (unlockAll func(), err error) {
 	slices.SortFunc(tables, func(a, b *table) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {

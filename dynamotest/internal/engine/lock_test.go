@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// E37
+// When several tables are locked and one of them was deleted, the locks of the others are released.
 func TestATableThatIsGoneLeavesTheOthersUnlocked(t *testing.T) {
 	t.Parallel()
 	a, b, c := &table{name: "a"}, &table{name: "b"}, &table{name: "c"}

@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// Lengths of the names of tables and indexes. Those of key and projected attributes have the same
+// Lengths of the names of tables and indexes. Names of key and projected attributes have the same
 // maximum. Source: Developer Guide, "Quotas in Amazon DynamoDB", naming rules.
 const (
 	minName = 3
@@ -23,7 +23,7 @@ const (
 	tablePrefix = "arn:aws:dynamodb:" + region + ":" + account + ":table/"
 )
 
-// checkTableName wants the name of a table, or its ARN.
+// checkTableName requires the name or the ARN of a table.
 func checkTableName(name *string) error {
 	if name == nil {
 		return apierror.Validation("The parameter 'TableName' is required but was not present in the request")
@@ -47,7 +47,7 @@ func checkTableName(name *string) error {
 	return nil
 }
 
-// tableName is the name in the ARN of a table, or the name as it is.
+// tableName returns the name in the ARN of a table, or the name itself.
 func tableName(nameOrARN string) string {
 	if bare, ok := inTableARN(nameOrARN); ok {
 		return bare
@@ -55,11 +55,11 @@ func tableName(nameOrARN string) string {
 	return nameOrARN
 }
 
-// No name has a colon, so that an ARN is never taken for one.
+// A name has no colon, so an ARN is never a valid name.
 func isARN(s string) bool { return strings.HasPrefix(s, "arn:") }
 
-// inTableARN returns the name in arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME. Region and
-// account can be any: code under test composes them of its own settings.
+// inTableARN returns the name in arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME. It accepts any
+// region and account, because the tested code uses its own settings.
 func inTableARN(arn string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(arn, "arn:")
 	if !ok {

@@ -47,7 +47,8 @@ func TestOtherTableNamesAreRefused(t *testing.T) {
 	}
 }
 
-func TestATableNameIsFoundWithoutAllocating(t *testing.T) { // not parallel, which AllocsPerRun forbids
+// AllocsPerRun requires that it is not parallel
+func TestATableNameIsFoundWithoutAllocating(t *testing.T) {
 	name, arn := "tab", tableARN("tab")
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
 		if checkTableName(&name) != nil || checkTableName(&arn) != nil || tableName(name) != tableName(arn) {

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// maxPageSize is the most bytes that Query and Scan go through at a time, before the filter.
+// maxPageSize is the largest number of bytes that Query and Scan read at once, before the filter.
 const maxPageSize = 1 << 20
 
-// reader is what Query and Scan have in common, for one page. Its methods need the table's lock.
+// reader is the common part of Query and Scan for one page. Its methods need the table's lock.
 type reader struct {
 	t           *table
 	ix          *index // nil for the table itself
@@ -22,15 +22,15 @@ type reader struct {
 	filter      *expression.Condition
 	projection  *expression.Projection
 	limit       int  // 0 for none
-	count       bool // only count
-	fetch       bool // a local index lacks attributes, which come from the table
+	count       bool // only count the items
+	fetch       bool // a local index lacks attributes, which are read from the table
 
 	items   []value.Item
 	matched int
 	scanned int
 	size    int
-	fetched float64 // units
-	last    *row    // where the page ends before the stretch does
+	fetched float64 // in units
+	last    *row    // where the page ends before the stretch
 	err     error
 }
 
@@ -60,7 +60,7 @@ func (r *reader) key() keySchema {
 	return r.t.key
 }
 
-// open finds the index and checks what a request may ask of it.
+// open finds the index and checks the request.
 func (r *reader) open(indexName *string, consistent *bool, selected types.Select) error {
 	r.consistency = consistency(consistent)
 	if indexName != nil {
@@ -89,7 +89,7 @@ func (r *reader) open(indexName *string, consistent *bool, selected types.Select
 	return nil
 }
 
-// checkProjected sees to attributes that are asked for and that the index lacks.
+// checkProjected handles requested attributes that the index lacks.
 func (r *reader) checkProjected() error {
 	var missing []string
 	if r.projection != nil {
@@ -103,7 +103,7 @@ func (r *reader) checkProjected() error {
 	return nil
 }
 
-// missing are those of the attributes that the index does not keep.
+// missing returns those attributes that the index lacks.
 func (r *reader) missing(names []string) []string {
 	var missing []string
 	for _, name := range names {
@@ -114,7 +114,7 @@ func (r *reader) missing(names []string) []string {
 	return missing
 }
 
-// checkSelect checks Select against what else a request says. source is the projection.
+// checkSelect compares Select with the rest of the request. source is the projection.
 func checkSelect(selected types.Select, source *string, indexName *string) error {
 	if err := member("select", selected, selected.Values(), selected.Values()...); err != nil {
 		return err
@@ -132,7 +132,7 @@ func checkSelect(selected types.Select, source *string, indexName *string) error
 	return apierror.Validation("Cannot specify the ProjectionExpression when choosing to get %s", selected)
 }
 
-// visit takes a row into the page and reports whether there is room for another.
+// visit adds a row to the page and reports whether there is room for another one.
 func (r *reader) visit(at *row) bool {
 	if r.scanned > 0 && (r.limit > 0 && r.scanned == r.limit || r.size >= maxPageSize) {
 		return false

@@ -6,24 +6,25 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// pending are changes on their way to a global index.
+// pending holds the delayed changes of a global index.
 type pending struct {
-	changes *btree.BTreeG[indexChange] // in the order in which they arrive
+	changes *btree.BTreeG[indexChange] // in the order of arrival
 	made    uint64
 	last    map[position]last // by item
 }
 
 type indexChange struct {
-	due       time.Time
-	number    uint64   // of changes, which decides where two are due at once
+	due time.Time
+	// number is the number of the change, which orders changes that are due at the same time.
+	number    uint64
 	of        position // of the item in the table
 	old, next *row
 }
 
-// last is what is known of the changes of one item.
+// last describes the delayed changes of one item.
 type last struct {
-	due   time.Time // of the last one
-	count int       // of those that have not arrived
+	due   time.Time // when the last one is due
+	count int       // of changes that have not arrived
 }
 
 func newPending() *pending {
@@ -38,7 +39,7 @@ func newPending() *pending {
 	}
 }
 
-// delay puts a change on its way. The changes of one item never overtake each other.
+// delay adds a delayed change. Changes of one item keep their order.
 func (p *pending) delay(c indexChange) {
 	l := p.last[c.of]
 	if l.due.After(c.due) {
@@ -58,7 +59,7 @@ func (p *pending) due(now time.Time) bool {
 	return ok && !c.due.After(now)
 }
 
-// arrive makes the changes that are due.
+// arrive applies the changes that are due.
 func (ix *index) arrive(now time.Time) {
 	p := ix.pending
 	for p.due(now) {

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// PutItem is DynamoDB's operation of that name, like all methods of a database.
+// PutItem implements the operation of DynamoDB with that name, like all such methods of a database.
 func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
@@ -41,8 +41,8 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 	return out, nil
 }
 
-// metrics are the estimate of an item collection's size that a request asked for, of a table with
-// local indexes.
+// metrics returns the estimated size of an item collection, if the request asks for it and the
+// table has local indexes.
 func metrics(w *write, asked types.ReturnItemCollectionMetrics) *types.ItemCollectionMetrics {
 	if asked != types.ReturnItemCollectionMetricsSize || !w.t.local {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// Query is DynamoDB's.
+// Query implements the operation.
 func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
 	return s, nil
 }
 
-// checkFilter refuses a filter on the key that the query is about, and one on what the index lacks.
+// checkFilter refuses a filter on the key of the query, or on an attribute that the index lacks.
 func (r *reader) checkFilter() error {
 	if r.filter == nil {
 		return nil
@@ -130,7 +130,7 @@ func (r *reader) checkFilter() error {
 	return nil
 }
 
-// startKey is the position that an exclusive start key stands for.
+// startKey returns the position of an exclusive start key.
 func (r *reader) startKey(key value.Item) (*position, error) {
 	if key == nil {
 		return nil, nil //nolint:nilnil // from the beginning
@@ -160,7 +160,7 @@ func (r *reader) startKey(key value.Item) (*position, error) {
 	return &p, nil
 }
 
-// returned are the items, none at all where only their count was asked for.
+// returned returns the items, or none if only their count was requested.
 func (r *reader) returned() []value.Item {
 	if r.count {
 		return nil
@@ -171,9 +171,8 @@ func (r *reader) returned() []value.Item {
 	return r.items
 }
 
-// lastKey is where the next page begins. As in DynamoDB there may be nothing behind it: a limit
-// that was reached with the last row is not known to be the end, unless nothing can be behind that
-// row.
+// lastKey returns the key after which the next page begins. As in DynamoDB, nothing may follow: if
+// the last row reaches the limit, the end is not known, unless no row can follow that row.
 func (r *reader) lastKey(more, atEnd bool) value.Item {
 	if !more && (atEnd || (r.limit == 0 || r.scanned < r.limit) && r.size < maxPageSize) {
 		return nil
@@ -201,11 +200,11 @@ func (r *reader) charge(c *Cost) {
 	}
 }
 
-// units are those of the page, without what is fetched from the table.
+// units returns the units of the page, without the units of attributes read from the table.
 func (r *reader) units() float64 { return r.consistency * readUnits(r.size) }
 
-// demands are what the page of a query needs of its partition. A local index is in that of the
-// table.
+// demands returns the units that a page of a query needs of its partition. A local index is in the
+// partition of the table.
 func (r *reader) demands(partition string, key types.AttributeValue) []demand {
 	k := bucketKey{t: r.t, partition: partition}
 	if r.ix != nil && r.ix.global {

@@ -11,16 +11,16 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// none is the code of an action that is not at fault.
+// none is the code for an action that did not cause the cancellation.
 const none = "None"
 
-var noneCode = none // that all of them point to
+var noneCode = none // all such reasons share it
 
 func reason(code, message string, item value.Item) types.CancellationReason {
 	return types.CancellationReason{Code: &code, Message: &message, Item: item}
 }
 
-// reasonOf is how a cancelled transaction tells of an error of one action.
+// reasonOf returns the reason for the error of one action in a cancelled transaction.
 func reasonOf(err error) types.CancellationReason {
 	if err == nil {
 		return types.CancellationReason{Code: &noneCode}
@@ -36,7 +36,7 @@ func reasonOf(err error) types.CancellationReason {
 	return reason("InternalServerError", err.Error(), nil)
 }
 
-// Cancelled is the error of a transaction that was cancelled because of some of its actions.
+// Cancelled returns the error of a transaction that was cancelled because of some of its actions.
 func Cancelled(actions int, hit []int, code, message string) error {
 	reasons := make([]types.CancellationReason, actions)
 	for i := range reasons {

@@ -11,11 +11,11 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// source is an expression of a request, or the lack of it.
+// source is an optional expression of a request.
 type source struct {
 	parameter string
 	text      *string
-	values    bool // it may use values
+	values    bool // whether it may use values
 }
 
 func conditionSource(text *string) source  { return source{"ConditionExpression", text, true} }
@@ -68,7 +68,7 @@ func normalizeValues(values value.Item) (value.Item, error) {
 	return normal, nil
 }
 
-// message is the text of an API error without its code.
+// message returns the text of an API error without its code.
 func message(err error) string {
 	if api, ok := err.(interface{ ErrorMessage() string }); ok {
 		return api.ErrorMessage()
@@ -99,7 +99,7 @@ func project(p *expression.Projection, item value.Item) value.Item {
 	return p.Apply(item)
 }
 
-// member checks an enumeration.
+// member checks the value of an enumeration.
 func member[E ~string](parameter string, v E, all []E, allowed ...E) error {
 	switch {
 	case v == "" || slices.Contains(allowed, v):
@@ -142,7 +142,7 @@ func bounded(parameter string, v *int32, least, most int32) error {
 	return nil
 }
 
-// counted checks how many members a list or map has.
+// counted checks the number of members of a list or map.
 func counted(parameter, members string, n, most int) error {
 	switch {
 	case n < 1:
@@ -159,7 +159,7 @@ func required(parameter string) error {
 	return apierror.Validation("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", parameter)
 }
 
-// present is the error of a parameter that is not given.
+// present returns the error for a missing parameter.
 func present(parameter string, given bool) error {
 	if given {
 		return nil
@@ -167,7 +167,7 @@ func present(parameter string, given bool) error {
 	return required(parameter)
 }
 
-// first returns the first error.
+// first returns the first error that is not nil.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

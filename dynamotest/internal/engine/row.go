@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// row is an item, or what an index keeps of one, at its position. It is never changed.
+// row is an item, or its entry in an index, at its position. It never changes.
 type row struct {
 	position
 	item value.Item
@@ -34,9 +34,9 @@ func (r *row) content() value.Item {
 	return r.item
 }
 
-// replace puts an item in the place of the one at a position, or deletes that one if the item is
-// nil. It keeps the indexes, and charges table and indexes: the larger of old and new, times factor
-// for the table.
+// replace stores an item at a position in place of the old one, or deletes the old one if item is
+// nil. It updates the indexes, and charges table and indexes for the larger of the old and the new
+// item. The charge of the table is multiplied by factor.
 func (db *Database) replace(c *Cost, t *table, p position, item value.Item, factor float64) {
 	change := t.change(p, item)
 	old, next := change.old, change.next
@@ -61,22 +61,22 @@ func (db *Database) replace(c *Cost, t *table, p position, item value.Item, fact
 	}
 }
 
-// rowChange is a change of an item, with what it costs.
+// rowChange is a change of an item, with its units.
 type rowChange struct {
 	old, next *row
-	units     float64 // of the table, outside a transaction
+	units     float64 // of the table, outside of a transaction
 	entries   []entryChange
 }
 
-// entryChange is what becomes of an item's entry in an index.
+// entryChange is the change of an item's entry in an index.
 type entryChange struct {
 	ix        *index
 	old, next *row
 	units     float64
 }
 
-// change returns what it is to put an item in the place of the one at a position, or to delete that
-// one if the item is nil.
+// change returns the change that stores an item at a position, or deletes the old one if item is
+// nil.
 func (t *table) change(p position, item value.Item) rowChange {
 	c := rowChange{old: t.at(p)}
 	if item != nil {
@@ -85,8 +85,8 @@ func (t *table) change(p position, item value.Item) rowChange {
 	c.units = writeUnits(int(max(sizeOf(c.old), sizeOf(c.next))))
 	for _, ix := range t.indexes {
 		e := entryChange{ix: ix, old: ix.entry(t, c.old), next: ix.entry(t, c.next)}
-		// An entry that is equal and yet another row is left out: a later change is compared with
-		// the newest.
+		// An entry that is equal but another row is left out, because a later change is compared
+		// with the newest.
 		if e.units = moveUnits(e.old, e.next); e.units > 0 {
 			c.entries = append(c.entries, e)
 		}
@@ -94,7 +94,7 @@ func (t *table) change(p position, item value.Item) rowChange {
 	return c
 }
 
-// carry brings a change to an index, at once or with delay.
+// carry applies a change to an index, immediately or with a delay.
 func (db *Database) carry(t *table, ix *index, c indexChange) {
 	var delay time.Duration
 	if ix.global && db.config.IndexDelay != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// maxSegments is the most segments of a parallel scan.
+// maxSegments is the largest number of segments of a parallel scan.
 const maxSegments = 1_000_000
 
-// Scan is DynamoDB's.
+// Scan implements the operation.
 func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
@@ -104,12 +104,12 @@ func checkSegment(in *dynamodb.ScanInput) error {
 	return nil
 }
 
-// segment is one of several equal parts of the hashes.
+// segment is one of several equal ranges of the hashes.
 type segment struct {
 	number, of uint64
 }
 
-// numberOf is the segment in which a position is. It grows with the hash.
+// numberOf returns the segment of a position. It grows with the hash.
 func (s segment) numberOf(p position) uint64 {
 	high, _ := bits.Mul64(binary.BigEndian.Uint64([]byte(p.partition[:hashSize])), s.of)
 	return high
@@ -118,7 +118,7 @@ func (s segment) numberOf(p position) uint64 {
 func (s segment) has(p position) bool    { return s.numberOf(p) == s.number }
 func (s segment) before(p position) bool { return s.numberOf(p) < s.number }
 
-// start is at or before all positions of the segment.
+// start returns a position at or before all positions of the segment.
 func (s segment) start() position {
 	if s.number == 0 {
 		return position{}
@@ -127,13 +127,14 @@ func (s segment) start() position {
 	return position{partition: string(binary.BigEndian.AppendUint64(nil, hash))}
 }
 
-// share is what a partition has of a page.
+// share is the part of a page that lies in one partition.
 type share struct {
 	bytes int
 	of    *row
 }
 
-// demandsOfAll are what the page of a scan needs, of each partition by its share of the bytes.
+// demandsOfAll returns the units that a page of a scan needs, of each partition by its share of
+// bytes.
 func (r *reader) demandsOfAll(shares map[string]share) []demand {
 	all := make([]demand, 0, len(shares))
 	for partition, s := range shares {

@@ -19,7 +19,7 @@ func (c *constraints) attributes(at string, definitions []types.AttributeDefinit
 	}
 }
 
-// key wants 1 to most elements.
+// key requires 1 to most elements.
 func (c *constraints) key(at string, schema []types.KeySchemaElement, most int) {
 	if !c.required(at, schema != nil) {
 		return
@@ -42,7 +42,7 @@ func describeKey(schema []types.KeySchemaElement) string {
 	return listed(elements)
 }
 
-// parseKey makes a key of its elements, which keep the constraints.
+// parseKey makes a key from its elements, which must satisfy the constraints.
 func parseKey(schema []types.KeySchemaElement, definitions []types.AttributeDefinition) (keySchema, error) {
 	var key keySchema
 	for i, e := range schema {
@@ -51,7 +51,7 @@ func parseKey(schema []types.KeySchemaElement, definitions []types.AttributeDefi
 			return key, invalid("Some index key attributes are not defined in AttributeDefinitions. Keys: %s, AttributeDefinitions: %s",
 				listed(namesOfKey(schema)), listed(namesOfAttributes(definitions)))
 		}
-		// A copy, as the caller can change what the pointer is for.
+		// A copy, because the caller can change the string behind the pointer.
 		a := keyAttribute{name: strings.Clone(*e.AttributeName), kind: d.AttributeType}
 		if i == 0 {
 			key.partition = a
@@ -79,7 +79,7 @@ func definitionOf(definitions []types.AttributeDefinition, name string) *types.A
 	return nil
 }
 
-// checkDefinitions wants each attribute defined once, and none that no key has.
+// checkDefinitions requires that each attribute is defined once, and that a key uses it.
 func checkDefinitions(definitions []types.AttributeDefinition, table keySchema, indexes []*index) error {
 	used := namesInUse(table, indexes)
 	names := namesOfAttributes(definitions)
@@ -110,7 +110,7 @@ func attributeTwice() error {
 	return apierror.Validation("Cannot have two attributes with the same name")
 }
 
-// namesInUse are the attributes of all keys, each once.
+// namesInUse returns the attributes of all keys, each once.
 func namesInUse(table keySchema, indexes []*index) []string {
 	var names []string
 	seen := map[string]bool{}

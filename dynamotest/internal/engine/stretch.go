@@ -8,16 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
 )
 
-// stretch is a part of one partition, in positions.
+// stretch is a range of positions in one partition.
 type stretch struct {
 	partition           string
 	key                 types.AttributeValue // of the partition
 	low, high           string               // of the sort key
 	hasLow, hasHigh     bool
-	afterLow, belowHigh bool // the bounds themselves are outside
+	afterLow, belowHigh bool // the bounds themselves are excluded
 	prefix              string
-	equal               bool // one value was asked for
-	only                bool // there is no sort key, so the partition has one row at most
+	equal               bool // the request was for one value
+	only                bool // there is no sort key, so the partition has at most one row
 }
 
 func stretchOf(r expression.Range) stretch {
@@ -34,7 +34,7 @@ func stretchOf(r expression.Range) stretch {
 	return s
 }
 
-// side is -1 for a position before the stretch, 1 for one behind it, else 0.
+// side returns -1 for a position before the stretch, 1 for one behind it, and 0 otherwise.
 func (s *stretch) side(p position) int {
 	if c := strings.Compare(p.partition, s.partition); c != 0 {
 		return c
@@ -55,18 +55,18 @@ func (s *stretch) side(p position) int {
 	return 0
 }
 
-// start is at or before all positions of the stretch.
+// start returns a position at or before all positions of the stretch.
 func (s *stretch) start() position {
 	return position{partition: s.partition, sort: max(s.low, s.prefix)}
 }
 
-// end is at or behind all positions of the stretch.
+// end returns a position at or behind all positions of the stretch.
 func (s *stretch) end() position {
 	behindPartition := position{partition: s.partition + "\x00"}
 	switch {
-	case s.hasHigh: // rows of an index that share the bound differ in their tie
+	case s.hasHigh: // rows of an index with this bound differ in their tie
 		return position{partition: s.partition, sort: s.high + "\x00"}
-	case s.prefix != "": // the first text behind all that begin with it
+	case s.prefix != "": // the first text after all texts with this prefix
 		for i := len(s.prefix) - 1; i >= 0; i-- {
 			if last := s.prefix[i]; last < 0xff {
 				return position{partition: s.partition, sort: s.prefix[:i] + string([]byte{last + 1})}
@@ -76,8 +76,8 @@ func (s *stretch) end() position {
 	return behindPartition
 }
 
-// ends reports whether a row is at the bound where a walk ends. In a table, where no two rows have
-// the same key, nothing is behind it.
+// ends reports whether a row is at the bound where a walk ends. In a table no row follows it,
+// because no two rows have the same key.
 func (s *stretch) ends(r *row, forward bool) bool {
 	if r == nil || r.tie != "" {
 		return false
@@ -85,7 +85,7 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	if s.only {
 		return true
 	}
-	if s.equal { // DynamoDB does not look at that
+	if s.equal { // DynamoDB does not check this
 		return false
 	}
 	if forward {
@@ -94,8 +94,8 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	return s.hasLow && r.sort == s.low
 }
 
-// walk visits the rows of the stretch in order, from the one behind after on if that is given,
-// until visit returns false.
+// walk visits the rows of the stretch in order, starting behind after if that is set, until visit
+// returns false.
 func (s *stretch) walk(rows *rows, forward bool, after *position, visit func(*row) bool) {
 	direction, from, iterate := 1, s.start(), rows.Ascend
 	if !forward {

@@ -9,30 +9,30 @@ import (
 
 // table is a table with its rows.
 type table struct {
-	name    string // never changes, like what follows
+	name    string // never changes, like the fields below
 	key     keySchema
 	created time.Time
 	id      string
-	local   bool // there are local indexes
+	local   bool // whether there are local indexes
 
-	mu       sync.RWMutex // guards what follows
-	dropped  bool         // deleted; who still holds the table must not use it
+	mu       sync.RWMutex // guards the fields below
+	dropped  bool         // deleted; a goroutine that still has the table must not use it
 	settings settings
 	rows     *rows
 	size     int64 // bytes of all items
 	indexes  []*index
-	expiry   *expiry             // nil while no attribute says when an item expires
-	held     map[position]*write // by transactions under way
+	expiry   *expiry             // nil if no attribute determines expiry
+	held     map[position]*write // items held by transactions under way
 }
 
-// settings are what CreateTable and UpdateTable set and DescribeTable returns, and nothing here
-// depends on.
+// settings are the settings that CreateTable and UpdateTable store and DescribeTable returns. They
+// have no other effect.
 type settings struct {
 	attributes         []types.AttributeDefinition
 	billing            types.BillingMode
 	throughput         *types.ProvisionedThroughput
 	onDemand           *types.OnDemandThroughput
-	onDemandSince      time.Time // zero if the table was never billed by request
+	onDemandSince      time.Time // zero if the table was never billed on demand
 	class              types.TableClass
 	encryption         *types.SSESpecification
 	deletionProtection bool
@@ -47,7 +47,7 @@ type index struct {
 	settings   indexSettings // of a global index
 	rows       *rows
 	size       int64
-	pending    *pending // changes that have not arrived; nil where there are none
+	pending    *pending // changes that have not arrived; nil if there are none
 }
 
 type indexSettings struct {

@@ -10,22 +10,22 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// Partition is the items with one partition key of a table, or of a global index of it.
+// Partition identifies the items with one partition key of a table or of a global index.
 type Partition struct {
 	Table string
 	Index string // empty for the table
 	Key   types.AttributeValue
 }
 
-// throughput bounds what each partition does in a second, by a token bucket for its reads and one
-// for its writes. Nil does not bound anything.
+// throughput limits the units of each partition in a second, with one token bucket for reads and
+// one for writes. Nil means no limit.
 type throughput struct {
 	now         func() time.Time
-	read, write float64 // units in a second; 0 for any number
+	read, write float64 // units in a second; 0 for no limit
 
 	mu      sync.Mutex
-	buckets map[bucketKey]bucket // those that may not be full
-	most    int                  // buckets, before those that are full again are dropped
+	buckets map[bucketKey]bucket // buckets that may not be full
+	most    int                  // number of buckets above which full ones are dropped
 }
 
 type bucketKey struct {
@@ -40,7 +40,7 @@ type bucket struct {
 	at   time.Time
 }
 
-// demand is what an action needs of a partition.
+// demand is the number of units that an action needs of a partition.
 type demand struct {
 	bucketKey
 	key   types.AttributeValue
@@ -56,9 +56,10 @@ func newThroughput(read, write float64, now func() time.Time) *throughput {
 	return &throughput{now: now, read: read, write: write, buckets: map[bucketKey]bucket{}, most: minBuckets}
 }
 
-// take consumes what the actions of a call need, or nothing if a partition has too little left, and
-// returns the indexes of the actions that need one of those. A full bucket suffices for anything,
-// and then owes the rest, so that a call that needs more than a second's units can happen at all.
+// take consumes the units that the actions of a call need. If a partition has too few left, it
+// consumes nothing, and returns the indexes of the actions that need such a partition. A full
+// bucket is enough for any demand and then has a debt, so that a call that needs more than the
+// units of a second can succeed.
 func (l *throughput) take(c *Cost, actions ...[]demand) (short []int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +121,7 @@ func (l *throughput) left(k bucketKey, now time.Time) float64 {
 	return min(l.rate(k), b.left+max(0, now.Sub(b.at).Seconds())*l.rate(k))
 }
 
-// drop forgets buckets that are full again, once there are many.
+// drop removes full buckets if there are many.
 func (l *throughput) drop(now time.Time) {
 	if len(l.buckets) < l.most {
 		return
@@ -141,8 +142,8 @@ func (d *demand) named() Partition {
 	return p
 }
 
-// admit consumes what a call of one action needs. The error is DynamoDB's, for a partition that has
-// too little left.
+// admit consumes the units of a call with one action. If a partition has too few left, it returns
+// DynamoDB's error.
 func (db *Database) admit(c *Cost, demands func() []demand) error {
 	if db.throughput == nil || db.throughput.take(c, demands()) == nil {
 		return nil
@@ -150,7 +151,7 @@ func (db *Database) admit(c *Cost, demands func() []demand) error {
 	return Throttled(c.Exhausted)
 }
 
-// Throttled is the error of a call for lack of throughput.
+// Throttled returns the error of a call that was refused because of missing throughput.
 func Throttled(exhausted []Partition) error {
 	message := ThrottledMessage
 	if len(exhausted) > 0 && exhausted[0].Index != "" {
@@ -162,7 +163,7 @@ func Throttled(exhausted []Partition) error {
 // ThrottledCode is the code of a reason for which a transaction is cancelled.
 const ThrottledCode = "ProvisionedThroughputExceeded"
 
-// ThrottledMessage is the text of an error about a lack of throughput.
+// ThrottledMessage is the message of an error about missing throughput.
 const (
 	ThrottledMessage = "The level of configured provisioned throughput for the table was exceeded. " +
 		"Consider increasing your provisioning level with the UpdateTable API."
@@ -170,19 +171,19 @@ const (
 		"Consider updating your provisioning level for the under-provisioned global secondary indexes with the UpdateTable API"
 )
 
-// reading is what a read of one item needs.
+// reading returns the demand of a read of one item.
 func (t *table) reading(at position, key value.Item, units float64) func() []demand {
 	return func() []demand { return []demand{t.demand(at, key, units, false)} }
 }
 
-// demand is one on a partition of the table.
+// demand returns a demand on a partition of the table.
 func (t *table) demand(at position, item value.Item, units float64, writes bool) demand {
 	return demand{bucketKey{t, nil, at.partition, writes}, item[t.key.partition.name], units}
 }
 
-// demands are what a write needs that replaces an item: of the table's partition, and of those of
-// its global indexes in which an entry changes. A global index that cannot take a change pushes
-// back on the table. Next is nil for a deletion.
+// demands returns the demands of a write that replaces an item: on the table's partition, and on
+// those of its global indexes in which an entry changes. A global index without capacity also
+// throttles the table. Next is nil for a deletion.
 func (t *table) demands(at position, key value.Item, next value.Item, factor float64) []demand {
 	change := t.change(at, next)
 	all := append(make([]demand, 0, 1+len(t.indexes)), t.demand(at, key, factor*change.units, true))

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// UpdateTimeToLive says which attribute has the time when an item expires, or that none does any
-// more. It holds at once, and can be said as often as one likes; DynamoDB takes up to an hour, in
-// which it refuses a second time.
+// UpdateTimeToLive sets the attribute with the expiry time, or turns time to live off. It takes
+// effect immediately, and can be repeated at any time. DynamoDB takes up to an hour, and meanwhile
+// refuses another change.
 func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (t *table) setTimeToLive(attribute string, enabled bool, now time.Time) err
 	return nil
 }
 
-// DescribeTimeToLive reports which attribute says when an item expires.
+// DescribeTimeToLive returns the attribute with the expiry time.
 func (db *Database) DescribeTimeToLive(in *dynamodb.DescribeTimeToLiveInput) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tokenLife is how long after a transaction its request token makes a repetition harmless.
-// Source: API reference of TransactWriteItems.
+// tokenLife is how long a transaction with the same request token counts as a repetition. Source:
+// API reference of TransactWriteItems.
 const tokenLife = 10 * time.Minute
 
-// tokens remember the transactions of the last minutes by their request tokens.
+// tokens remembers recent transactions by their request tokens.
 type tokens struct {
 	mu      sync.Mutex
 	byToken map[string]*token
-	made    []*token // that were made, in that order
+	made    []*token // tokens of executed transactions, in that order
 }
 
 type token struct {
 	name   string
-	digest uint64    // of what was asked for
+	digest uint64    // of the request
 	made   time.Time // zero while it is under way
 }
 
-// begin reports whether a transaction repeats one that was made. Done must be called after it with
-// whether it was made itself.
+// begin reports whether a transaction repeats an executed one. The caller must call done
+// afterwards, and say whether the transaction was executed.
 func (ts *tokens) begin(now time.Time, in *dynamodb.TransactWriteItemsInput) (done func(now time.Time, made bool), repeated bool, err error) {
 	if in.ClientRequestToken == nil {
 		return func(time.Time, bool) {}, false, nil
@@ -63,7 +63,7 @@ func (ts *tokens) end(one *token, now time.Time, made bool) {
 	ts.made = append(ts.made, one)
 }
 
-// forget drops tokens that have had their time.
+// forget removes tokens that are older than tokenLife.
 func (ts *tokens) forget(now time.Time) {
 	for len(ts.made) > 0 && now.Sub(ts.made[0].made) >= tokenLife {
 		delete(ts.byToken, ts.made[0].name)

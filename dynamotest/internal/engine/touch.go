@@ -10,20 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// Touch is an item that a request names, or a table that it is about if it names no item.
+// Touch is an item that a request names, or the table of the request if it names no item.
 type Touch struct {
-	Table  string
-	Index  string
-	Key    value.Item // nil where the request names no item, or a table that does not exist
+	Table string
+	Index string
+	// Key is nil if the request names no item, or if the table does not exist.
+	Key    value.Item
 	Writes bool
 }
 
-// Touches lists what a request is about; see [Touches].
+// Touches returns what a request accesses; see [Touches].
 func (db *Database) Touches(in any) []Touch { return Touches(in, db.keyOf) }
 
-// Touches lists what a request is about: the actions of a transaction in their order, the items of
-// a batch by the names of the tables and then in their order. KeyOf returns the key of an item that
-// is to be put in a table, or nil for a table that does not exist.
+// Touches returns what a request accesses: the actions of a transaction in their order, or the
+// items of a batch by the names of the tables and then in their order. KeyOf returns the key of an
+// item to be put into a table, or nil if the table does not exist.
 func Touches(in any, keyOf KeyOf) []Touch {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
@@ -95,7 +96,7 @@ func Touches(in any, keyOf KeyOf) []Touch {
 	return nil
 }
 
-// tableOf is the table that an operation on tables names.
+// tableOf returns the table of an operation on tables.
 func tableOf(in any) (name *string, ok bool) {
 	switch in := in.(type) {
 	case *dynamodb.CreateTableInput:
@@ -124,7 +125,7 @@ func touchWrite(table *string, key value.Item) Touch {
 	return t
 }
 
-// KeyOf returns the key of an item in a table, or nil for a table that does not exist.
+// KeyOf returns the key of an item in a table, or nil if the table does not exist.
 type KeyOf func(table string, item value.Item) value.Item
 
 func (keyOf KeyOf) touchPut(table *string, item value.Item) Touch {
@@ -141,7 +142,7 @@ func (db *Database) keyOf(table string, item value.Item) value.Item {
 	return t.key.keyOf(item)
 }
 
-// TableName is the name of a table that is named by it or by its ARN.
+// TableName returns the name of a table, given its name or its ARN.
 func TableName(nameOrARN string) string { return tableName(nameOrARN) }
 
 // HasIndex reports whether a table has an index.

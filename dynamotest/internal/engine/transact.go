@@ -18,7 +18,7 @@ const (
 	maxTokenLength      = 36
 )
 
-// TransactWriteItems is DynamoDB's.
+// TransactWriteItems implements the operation.
 func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsInput, f *Interference) (*dynamodb.TransactWriteItemsOutput, error) {
 	if err := first(
 		counted("transactItems", "[]", len(in.TransactItems), maxActions),
@@ -116,7 +116,7 @@ func tableOfAction(action types.TransactWriteItem) *string {
 	return nil
 }
 
-// parseAction makes the write that an action asks for, but for its table.
+// parseAction makes the write of an action, without its table.
 func parseAction(action types.TransactWriteItem) (w write, err error) {
 	given := 0
 	var a *expression.Attributes
@@ -176,13 +176,13 @@ func parseAction(action types.TransactWriteItem) (w write, err error) {
 	return w, err
 }
 
-// transact makes all writes or none.
+// transact executes all writes or none.
 func (db *Database) transact(c *Cost, writes []write, f *Interference) error {
 	next, err := db.prepare(c, writes, f)
 	if err != nil || !f.pauses() {
 		return err
 	}
-	defer release(writes) // also if a pause does not come back
+	defer release(writes) // also if a hook does not return
 	if f.Prepared != nil {
 		f.Prepared()
 	}
@@ -209,8 +209,8 @@ func (db *Database) transact(c *Cost, writes []write, f *Interference) error {
 	return nil
 }
 
-// prepare finds out whether all writes can be made, and makes them, or holds their items if there
-// are pauses.
+// prepare decides whether all writes can be executed. It executes them, or holds their items if
+// there are hooks.
 func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []value.Item, err error) {
 	tables := make([]*table, 0, len(writes))
 	for i := range writes {
@@ -242,7 +242,7 @@ func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []va
 			reasons[i], cancelled, billed = reason(ThrottledCode, ThrottledMessage, nil), true, false
 		}
 	}
-	if billed { // what DynamoDB does to find out that a condition is false
+	if billed { // DynamoDB needs these units to find that a condition is false
 		for i := range writes {
 			w := &writes[i]
 			c.write(w.t, nil, transactional*writeUnits(int(sizeOf(w.t.at(w.at)))))
@@ -265,9 +265,9 @@ func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []va
 	return next, nil
 }
 
-// admitAll consumes what a transaction needs, or nothing if a partition has too little left, and
-// returns the indexes of the writes that need one of those. A transaction with a false condition
-// leaves its items as they are.
+// admitAll consumes the units of a transaction. If a partition has too few left, it consumes
+// nothing, and returns the indexes of the writes that need such a partition. A transaction with a
+// false condition leaves its items unchanged.
 func (db *Database) admitAll(c *Cost, writes []write, next []value.Item, fails bool) (short []int) {
 	if db.throughput == nil {
 		return nil
@@ -284,12 +284,12 @@ func (db *Database) admitAll(c *Cost, writes []write, next []value.Item, fails b
 	return db.throughput.take(c, needs...)
 }
 
-// release lets go of the items of a transaction.
+// release releases the items of a transaction.
 func release(writes []write) {
 	for i := range writes {
 		w := &writes[i]
 		w.t.mu.Lock()
-		if w.t.held[w.at] == w { // and not another transaction by now
+		if w.t.held[w.at] == w { // another transaction may hold it by now
 			delete(w.t.held, w.at)
 		}
 		w.t.mu.Unlock()

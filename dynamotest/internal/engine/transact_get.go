@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
 )
 
-// TransactGetItems is DynamoDB's.
+// TransactGetItems implements the operation.
 func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput) (*dynamodb.TransactGetItemsOutput, error) {
 	if err := counted("transactItems", "[]", len(in.TransactItems), maxActions); err != nil {
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// UpdateItem is DynamoDB's.
+// UpdateItem implements the operation.
 func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 	t, err := db.table(in.TableName)
 	if err != nil {
@@ -41,7 +41,7 @@ func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb
 	}, nil
 }
 
-// updated is what an update returns.
+// updated returns the item that an update returns.
 func updated(w *write, asked types.ReturnValue, old, next value.Item) value.Item {
 	switch asked {
 	case types.ReturnValueAllOld:
@@ -56,7 +56,7 @@ func updated(w *write, asked types.ReturnValue, old, next value.Item) value.Item
 	return nil
 }
 
-// written is the part of an item that an update wrote, nil if there is none.
+// written returns the part of an item that an update wrote, nil if there is none.
 func written(w *write, item value.Item) value.Item {
 	if w.update == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// UpdateTable changes the settings of a table, or adds or removes one global index. All has
-// happened when it returns, although the reply says UPDATING as that of DynamoDB does.
+// UpdateTable changes the settings of a table, or adds or removes one global index. All changes are
+// complete when it returns, although the reply has the status UPDATING like DynamoDB's.
 func (db *Database) UpdateTable(in *dynamodb.UpdateTableInput) (*dynamodb.UpdateTableOutput, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (db *Database) UpdateTable(in *dynamodb.UpdateTableInput) (*dynamodb.Update
 	return &dynamodb.UpdateTableOutput{TableDescription: t.become(next)}, nil
 }
 
-// checkUpdateTable checks what can be told without the table.
+// checkUpdateTable checks a request as far as possible without the table.
 func checkUpdateTable(in *dynamodb.UpdateTableInput) ([]indexAction, error) {
 	var c constraints
 	c.attributes("attributeDefinitions", in.AttributeDefinitions)

@@ -31,7 +31,7 @@ func updateIndexes(attributes []types.AttributeDefinition, updates ...types.Glob
 	return &dynamodb.UpdateTableInput{AttributeDefinitions: attributes, GlobalSecondaryIndexUpdates: updates}
 }
 
-// afterUpdate is the reply to a request, and the description after it.
+// afterUpdate returns the reply to a request, and the description after it.
 func afterUpdate(t *testing.T, db *Database, in *dynamodb.UpdateTableInput) (reply, after *types.TableDescription) {
 	t.Helper()
 	out, err := call(t.Context(), db, "tab", in)

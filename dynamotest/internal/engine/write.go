@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// write is a change of one item, checked as far as it can be without the lock of its table.
+// write is a change of one item. It is checked as far as possible without the lock of its table.
 type write struct {
 	kind      writeKind
 	t         *table
@@ -20,16 +20,16 @@ type write struct {
 	at        position
 	condition *expression.Condition
 	item      value.Item         // of a put
-	update    *expression.Update // nil for an update that only makes sure that the item is there
-	returnOld bool               // where the condition fails
-	unfit     error              // the key does not fit the table
+	update    *expression.Update // nil for an update that only creates a missing item
+	returnOld bool               // if the condition fails
+	unfit     error              // the error if the key does not fit the table
 }
 
-// unfit is the error of a value that does not fit the table or an index. A transaction is cancelled
-// for it, where other mistakes in a request make it invalid.
+// unfit is the error of a value that does not fit the table or an index. It cancels a transaction,
+// while other mistakes make the request invalid.
 type unfit struct{ error }
 
-// mistaken is the error of a request that makes even a transaction invalid, though it was found
+// mistaken is the error of a request that is invalid even in a transaction, although it was found
 // late.
 type mistaken struct{ error }
 
@@ -38,7 +38,7 @@ func isMistaken(err error) bool {
 	return is
 }
 
-// plain is an error without what only transactions need.
+// plain returns an error without the marks that only transactions need.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -60,19 +60,19 @@ const (
 	putItem writeKind = iota
 	updateItem
 	deleteItem
-	checkItem // leaves the item as it is
+	checkItem // leaves the item unchanged
 )
 
 func (w *write) onFailure(v types.ReturnValuesOnConditionCheckFailure) {
 	w.returnOld = v == types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
-// isOn reports whether another write is of the same item.
+// isOn reports whether another write has the same item.
 func (w *write) isOn(other write) bool {
 	return w.t == other.t && w.at == other.at && other.unfit == nil
 }
 
-// putting makes the write of a whole item, but for its table.
+// putting makes the write of a whole item, without its table.
 func putting(item value.Item, condition *string, a *expression.Attributes) (w write, err error) {
 	w.kind = putItem
 	if w.condition, err = parseCondition("ConditionExpression", condition, a); err != nil {
@@ -92,7 +92,7 @@ func putting(item value.Item, condition *string, a *expression.Attributes) (w wr
 
 const itemTooLarge = "Item size has exceeded the maximum allowed size"
 
-// onKey makes a write of the item with a key, but for its table.
+// onKey makes a write of the item with a key, without its table.
 func onKey(kind writeKind, key value.Item, condition, update *string, a *expression.Attributes) (w write, err error) {
 	w.kind = kind
 	if update != nil {
@@ -110,7 +110,7 @@ func onKey(kind writeKind, key value.Item, condition, update *string, a *express
 	return w, err
 }
 
-// in puts the write into its table and checks its key.
+// in sets the table of the write and checks its key.
 func (w *write) in(t *table) error {
 	w.t = t
 	err := w.check()
@@ -143,7 +143,7 @@ func (w *write) check() error {
 	return t.checkResult(w.item, itemTooLarge)
 }
 
-// decide reports what becomes of the item, under the lock of the table.
+// decide returns the item after the write. It requires the lock of the table.
 func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if w.unfit != nil {
 		return nil, w.unfit
@@ -190,7 +190,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
 }
 
-// checkParts refuses an update of a part of what is a key, which has no parts.
+// checkParts refuses an update of a part of a key attribute, because keys have no parts.
 func (w *write) checkParts() error {
 	if w.update == nil {
 		return nil
@@ -228,7 +228,7 @@ func (w *write) checkUpdate() error {
 	return nil
 }
 
-// checkResult checks an item that is to be stored against the indexes and the limit of its size.
+// checkResult checks an item to be stored against the indexes and the size limit.
 func (t *table) checkResult(item value.Item, tooLarge string) error {
 	for _, ix := range t.indexes {
 		if err := ix.checkItem(item); err != nil {
@@ -237,10 +237,9 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 	}
 	size := value.ItemSize(item)
 	if size <= value.MaxItemSize/(1+len(t.indexes)) {
-		return nil // also with a copy in each index
+		return nil // even with a copy in each index
 	}
-	// What local indexes keep of the item counts too. Source: Developer Guide, "Local secondary
-	// indexes".
+	// The entries of local indexes count too. Source: Developer Guide, "Local secondary indexes".
 	at := &row{position: t.key.positionOf(item), item: item, size: size}
 	for _, ix := range t.indexes {
 		if e := ix.entry(t, at); e != nil && !ix.global {
@@ -255,7 +254,7 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 
 const conditionFailed = "The conditional request failed"
 
-// run makes a write that is the whole request, and returns the item before and after.
+// run executes a write that is the whole request, and returns the item before and after.
 func (db *Database) run(
 	c *Cost, t *table, w *write, onFailure types.ReturnValuesOnConditionCheckFailure,
 ) (old, next value.Item, err error) {
@@ -269,7 +268,7 @@ func (db *Database) run(
 	return db.perform(c, w)
 }
 
-// perform makes a write by itself.
+// perform executes a single write.
 func (db *Database) perform(c *Cost, w *write) (old, next value.Item, err error) {
 	if err := db.lock(w.t); err != nil {
 		return nil, nil, err
@@ -284,7 +283,7 @@ func (db *Database) perform(c *Cost, w *write) (old, next value.Item, err error)
 		if !isFailedCondition(err) {
 			return old, nil, plain(err)
 		}
-		units := writeUnits(int(sizeOf(before))) // it costs what a write does
+		units := writeUnits(int(sizeOf(before))) // a false condition costs as much as a write
 		if throttled := db.admit(c, func() []demand { return []demand{w.demand(units)} }); throttled != nil {
 			return old, nil, throttled
 		}
@@ -303,7 +302,7 @@ func isFailedCondition(err error) bool {
 	return failed
 }
 
-// named is an item with the key of the write.
+// named returns an item with the key of the write.
 func (w *write) named() value.Item {
 	if w.kind == putItem {
 		return w.item
@@ -311,8 +310,8 @@ func (w *write) named() value.Item {
 	return w.key
 }
 
-// demand is what the write needs that leaves its item as it is.
+// demand returns the demand of a write that leaves its item unchanged.
 func (w *write) demand(units float64) demand { return w.t.demand(w.at, w.named(), units, true) }
 
-// ConflictMessage is the text of an error about an item that a transaction holds.
+// ConflictMessage is the message of an error about an item that a transaction holds.
 const ConflictMessage = "Transaction is ongoing for the item"

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// change is what the action does to an item.
+// change returns the change that the action makes to an item.
 func (a *action) change(item value.Item) (change, error) {
 	if !canWrite(a.target, item) {
 		return change{}, invalidPath()
@@ -28,7 +28,7 @@ func (a *action) change(item value.Item) (change, error) {
 	}
 }
 
-// canWrite reports whether there is a map or list for the last element of a path to be in.
+// canWrite reports whether the last element of a path has a map or list to be in.
 func canWrite(target path, item value.Item) bool {
 	last := len(target) - 1
 	if last == 0 {
@@ -44,7 +44,7 @@ func canWrite(target path, item value.Item) bool {
 	}
 }
 
-// newValue is the right-hand side of SET.
+// newValue returns the value of the right-hand side of SET.
 func (a *action) newValue(item value.Item) (types.AttributeValue, error) {
 	left, err := a.left.newValue(item)
 	if err != nil || a.operator == tokenEnd {
@@ -73,7 +73,7 @@ func (a *action) newValue(item value.Item) (types.AttributeValue, error) {
 	return &types.AttributeValueMemberN{Value: result.String()}, nil
 }
 
-// newValue is an operand of SET. Other than in a condition it must be there.
+// newValue returns the value of an operand of SET. Unlike in a condition, it must exist.
 func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
 	switch {
 	case o.path != nil:
@@ -85,7 +85,7 @@ func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
 	case o.call == nil:
 		return o.value, nil
 	case o.call.function == ifNotExists:
-		// DynamoDB looks at both, and fails without a default even where it is not needed.
+		// DynamoDB evaluates both, and fails if the default is missing even if it is not needed.
 		otherwise, err := o.call.operands[1].newValue(item)
 		if v := o.call.operands[0].path.in(item); v != nil && err == nil {
 			return v, nil
@@ -96,7 +96,7 @@ func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
 	}
 }
 
-// appended is the result of list_append.
+// appended returns the result of list_append.
 func appended(lists []operand, item value.Item) (types.AttributeValue, error) {
 	var all []types.AttributeValue
 	for _, o := range lists {
@@ -121,7 +121,7 @@ func numberIn(v types.AttributeValue) (number.Number, error) {
 	return number.Parse(n.Value)
 }
 
-// add is what ADD makes of a value, which is nil where there is none: a sum or a union of sets.
+// add returns the result of ADD: a sum or a union of sets. v is nil if there is no value.
 func add(v, operand types.AttributeValue) (types.AttributeValue, error) {
 	if v == nil {
 		return operand, nil
@@ -154,8 +154,8 @@ func add(v, operand types.AttributeValue) (types.AttributeValue, error) {
 	return nil, wrongOperand()
 }
 
-// without is what DELETE makes of a value, which is nil where there is none. A set that has lost
-// all its elements is removed, for there are no empty sets.
+// without returns the result of DELETE. v is nil if there is no value. A set that loses all
+// elements is removed, because there are no empty sets.
 func without(v, operand types.AttributeValue) (change, error) {
 	if v == nil {
 		return change{}, nil

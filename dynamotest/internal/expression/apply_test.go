@@ -22,8 +22,8 @@ func parseUpdate(t *testing.T, source string) *expression.Update {
 	return u
 }
 
-// What is nested comes back alone, as the service does it. DynamoDB Local returns the whole
-// attribute then.
+// Only the nested parts are returned, as by the service. DynamoDB Local returns the whole
+// attribute.
 var selections = []struct{ update, before, after string }{
 	{"SET a = :n", "a: 'x'", "a: 5"},
 	{"SET zz = :n", "", "zz: 5"},

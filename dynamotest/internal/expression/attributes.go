@@ -13,12 +13,12 @@ import (
 
 // Limits of placeholders.
 const (
-	maxPlaceholder   = 255   // bytes, with the # or :
-	maxAttributeName = 65535 // bytes
+	maxPlaceholder   = 255   // in bytes, including # or :
+	maxAttributeName = 65535 // in bytes
 )
 
-// Attributes are the placeholders of one request, which all its expressions share. It notes which
-// of them were used, so parse the expressions of a request one after the other.
+// Attributes are the placeholders of one request, which all its expressions share. It records which
+// placeholders were used, so parse the expressions of a request one after the other.
 type Attributes struct {
 	names      map[string]string
 	values     value.Item
@@ -26,13 +26,13 @@ type Attributes struct {
 	usedValues []string
 }
 
-// NewAttributes takes a request's ExpressionAttributeNames and ExpressionAttributeValues; nil is a
-// parameter that was not given.
+// NewAttributes returns the placeholders of a request's ExpressionAttributeNames and
+// ExpressionAttributeValues. nil means that the parameter is missing.
 func NewAttributes(names map[string]string, values value.Item) *Attributes {
 	return &Attributes{names: names, values: values}
 }
 
-// RefuseNames is what a request without any expression has to ask: names are an error then.
+// RefuseNames returns an error for names in a request without expressions.
 func (a *Attributes) RefuseNames() error {
 	if a.names == nil {
 		return nil
@@ -40,11 +40,10 @@ func (a *Attributes) RefuseNames() error {
 	return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
 }
 
-// RefuseValues is what a request without any expression that may use values has to ask, after
-// RefuseNames: values are an error then. The kinds are the parameters that are missing, in the
-// order of DynamoDB's message: ConditionExpression for PutItem and DeleteItem, UpdateExpression and
-// ConditionExpression for UpdateItem, FilterExpression and KeyConditionExpression for Query,
-// FilterExpression for Scan.
+// RefuseValues returns an error for values in a request without expressions that may use values.
+// Call RefuseNames first. The kinds are the missing parameters in the order of DynamoDB's message:
+// ConditionExpression for PutItem and DeleteItem, UpdateExpression and ConditionExpression for
+// UpdateItem, FilterExpression and KeyConditionExpression for Query, FilterExpression for Scan.
 func (a *Attributes) RefuseValues(kinds ...string) error {
 	if a.values == nil {
 		return nil
@@ -56,8 +55,8 @@ func (a *Attributes) RefuseValues(kinds ...string) error {
 	return apierror.Validation("ExpressionAttributeValues can only be specified when using expressions: %s", missing)
 }
 
-// Validate checks the placeholders themselves, for a request that has expressions. It is to be
-// asked before they are parsed. The values behind the placeholders are checked elsewhere.
+// Validate checks the placeholders themselves, for a request with expressions. Call it before
+// parsing them. It does not check the values of the placeholders.
 func (a *Attributes) Validate() error {
 	if a.names == nil && a.values == nil {
 		return nil
@@ -112,15 +111,15 @@ func (a *Attributes) validateValues() error {
 	return nil
 }
 
-// isPlaceholder reports whether a text is one token of the kind; space around it is let through,
-// although nothing can use such a placeholder.
+// isPlaceholder reports whether a text is one token of the kind. It accepts space around the token,
+// although no expression can use such a placeholder.
 func isPlaceholder(text string, kind tokenKind) bool {
 	t := scan(text, 0)
 	return t.kind == kind && scan(text, t.end).kind == tokenEnd
 }
 
-// CheckUsed refuses placeholders that no expression has used. It is to be asked after all of them
-// were parsed.
+// CheckUsed returns an error if no expression has used a placeholder. Call it after parsing all
+// expressions.
 func (a *Attributes) CheckUsed() error {
 	if len(a.usedNames) < len(a.names) {
 		return apierror.Validation("Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}", unused(a.names, a.usedNames))

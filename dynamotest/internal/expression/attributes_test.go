@@ -15,7 +15,7 @@ import (
 
 var placeholderCases = []struct {
 	name       string
-	expression string // none if empty
+	expression string // empty for none
 	names      map[string]string
 	values     value.Item
 	want       string
@@ -62,7 +62,7 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-// parseAll goes the way of a request with one expression, or none, and gives the error.
+// parseAll handles a request with one expression, or none, and returns the error.
 func parseAll(source string, a *expression.Attributes) string {
 	steps := []func() error{
 		a.Validate,

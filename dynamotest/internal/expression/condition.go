@@ -14,8 +14,8 @@ type Condition struct {
 	root predicate
 }
 
-// ParseCondition reads a condition. The kind is the name of the request's parameter, with which the
-// messages of errors begin: ConditionExpression, FilterExpression.
+// ParseCondition parses a condition. The kind is the name of the request's parameter, with which
+// error messages begin: ConditionExpression or FilterExpression.
 func ParseCondition(kind, source string, a *Attributes) (*Condition, error) {
 	root, err := parsePredicate(kind, source, a)
 	if err != nil {
@@ -37,15 +37,14 @@ func parsePredicate(kind, source string, a *Attributes) (predicate, error) {
 	return root, nil
 }
 
-// Holds reports whether the condition is true for an item, which is nil where there is none. Values
-// of types that do not go together make a comparison false, they are no error; the error is always
-// nil today.
+// Holds reports whether the condition is true for an item, which may be nil. A comparison of
+// incompatible types is false and not an error. The error is always nil today.
 func (c *Condition) Holds(item value.Item) (bool, error) {
 	return c.root.holds(item), nil
 }
 
-// Attributes are the names of the attributes that the condition mentions, each once: those of the
-// item, not of maps in it.
+// Attributes returns the names of the attributes in the condition, each once: those of the item,
+// not those of maps in it.
 func (c *Condition) Attributes() []string {
 	var names []string
 	c.root.operands(func(o operand) {
@@ -56,19 +55,20 @@ func (c *Condition) Attributes() []string {
 	return names
 }
 
-// predicate reads a whole condition.
+// predicate parses a whole condition.
 func (p *parser) predicate() predicate { return p.or(false) }
 
-// alone is an operand that no operator follows. It is found only where parentheses begin, for those
-// of (a) = :v are the operand's.
+// alone is an operand without an operator. It is only possible at the start of parentheses, because
+// the parentheses of (a) = :v belong to the operand.
 type alone struct {
 	predicate
-	operand   operand
-	redundant bool // parentheses around it, which matters if it turns out to be an operand
+	operand operand
+	// There are redundant parentheses around it, which matters if it is an operand.
+	redundant bool
 }
 
-// or reads conditions with OR between them. Where bare is true, at the start of parentheses, it may
-// find an operand alone instead.
+// or parses conditions separated by OR. If bare is true, at the start of parentheses, it may also
+// return an operand alone.
 func (p *parser) or(bare bool) predicate {
 	left := p.and(bare)
 	if p.token.kind != tokenOr {
@@ -103,7 +103,7 @@ func (p *parser) not(bare bool) predicate {
 	return p.single(bare)
 }
 
-// single reads a comparison or a call, or any condition in parentheses.
+// single parses a comparison, a call, or a condition in parentheses.
 func (p *parser) single(bare bool) predicate {
 	var left operand
 	var redundant bool
@@ -173,7 +173,7 @@ func (p *parser) between(of operand) predicate {
 	return between{of: of, low: low, high: high}
 }
 
-// checkBounds refuses bounds that are known and let nothing through.
+// checkBounds refuses known bounds that no value can satisfy.
 func (p *parser) checkBounds(low, high types.AttributeValue) {
 	if low == nil || high == nil || p.late != nil {
 		return
@@ -188,7 +188,7 @@ func (p *parser) checkBounds(low, high types.AttributeValue) {
 	}
 }
 
-// describe writes a value as messages of errors do.
+// describe returns a value in the form of error messages.
 func describe(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -220,7 +220,7 @@ func (p *parser) in(of operand) predicate {
 	return in{of: of, list: operands[1:]}
 }
 
-// operator reads the operator after its first operand.
+// operator parses the operator after its first operand.
 func (p *parser) operator(left operand) token {
 	if left.call != nil && left.call.function != nil && !left.call.function.asOperand {
 		p.misplaced(left.call)

@@ -16,7 +16,7 @@ func TestConditionsOnDynamoDBLocal(t *testing.T) {
 	checkLocal(t, conditions, emulator.condition)
 }
 
-// conditions are all asked of the fixture.
+// conditions are all evaluated for the fixture.
 var conditions = []group{
 	{"comparisons compare values of one type", []row{
 		{expression: "a = :s", want: "true"},

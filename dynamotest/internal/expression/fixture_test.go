@@ -31,7 +31,7 @@ func bs(v ...[]byte) types.AttributeValue { return &types.AttributeValueMemberBS
 func boolean(v bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: v} }
 func null() types.AttributeValue          { return &types.AttributeValueMemberNULL{Value: true} }
 
-// fixture is the item that the tables of expressions are about.
+// fixture is the item for the tables of expressions.
 var fixture = value.Item{
 	"pk":      s("k"),
 	"a":       s("x"),
@@ -52,7 +52,7 @@ var fixture = value.Item{
 }
 
 // values are the placeholders that the tables may use. A request gets those that its expression
-// mentions.
+// contains.
 var values = value.Item{
 	":s": s("x"), ":lo": s("a"), ":hi": s("b"), ":e": s(""), ":t": s("S"), ":k": s("k"),
 	":n": n("5"), ":one": n("1"), ":three": n("3"), ":four": n("4"),
@@ -67,7 +67,7 @@ var names = map[string]string{"#a": "a", "#name": "name", "#dot": "m.b", "#m": "
 
 var reference = regexp.MustCompile(`[#:][A-Za-z0-9_]+`)
 
-// placeholders returns what an expression mentions of names and values; nil for none.
+// placeholders returns the names and values that an expression contains; nil for none.
 func placeholders(source string) (map[string]string, value.Item) {
 	var usedNames map[string]string
 	var usedValues value.Item
@@ -88,22 +88,21 @@ func placeholders(source string) (map[string]string, value.Item) {
 	return usedNames, usedValues
 }
 
-// group is a table of expressions that show one thing.
+// group is a table of expressions for one rule.
 type group struct {
 	shows string
 	rows  []row
 }
 
-// row is an expression and what comes of it. Where DynamoDB Local gives something else, local is
-// that.
+// row is an expression and its result. local is the result of DynamoDB Local if it differs.
 type row struct {
 	expression, want, local string
 }
 
-// nothing is an empty answer of DynamoDB Local where another one is wanted.
+// nothing is an empty result of DynamoDB Local, where the expected one is not empty.
 const nothing = "nothing"
 
-// evaluator tells what comes of an expression.
+// evaluator returns the result of an expression.
 type evaluator func(source string) string
 
 func check(t *testing.T, groups []group, evaluate evaluator) {
@@ -137,7 +136,7 @@ func checkLocal(t *testing.T, groups []group, evaluate evaluator) {
 	}
 }
 
-// message is the text of an error of the API.
+// message returns the message of an API error.
 func message(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "ValidationException" {
@@ -146,7 +145,7 @@ func message(err error) string {
 	return err.Error()
 }
 
-// show writes a value in short: maps and sets in order.
+// show returns a value in short form, with maps and sets in order.
 func show(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -186,7 +185,7 @@ func showItem(item value.Item) string {
 	return strings.Join(parts, ", ")
 }
 
-// showChanges writes what is other in an item than in the fixture.
+// showChanges returns the differences between an item and the fixture.
 func showChanges(item value.Item) string {
 	changed := value.Item{}
 	for name, v := range item {

@@ -4,12 +4,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// function is what the parser knows of a function.
+// function describes a function for the parser.
 type function struct {
-	name      string
-	operands  int
-	inUpdate  bool // for update expressions; others are for conditions
-	asOperand bool // may be an operand; others are a condition or, in an update, a whole value
+	name     string
+	operands int
+	inUpdate bool // it is for update expressions; others are for conditions
+	// It may be an operand. Others are a condition or, in an update, a whole value.
+	asOperand bool
 	asWhole   bool // may be a condition or a whole value
 }
 
@@ -24,7 +25,7 @@ var (
 	listAppend         = &function{name: "list_append", operands: 2, inUpdate: true, asWhole: true}
 )
 
-// lookUp returns nil for what is no function. Names of functions are case-sensitive.
+// lookUp returns the function with a name, and nil if there is none. Names are case-sensitive.
 func lookUp(name string) *function {
 	switch name {
 	case attributeExists.name:
@@ -48,7 +49,7 @@ func lookUp(name string) *function {
 	}
 }
 
-// call reads a call, whose name is the token and whose parenthesis is the next one.
+// call parses a call. The token is its name, and the next token is its parenthesis.
 func (p *parser) call(asOperand bool) *call {
 	c := &call{at: p.token}
 	name := p.text(c.at)
@@ -85,7 +86,7 @@ func (p *parser) misplaced(c *call) {
 	p.failEarly(c.at, "The function is not allowed to be used this way in an expression; function: %s", c.function.name)
 }
 
-// checkCall checks what a function is called with.
+// checkCall checks the operands of a function.
 func (p *parser) checkCall(f *function, operands []operand) {
 	if f == nil || p.syntax != nil {
 		return
@@ -123,7 +124,8 @@ func (p *parser) checkAttributeType(operands []operand) {
 		}
 	default:
 		found := operands[1].typeName()
-		if found == "" { // what is in an attribute cannot be checked here, so DynamoDB wants a value
+		// The type of an attribute is not known here, so DynamoDB requires a value.
+		if found == "" {
 			found = "{N,BS,L,B,NULL,M,S,SS,NS,BOOL}"
 		}
 		p.wrongType(attributeType.name, found)
@@ -139,7 +141,7 @@ func isTypeName(name string) bool {
 	}
 }
 
-// checkTypes refuses operands of other types, where the type is known.
+// checkTypes refuses operands of other types, if their types are known.
 func (p *parser) checkTypes(operator string, operands []operand, allowed ...string) {
 operands:
 	for _, o := range operands {

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// fuzz feeds an evaluator with the expressions of tables and what the fuzzer makes of them. It must
-// not panic, must give the same each time, and must leave what it was given alone.
+// fuzz calls an evaluator with the expressions of tables and their mutations. The evaluator must
+// not panic, must return the same result each time, and must not change its arguments.
 func fuzz(f *testing.F, groups []group, evaluate evaluator) {
 	for _, g := range groups {
 		for _, r := range g.rows {

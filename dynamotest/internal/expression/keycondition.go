@@ -18,22 +18,21 @@ type Key struct {
 	Type types.ScalarAttributeType
 }
 
-// Range is what a query reads: one partition, and a stretch of it. Without bounds and a prefix it
-// is the whole partition.
+// Range is the range that a query reads: one partition, and a range of its sort keys. Without
+// bounds and a prefix it is the whole partition.
 type Range struct {
 	Partition types.AttributeValue
 
-	// Bounds of the sort key, nil where it has none. One that is exclusive is not in the range
-	// itself.
+	// Bounds of the sort key; nil for no bound. An exclusive bound is not in the range itself.
 	Low, High                   types.AttributeValue
-	Equal                       bool // it was one value that was asked for
+	Equal                       bool // the condition was for one value
 	LowExclusive, HighExclusive bool
 
-	// Prefix, a string or binary, is what the sort key must begin with. There are no bounds then.
+	// Prefix, a string or binary, is the required prefix of the sort key. There are no bounds then.
 	Prefix types.AttributeValue
 }
 
-// ParseKeyCondition reads a key condition. For checks it against a table.
+// ParseKeyCondition parses a key condition. For checks it against a table.
 func ParseKeyCondition(source string, a *Attributes) (*KeyCondition, error) {
 	root, err := parsePredicate("KeyConditionExpression", source, a)
 	if err != nil {
@@ -49,10 +48,10 @@ type keyTest struct {
 	low, high types.AttributeValue
 }
 
-// For returns the range for a table's or an index's key; sort is nil if there is no sort key. It
-// fails if the condition is none that a query can have: an equality for the partition key and at
-// most one condition on the sort key, in either order, with values of the keys' types that are not
-// empty.
+// For returns the range for the key of a table or an index. sort is nil if there is no sort key. It
+// returns an error if a query cannot have the condition. A query needs an equality for the
+// partition key and at most one condition on the sort key, in either order. Values must have the
+// types of the keys and must not be empty.
 func (k *KeyCondition) For(partition Key, sort *Key) (Range, error) {
 	if err := k.checkNesting(partition, sort); err != nil {
 		return Range{}, err
@@ -104,7 +103,7 @@ func (k *KeyCondition) checkNesting(partition Key, sort *Key) (err error) {
 	return err
 }
 
-// collect finds the conditions of which a key condition consists.
+// collect finds the parts of a key condition.
 func collect(p predicate, tests *[]keyTest) error {
 	switch p := p.(type) {
 	case conjunction:
@@ -138,8 +137,7 @@ func collect(p predicate, tests *[]keyTest) error {
 	}
 }
 
-// appendTest adds the test that an operator makes. One that has a name wants the key in the first
-// place.
+// appendTest adds the test of an operator. If name is set, the key must be the first operand.
 func appendTest(tests *[]keyTest, operator tokenKind, name string, operands ...operand) error {
 	paths := 0
 	for _, o := range operands {
@@ -188,7 +186,7 @@ func mirrored(operator tokenKind) tokenKind {
 	}
 }
 
-// find returns the test of a key, whose values must be of its type.
+// find returns the test of a key. Its values must have the type of the key.
 func find(tests []keyTest, key Key) (keyTest, error) {
 	for _, t := range tests {
 		if t.name != key.Name {
@@ -222,7 +220,7 @@ func (t keyTest) checkEmpty() error {
 	return nil
 }
 
-// narrow puts the bounds that a test of the sort key sets into a range.
+// narrow sets the bounds of a range to those of a test of the sort key.
 func (t keyTest) narrow(r *Range) {
 	switch t.operator {
 	case tokenEqual:

@@ -23,8 +23,8 @@ func TestKeyConditionsOnDynamoDBLocal(t *testing.T) {
 	checkLocal(t, noSortKey, emulator.keyCondition(""))
 }
 
-// stringKeys are key conditions for a table with a string as sort key; what is wanted are the sort
-// keys found.
+// stringKeys are key conditions for a table with a string as sort key. The results are the sort
+// keys that are found.
 var stringKeys = []group{
 	{"the partition may be asked alone", []row{
 		{expression: "pk = :k", want: "'a' 'ab' 'b' 'x' 'xy'"},

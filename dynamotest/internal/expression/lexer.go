@@ -6,7 +6,7 @@ type tokenKind uint8
 
 const (
 	tokenEnd     tokenKind = iota
-	tokenInvalid           // a character that begins no token
+	tokenInvalid           // a character that cannot begin a token
 	tokenName
 	tokenNameRef  // #name
 	tokenValueRef // :value
@@ -55,7 +55,7 @@ func scan(source string, at int) token {
 	case isLetter(c):
 		end := endOfWord(source, at+1)
 		return token{kind: keyword(source[at:end]), start: at, end: end}
-	case c == '0': // a number has no zeros before it
+	case c == '0': // a number has no leading zeros
 		return one(tokenNumber)
 	case isDigit(c):
 		end := at + 1
@@ -84,7 +84,8 @@ func scan(source string, at int) token {
 			return one(kind)
 		}
 		end := at + 1
-		for end < len(source) && source[end]&0xC0 == 0x80 { // a message must not cut a character
+		// A message must contain whole characters.
+		for end < len(source) && source[end]&0xC0 == 0x80 {
 			end++
 		}
 		return token{kind: tokenInvalid, start: at, end: end}
@@ -120,8 +121,8 @@ func symbol(c byte) tokenKind {
 	}
 }
 
-// keyword returns the kind of a word that is a keyword. Each is one in every kind of expression,
-// and everywhere in it.
+// keyword returns the kind of a word that is a keyword. A keyword is reserved in every kind of
+// expression and at every place.
 func keyword(word string) tokenKind {
 	var candidate string
 	var kind tokenKind

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
-// local asks DynamoDB Local. It has a table with the fixture in it.
+// local evaluates with DynamoDB Local, which has a table with the fixture.
 type local struct {
 	t      *testing.T
 	client *dynamodb.Client
@@ -101,7 +101,7 @@ func (l local) projection(source string) string {
 	return showItem(out.Item)
 }
 
-// keyCondition makes a table for key conditions and gives the evaluator for it.
+// keyCondition creates a table for key conditions and returns its evaluator.
 func (l local) keyCondition(sortType types.ScalarAttributeType) evaluator {
 	l.t.Helper()
 	table := "keys" + string(sortType)

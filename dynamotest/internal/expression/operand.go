@@ -9,21 +9,21 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// operand is a path, a value or a call of a function. One of them is set.
+// operand is a path, a value or a call of a function. Exactly one of them is set.
 type operand struct {
 	path  path
 	value types.AttributeValue
 	call  *call
 }
 
-// call is a function with its operands. The function is nil where there is none of the name.
+// call is a function with its operands. The function is nil if the name is unknown.
 type call struct {
 	at       token
 	function *function
 	operands []operand
 }
 
-// typeName is the type of an operand as far as it is known without an item; else it is empty.
+// typeName returns the type of an operand if it is known without an item, and otherwise "".
 func (o operand) typeName() string {
 	switch {
 	case o.value != nil:
@@ -35,7 +35,7 @@ func (o operand) typeName() string {
 	}
 }
 
-// in is the operand of a condition for an item; nil if there is none.
+// in returns the value of a condition's operand for an item, nil if there is none.
 func (o operand) in(item value.Item) types.AttributeValue {
 	switch {
 	case o.path != nil:
@@ -47,7 +47,7 @@ func (o operand) in(item value.Item) types.AttributeValue {
 	}
 }
 
-// sizeOf is the result of the function size; nil where the value has no size.
+// sizeOf returns the result of the function size, nil if the value has no size.
 func sizeOf(v types.AttributeValue) types.AttributeValue {
 	var n int
 	switch v := v.(type) {
@@ -71,18 +71,18 @@ func sizeOf(v types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// utf16Length is the length of a string as Java counts it, which is the result of size.
+// utf16Length returns the length of a string in Java, which is the result of size.
 func utf16Length(s string) int {
 	n := utf8.RuneCountInString(s)
 	for i := range len(s) {
-		if s[i] >= 0xF0 { // begins a character of two units
+		if s[i] >= 0xF0 { // it begins a character of two units
 			n++
 		}
 	}
 	return n
 }
 
-// operand reads an operand: a path, a placeholder of a value, or a call. It may be in parentheses.
+// operand parses an operand, possibly in parentheses: a path, a placeholder of a value, or a call.
 func (p *parser) operand() operand {
 	switch {
 	case p.token.kind == tokenOpen:
@@ -103,14 +103,14 @@ func (p *parser) operand() operand {
 	}
 }
 
-// openGroup reads the parenthesis that opens a group, and closeGroup the one that closes it.
+// openGroup parses the opening parenthesis of a group, and closeGroup the closing one.
 func (p *parser) openGroup() (opened token) {
 	opened = p.token
 	p.advance()
 	return token{kind: tokenOpen, start: opened.start, end: p.token.start}
 }
 
-// closeGroup also reports whether the group is redundant, that is has nothing but a group in it:
+// closeGroup also reports whether the group is redundant, because it only contains another group:
 // ((a = :v)).
 func (p *parser) closeGroup(opened token) (redundant bool) {
 	redundant = p.group.start == opened.end && p.group.end == p.previous.end
@@ -119,7 +119,7 @@ func (p *parser) closeGroup(opened token) (redundant bool) {
 	return redundant && p.syntax == nil
 }
 
-// value reads the placeholder of a value.
+// value parses the placeholder of a value.
 func (p *parser) value() types.AttributeValue {
 	ref := p.text(p.token)
 	if p.token.kind != tokenValueRef {

@@ -51,15 +51,14 @@ func ourProjection(source string) string {
 	return showItem(p.Apply(fixture))
 }
 
-// sortKeys are the sort keys of the table that key conditions are tried on, by type. There is one
-// partition.
+// sortKeys are the sort keys of the table for key conditions, by type. There is one partition.
 var sortKeys = map[types.ScalarAttributeType][]types.AttributeValue{
 	types.ScalarAttributeTypeS: {s("a"), s("ab"), s("b"), s("x"), s("xy")},
 	types.ScalarAttributeTypeN: {n("-1"), n("1"), n("3"), n("5"), n("10")},
 	types.ScalarAttributeTypeB: {b("a"), b("ab"), b("b")},
 }
 
-// ourKeyCondition is the evaluator for a table with a sort key of a type, or without one.
+// ourKeyCondition returns the evaluator for a table with a sort key of a type, or without one.
 func ourKeyCondition(sortType types.ScalarAttributeType) evaluator {
 	return func(source string) string {
 		c, err := expression.ParseKeyCondition(source, attributesOf(source))

@@ -6,26 +6,27 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// parser reads the tokens of one expression and notes what is wrong with it. DynamoDB finds the
-// faults in several passes; here they are found in one, and noted by the pass that would have found
-// them.
+// parser parses one expression and records its faults. DynamoDB finds faults in several passes.
+// This parser has a single pass, and records for each fault the pass in which DynamoDB finds it.
 type parser struct {
 	kind       string
 	source     string
 	attributes *Attributes
 
 	previous, token, next token
-	first                 bool // token is the first one
+	first                 bool // whether token is the first one
 
-	syntax    error // ends the parsing
-	group     token // the last parentheses that were closed: where they are
-	redundant bool  // parentheses
-	early     error // the first one in the text of reserved words, misplaced functions and huge indexes
+	syntax    error // it ends the parsing
+	group     token // the parentheses that were closed last
+	redundant bool  // redundant parentheses
+	// early is the first fault in the text of these kinds: reserved words, misplaced functions,
+	// huge indexes.
+	early     error
 	earlyAt   int
-	late      error // the first one, operands before their operator, of all others
+	late      error // the first of all other faults, with operands before their operator
 	operators int
 
-	elements []element // of the paths, which are slices of it
+	elements []element // elements of all paths, which are slices of it
 }
 
 func (p *parser) start(kind, source string, attributes *Attributes) error {
@@ -34,7 +35,7 @@ func (p *parser) start(kind, source string, attributes *Attributes) error {
 	case source == "":
 		return p.invalid("The expression can not be empty;")
 	case len(source) > maxSize:
-		if kind == updateKind || kind == projectionKind { // they do not say which size it is
+		if kind == updateKind || kind == projectionKind { // these messages do not contain the size
 			return p.invalid("Expression size has exceeded the maximum allowed size;")
 		}
 		return p.invalid("Expression size has exceeded the maximum allowed size; expression size: %d", len(source))
@@ -45,7 +46,7 @@ func (p *parser) start(kind, source string, attributes *Attributes) error {
 	return nil
 }
 
-// finish returns the worst fault, if any.
+// finish returns the fault that DynamoDB would report, if any.
 func (p *parser) finish() error {
 	if err := p.finishEarly(); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (p *parser) finish() error {
 
 func (p *parser) finishEarly() error {
 	switch {
-	case p.redundant: // found before a fault of syntax ended the parsing
+	case p.redundant: // it was found before a fault of syntax ended the parsing
 		return p.invalid("The expression has redundant parentheses;")
 	case p.syntax != nil:
 		return p.syntax
@@ -77,7 +78,7 @@ func (p *parser) advance() {
 	p.first = false
 }
 
-// accept reads a token of the kind, if it is the next one.
+// accept consumes the next token if it has the kind.
 func (p *parser) accept(kind tokenKind) bool {
 	if p.token.kind != kind {
 		return false
@@ -86,7 +87,7 @@ func (p *parser) accept(kind tokenKind) bool {
 	return true
 }
 
-// expect reads a token of the kind; another one is a fault of syntax.
+// expect consumes a token of the kind. Another token is a fault of syntax.
 func (p *parser) expect(kind tokenKind) {
 	if !p.accept(kind) {
 		p.unexpected()
@@ -95,8 +96,8 @@ func (p *parser) expect(kind tokenKind) {
 
 func (p *parser) text(t token) string { return p.source[t.start:t.end] }
 
-// unexpected notes that the token is a fault of syntax. To end the parsing it makes everything
-// after it end of text, which no loop goes on at.
+// unexpected records a fault of syntax at the token. To end the parsing, it replaces the rest by
+// the end of the text, at which every loop ends.
 func (p *parser) unexpected() {
 	if p.syntax == nil {
 		from, to := p.previous.start, p.next.end
@@ -132,7 +133,7 @@ func (p *parser) failLate(format string, args ...any) {
 	}
 }
 
-// path reads a document path. Its names are resolved by resolve.
+// path parses a document path. resolve resolves its names.
 func (p *parser) path() path {
 	if p.elements == nil {
 		p.elements = make([]element, 0, 8)
@@ -152,8 +153,8 @@ func (p *parser) path() path {
 	}
 }
 
-// name reads an element of a path. In a map, DynamoDB takes :name for the placeholder of a name,
-// though there can be none that is defined.
+// name parses an element of a path. In a map, DynamoDB treats :name as the placeholder of a name,
+// although such a placeholder cannot be defined.
 func (p *parser) name(inMap bool) {
 	switch kind := p.token.kind; {
 	case kind == tokenName:
@@ -183,7 +184,7 @@ func (p *parser) index() {
 	p.expect(tokenNumber)
 }
 
-// resolve puts the names for the placeholders in a path.
+// resolve replaces the placeholders in a path by names.
 func (p *parser) resolve(path path) {
 	if len(path) > maxDepth {
 		p.failLate("The document path has too many nesting levels; nesting levels: %d", len(path))
@@ -201,8 +202,8 @@ func (p *parser) resolve(path path) {
 	}
 }
 
-// separate reports whether a path goes with the ones after it in the expression. DynamoDB looks at
-// the last one first.
+// separate checks that a path does not overlap with the later paths in the expression. DynamoDB
+// checks the last one first.
 func (p *parser) separate(one path, others []path) error {
 	for _, two := range others {
 		switch one.relationTo(two) {

@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// path is a document path: the name of an attribute, then names in maps and indexes in lists.
+// path is a document path: the name of an attribute, followed by names in maps and indexes in
+// lists.
 type path []element
 
 type element struct {
@@ -26,7 +27,7 @@ func (e element) String() string {
 	return e.name
 }
 
-// String is the path as error messages write it: [a, b, [0]].
+// String returns the path in the form of error messages: [a, b, [0]].
 func (p path) String() string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -52,7 +53,7 @@ func (p path) equal(other path) bool {
 	return true
 }
 
-// in is the value that the path leads to in an item; nil if it leads nowhere.
+// in returns the value at the path in an item, nil if there is none.
 func (p path) in(item value.Item) types.AttributeValue {
 	v := item[p[0].name]
 	for _, e := range p[1:] {
@@ -63,7 +64,7 @@ func (p path) in(item value.Item) types.AttributeValue {
 	return v
 }
 
-// in is the element of a map or list; nil if there is none.
+// in returns the element of a map or list, nil if there is none.
 func (e element) in(v types.AttributeValue) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberM:
@@ -78,13 +79,13 @@ func (e element) in(v types.AttributeValue) types.AttributeValue {
 	return nil
 }
 
-// relation is how two paths stand to each other where each must have its own place.
+// relation describes how two paths of different places relate.
 type relation uint8
 
 const (
 	apart     relation = iota
-	overlaps           // one is the other, or part of it
-	conflicts          // one takes something for a map that the other takes for a list
+	overlaps           // one equals the other, or contains it
+	conflicts          // one treats a value as a map, the other as a list
 )
 
 func (p path) relationTo(other path) relation {

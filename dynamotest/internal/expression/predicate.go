@@ -56,8 +56,7 @@ func (d disjunction) holds(item value.Item) bool {
 
 func (n negation) holds(item value.Item) bool { return !n.of.holds(item) }
 
-// holds is false where a side is missing or the sides are of different types, except that they
-// differ.
+// holds returns false if a side is missing. Sides of different types are only unequal.
 func (c comparison) holds(item value.Item) bool {
 	left, right := c.left.in(item), c.right.in(item)
 	switch c.operator {
@@ -231,7 +230,7 @@ func (t test) operands(each func(operand)) {
 	}
 }
 
-// each calls a function with the operand and those of its call.
+// each calls a function with the operand and the operands of its call.
 func (o operand) each(f func(operand)) {
 	f(o)
 	if o.call != nil {

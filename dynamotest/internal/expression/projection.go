@@ -11,7 +11,7 @@ type Projection struct {
 	tree tree
 }
 
-// ParseProjection reads a projection expression: document paths with commas between them.
+// ParseProjection parses a projection expression: document paths separated by commas.
 func ParseProjection(source string, a *Attributes) (*Projection, error) {
 	var p parser
 	if err := p.start(projectionKind, source, a); err != nil {
@@ -34,7 +34,7 @@ func ParseProjection(source string, a *Attributes) (*Projection, error) {
 	return &Projection{tree: newTree(paths)}, nil
 }
 
-// resolveAll resolves paths and checks that each has its own place. DynamoDB begins with the last one.
+// resolveAll resolves paths and checks that they do not overlap. DynamoDB begins with the last one.
 func (p *parser) resolveAll(paths []path) error {
 	for i := len(paths) - 1; i >= 0; i-- {
 		p.resolve(paths[i])
@@ -48,10 +48,10 @@ func (p *parser) resolveAll(paths []path) error {
 	return nil
 }
 
-// Apply returns what the projection selects of an item. What is nested stays so, in maps and lists
-// that have nothing else; elements of a list keep their order and leave no gaps.
+// Apply returns the selected parts of an item. Nested parts stay nested, in maps and lists without
+// other elements. Elements of a list keep their order and leave no gaps.
 func (p *Projection) Apply(item value.Item) value.Item { return p.tree.projectItem(item) }
 
-// Attributes are the names of the attributes that the projection selects, in whole or in part, each
-// once.
+// Attributes returns the names of the attributes that the projection selects, completely or partly,
+// each once.
 func (p *Projection) Attributes() []string { return p.tree.names() }

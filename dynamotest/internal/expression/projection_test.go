@@ -16,7 +16,7 @@ func TestProjectionsOnDynamoDBLocal(t *testing.T) {
 	checkLocal(t, projections, emulator.projection)
 }
 
-// projections are all made of the fixture.
+// projections are all evaluated for the fixture.
 var projections = []group{
 	{"paths keep their structure", []row{
 		{expression: "a", want: "a: 'x'"},

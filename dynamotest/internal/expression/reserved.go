@@ -5,8 +5,7 @@ import "strings"
 // longestReserved is the length of LOCALTIMESTAMP.
 const longestReserved = 14
 
-// isReserved reports whether a word must not be a name in an expression, in whatever case it is
-// written.
+// isReserved reports whether a word, in upper or lower case, must not be a name in an expression.
 func isReserved(word string) bool {
 	if len(word) > longestReserved {
 		return false
@@ -31,7 +30,7 @@ var reserved = func() map[string]struct{} {
 	return words
 }()
 
-// reservedWords are DynamoDB's, with its slips of spelling. Source: Developer Guide, "Reserved
+// reservedWords are DynamoDB's, including its spelling mistakes. Source: Developer Guide, "Reserved
 // words in DynamoDB".
 const reservedWords = `
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY AS ASC

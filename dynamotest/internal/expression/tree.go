@@ -10,15 +10,16 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// tree is a set of document paths none of which is a part of another.
+// tree is a set of document paths, none of which contains another.
 type tree struct {
-	branches []branch // those of a list are in the order of its indexes
+	branches []branch // branches of a list are in the order of its indexes
 }
 
 type branch struct {
 	element element
-	leaf    int // of the path that ends here its number; -1 where none does
-	tree    tree
+	// leaf is the number of the path that ends here; -1 if none does.
+	leaf int
+	tree tree
 }
 
 const noLeaf = -1
@@ -52,7 +53,7 @@ func (t *tree) sort() {
 	}
 }
 
-// names are those of the attributes that the paths begin with.
+// names returns the attributes with which the paths begin.
 func (t *tree) names() []string {
 	names := make([]string, len(t.branches))
 	for i, b := range t.branches {
@@ -61,8 +62,8 @@ func (t *tree) names() []string {
 	return names
 }
 
-// project returns what the paths lead to, with the maps and lists around it; elements of lists move
-// together. It is nil where they lead to nothing.
+// project returns the values at the paths, with the maps and lists around them. Elements of lists
+// move together. It returns nil if the paths have no values.
 func (t *tree) project(v types.AttributeValue) types.AttributeValue {
 	var list []types.AttributeValue
 	var item value.Item
@@ -92,7 +93,7 @@ func (t *tree) project(v types.AttributeValue) types.AttributeValue {
 	}
 }
 
-// projectItem is project for an item; the result is never nil.
+// projectItem does the same as project for an item. The result is never nil.
 func (t *tree) projectItem(item value.Item) value.Item {
 	if m, ok := t.project(&types.AttributeValueMemberM{Value: item}).(*types.AttributeValueMemberM); ok {
 		return m.Value
@@ -100,7 +101,7 @@ func (t *tree) projectItem(item value.Item) value.Item {
 	return value.Item{}
 }
 
-// change is what becomes of what a path leads to.
+// change is the change of the value at a path.
 type change struct {
 	kind  changeKind
 	value types.AttributeValue
@@ -114,8 +115,8 @@ const (
 	remove
 )
 
-// write returns a copy of a map or list with changes made to it, one for each path. The paths must
-// lead to where something can be written.
+// write returns a copy of a map or list with changes, one for each path. The paths must lead to
+// places that can be written.
 func (t *tree) write(v types.AttributeValue, changes []change) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberM:
@@ -146,8 +147,8 @@ func (t *tree) writeMap(m value.Item, changes []change) value.Item {
 	return out
 }
 
-// writeList writes to the elements as they are numbered before; what is put behind the last one is
-// appended, in the order of the indexes.
+// writeList uses the original indexes of the elements. Elements beyond the last one are appended in
+// the order of their indexes.
 func (t *tree) writeList(list []types.AttributeValue, changes []change) []types.AttributeValue {
 	out := slices.Clone(list)
 	removed := false

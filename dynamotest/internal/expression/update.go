@@ -12,19 +12,19 @@ const updateKind = "UpdateExpression"
 // Update is an update expression.
 type Update struct {
 	actions []action
-	tree    tree // of the actions' targets
+	tree    tree // of the targets of the actions
 }
 
-// action writes to one place. Its section says how.
+// action writes to one place. Its section determines how.
 type action struct {
 	section     tokenKind
 	target      path
 	left, right operand
-	operator    tokenKind // of SET: + or -, or none for left alone
+	operator    tokenKind // of SET: + or -, or none if there is only left
 }
 
-// ParseUpdate reads an update expression: sections SET, REMOVE, ADD and DELETE, each once at most.
-// No two actions may write to one place, nor one to a part of what another writes.
+// ParseUpdate parses an update expression: the sections SET, REMOVE, ADD and DELETE, each at most
+// once. Two actions must not write to the same place or to a part of it.
 func ParseUpdate(source string, a *Attributes) (*Update, error) {
 	var p parser
 	if err := p.start(updateKind, source, a); err != nil {
@@ -64,7 +64,8 @@ func ParseUpdate(source string, a *Attributes) (*Update, error) {
 	for i := range actions {
 		targets[i] = actions[i].target
 	}
-	// Faults of targets go before those of values, which the parser has found already.
+	// DynamoDB reports faults of targets before those of values, which the parser has found
+	// already.
 	late := p.late
 	p.late = nil
 	if err := p.resolveAll(targets); err != nil {
@@ -91,7 +92,7 @@ func sectionName(section tokenKind) string {
 }
 
 func (p *parser) action(section tokenKind) action {
-	// Of the faults in values DynamoDB finds that of the last action first.
+	// Of several faults in values, DynamoDB reports the one of the last action.
 	before := p.late
 	p.late = nil
 	a := action{section: section, target: p.path()}
@@ -109,7 +110,7 @@ func (p *parser) action(section tokenKind) action {
 	return a
 }
 
-// newValue reads the right-hand side of SET. Parentheses may be around an operand or around all.
+// newValue parses the right-hand side of SET. An operand or the whole may be in parentheses.
 func (p *parser) newValue() (left operand, operator tokenKind, right operand) {
 	switch {
 	case p.token.kind == tokenOpen:
@@ -156,18 +157,17 @@ func (p *parser) checkSectionType(section tokenKind, v types.AttributeValue) {
 		name = "LIST"
 	case *types.AttributeValueMemberM:
 		name = "MAP"
-	default: // a set, or nothing, which is a fault that was noted
+	default: // a set, or nothing, which was recorded as a fault
 		return
 	}
 	p.failLate("Incorrect operand type for operator or function; operator: %[1]s, operand type: %[2]s, typeSet: ALLOWED_FOR_%[1]s_OPERAND", sectionName(section), name)
 }
 
-// Attributes are the names of the attributes that the update writes, in whole or in part, each
+// Attributes returns the names of the attributes that the update writes, completely or partly, each
 // once.
 func (u *Update) Attributes() []string { return u.tree.names() }
 
-// PartsOf are those of the attributes of which the update writes only a part: an element, or a
-// member.
+// PartsOf returns those attributes of which the update writes only a part.
 func (u *Update) PartsOf() []string {
 	var names []string
 	for _, b := range u.tree.branches {
@@ -178,9 +178,8 @@ func (u *Update) PartsOf() []string {
 	return names
 }
 
-// Apply returns the item after the update, and leaves the one it was given alone. All actions see
-// the item as it was, lists with their elements where they were. The item may be nil, or have just
-// its key.
+// Apply returns the item after the update. It does not change the given item. All actions see the
+// original item, and lists with their original indexes. The item may be nil, or consist of its key.
 func (u *Update) Apply(item value.Item) (value.Item, error) {
 	changes := make([]change, len(u.actions))
 	for i := range u.actions {
@@ -192,13 +191,12 @@ func (u *Update) Apply(item value.Item) (value.Item, error) {
 	return u.tree.writeMap(item, changes), nil
 }
 
-// Select returns what the paths that the update writes lead to in an item, nested as in a
-// projection: of the item before the update it is what UPDATED_OLD returns, of the item after it
-// what UPDATED_NEW does.
+// Select returns the values at the paths that the update writes, nested as in a projection. For the
+// item before the update this is the result of UPDATED_OLD, and for the item after it that of
+// UPDATED_NEW.
 //
-// An element that was put behind the end of a list is not where its path leads, nor is an element
-// that was removed gone from there if another one has moved up. DynamoDB takes no heed of that
-// either.
+// An element that was appended behind the end of a list is not at its path. After an element was
+// removed, the next one may be at its path. DynamoDB ignores this too.
 func (u *Update) Select(item value.Item) value.Item { return u.tree.projectItem(item) }
 
 func invalidPath() error {

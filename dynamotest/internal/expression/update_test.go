@@ -16,7 +16,7 @@ func TestUpdatesOnDynamoDBLocal(t *testing.T) {
 	checkLocal(t, updates, emulator.update)
 }
 
-// updates are all made to the fixture; what is wanted are the attributes that are others then.
+// updates are all applied to the fixture. The results are the changed attributes.
 var updates = []group{
 	{"SET writes values, attributes and what is calculated", []row{
 		{expression: "SET a = :n", want: "a: 5"},
@@ -366,7 +366,7 @@ var updates = []group{
 	}},
 }
 
-// manySets returns so many assignments, each with an operator.
+// manySets returns that many assignments, each with an operator.
 func manySets(count int) string {
 	sets := make([]string, count)
 	for i := range sets {

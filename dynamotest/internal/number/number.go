@@ -1,4 +1,4 @@
-// Package number has DynamoDB's numbers: decimals of up to 38 digits between 1E-130 and
+// Package number implements DynamoDB's numbers: decimals of up to 38 digits between 1E-130 and
 // 9.99...E+125.
 //
 // Source: Amazon DynamoDB Developer Guide, "Supported data types and naming rules", Number.
@@ -20,15 +20,15 @@ const (
 	minExponent = -130 // of the first digit: 1E-130
 )
 
-// Number is a decimal: 0.digits x 10^point, negative or not. The digits have no zeros at either
-// end, so equal numbers have equal fields. The zero Number is 0.
+// Number is a decimal: 0.digits x 10^point, with a sign. The digits have no zeros at either end, so
+// equal numbers have equal fields. The zero Number is 0.
 type Number struct {
 	negative bool
 	digits   string
 	point    int
 }
 
-// Parse reads a number as DynamoDB does. Errors are ValidationExceptions.
+// Parse reads a number like DynamoDB. Errors are ValidationExceptions.
 func Parse(text string) (Number, error) {
 	var n Number
 	rest := text
@@ -39,7 +39,7 @@ func Parse(text string) (Number, error) {
 	}
 	mantissa, exponent := rest, 0
 	if at := strings.IndexAny(rest, "eE"); at >= 0 {
-		// Java's BigDecimal, which the service reads numbers with, takes this range of exponents.
+		// The service reads numbers with Java's BigDecimal, which accepts this range of exponents.
 		wide, err := strconv.ParseInt(rest[at+1:], 10, 64)
 		if err != nil || wide < -math.MaxInt32 || wide > math.MaxInt32 {
 			return Number{}, notANumber(text)
@@ -54,7 +54,7 @@ func Parse(text string) (Number, error) {
 	return n.normal(whole+fraction, len(whole)+exponent)
 }
 
-// normal takes the zeros off both ends and checks the limits.
+// normal removes the zeros at both ends and checks the limits.
 func (n Number) normal(digits string, point int) (Number, error) {
 	trimmed := strings.TrimLeft(digits, "0")
 	point -= len(digits) - len(trimmed)
@@ -89,7 +89,7 @@ func onlyDigits(s string) bool {
 	return true
 }
 
-// String is the number in full, without an exponent and without zeros that say nothing.
+// String returns the full number, without an exponent and without redundant zeros.
 func (n Number) String() string {
 	var b strings.Builder
 	if n.negative {
@@ -113,16 +113,16 @@ func (n Number) String() string {
 	return b.String()
 }
 
-// Size is what the number takes in an item: a byte for two digits, and one more; a negative one
-// takes another. Source: Developer Guide, "DynamoDB item sizes and formats", which says
-// "approximately".
+// Size returns the size of the number in an item: one byte for two digits, plus one, and plus one
+// more for a negative number. Source: Developer Guide, "DynamoDB item sizes and formats", which
+// says "approximately".
 func (n Number) Size() int {
 	if n.digits == "" {
 		return 1
 	}
 	digits := len(n.digits)
 	if n.point%2 != 0 {
-		digits++ // pairs are counted from the point on
+		digits++ // pairs begin at the decimal point
 	}
 	size := (digits+1)/2 + 1
 	if n.negative {
@@ -131,15 +131,15 @@ func (n Number) Size() int {
 	return size
 }
 
-// AppendKey appends bytes that sort as the numbers do.
+// AppendKey appends bytes that sort like the numbers.
 func (n Number) AppendKey(dst []byte) []byte {
 	if n.digits == "" {
 		return append(dst, 1)
 	}
-	// The first byte tells negative, zero and positive apart, the second is the magnitude, then
-	// come the digits. For a negative number all is turned round, with an end that is greater than
+	// The first byte distinguishes negative, zero and positive numbers. Then come the magnitude and
+	// the digits. For a negative number all bytes are inverted, with an end that is greater than
 	// any digit.
-	const bias = 131 // so that the least point is above 0
+	const bias = 131 // so that the smallest point is above 0
 	start := len(dst)
 	dst = append(dst, 2, byte((n.point+bias)>>8), byte(n.point+bias))
 	dst = append(dst, n.digits...)
@@ -176,9 +176,9 @@ func Compare(a, b Number) int {
 	return strings.Compare(a.digits, b.digits)
 }
 
-// Add returns a+b. It fails where the sum has too many digits or is too large.
+// Add returns a+b. It returns an error if the sum has too many digits or is too large.
 func Add(a, b Number) (Number, error) {
-	// Both as integers, times ten to the same power.
+	// Both become integers, multiplied by the same power of ten.
 	power := min(a.point-len(a.digits), b.point-len(b.digits))
 	sum := new(big.Int).Add(a.integer(power), b.integer(power))
 	var n Number
@@ -190,7 +190,7 @@ func Add(a, b Number) (Number, error) {
 	return n.normal(digits, len(digits)+power)
 }
 
-// Sub returns a-b. It fails as Add does.
+// Sub returns a-b. It returns errors like Add.
 func Sub(a, b Number) (Number, error) {
 	if b.digits != "" {
 		b.negative = !b.negative
@@ -198,7 +198,7 @@ func Sub(a, b Number) (Number, error) {
 	return Add(a, b)
 }
 
-// integer is the number divided by ten to a power, which leaves no fraction.
+// integer returns the number divided by a power of ten. The result has no fraction.
 func (n Number) integer(power int) *big.Int {
 	i := new(big.Int)
 	if n.digits == "" {

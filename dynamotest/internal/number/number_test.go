@@ -165,7 +165,7 @@ func each(t *testing.T, check func(t *testing.T, text string, n number.Number)) 
 	}
 }
 
-// eachPair has pairs that are far apart, close to each other, and equal.
+// eachPair checks pairs of numbers that are far apart, close to each other, and equal.
 func eachPair(t *testing.T, check func(t *testing.T, a, b number.Number)) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -183,7 +183,7 @@ func eachPair(t *testing.T, check func(t *testing.T, a, b number.Number)) {
 	}
 }
 
-// randomText is a valid number, in one of the many ways to write it.
+// randomText returns a valid number in a random notation.
 func randomText(random *rand.Rand) string {
 	digits := make([]byte, 1+random.IntN(38))
 	for i := range digits {

@@ -20,8 +20,8 @@ func TestDynamoDBLocalStoresNormalValues(t *testing.T) {
 	table := newTable(t)
 	for _, test := range normal {
 		if kind := value.Type(test.in); kind == "L" || kind == "M" {
-			// The emulator leaves numbers in documents as they came. "Leading and trailing zeroes
-			// are trimmed", the Developer Guide says of all.
+			// DynamoDB Local does not change numbers in documents. The Developer Guide says for all
+			// numbers: "Leading and trailing zeroes are trimmed".
 			test.want = test.in
 		}
 		require.NoError(t, table.put(value.Item{"v": test.in}), "%s %+v", value.Type(test.in), test.in)
@@ -38,7 +38,7 @@ func TestDynamoDBLocalRefusesTheSameValues(t *testing.T) {
 		require.ErrorAs(t, err, &api, test.want)
 		assert.Equal(t, "ValidationException", api.ErrorCode(), test.want)
 		want := test.want
-		switch { // the emulator has words of its own
+		switch { // DynamoDB Local has other messages
 		case strings.HasPrefix(want, numeric):
 			want = "A value provided cannot be converted into a number"
 		case want == digits:

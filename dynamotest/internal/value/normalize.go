@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// MaxNameLength is the most bytes the name of an attribute may have. Keys may have less.
+	// MaxNameLength is the largest length of the name of an attribute in bytes. Keys are limited
+	// more.
 	MaxNameLength = 65535
-	// MaxNesting is how many lists and maps may be inside each other, the item being the first.
+	// MaxNesting is the largest number of nested lists and maps, including the item.
 	MaxNesting = 32
 )
 
-// Normalize checks a value that came in and returns it in the form in which it is stored: numbers
-// in full, sets in order. Errors are ValidationExceptions. The value given is not changed, but what
-// is returned may share parts with it.
+// Normalize checks a received value and returns it in stored form: numbers in full, sets in order.
+// Errors are ValidationExceptions. It does not change v, but the result may share parts with it.
 func Normalize(v types.AttributeValue) (types.AttributeValue, error) { return normalize(v, 1) }
 
-// NormalizeItem does what Normalize does, and checks names.
+// NormalizeItem normalizes the values of an item, and checks the names.
 func NormalizeItem(item Item) (Item, error) {
 	normal, _, err := normalizeMap(item, 1)
 	return normal, err
 }
 
-// normalize has the number of maps and lists around the value, the item among them.
+// normalize has the number of maps and lists around the value as depth, including the item.
 func normalize(v types.AttributeValue, depth int) (types.AttributeValue, error) {
 	switch v := v.(type) {
 	case nil:
@@ -69,7 +69,7 @@ func normalizeNumber(v *types.AttributeValueMemberN) (types.AttributeValue, erro
 	return v, nil
 }
 
-// isNormalInteger spares most numbers the work of parsing: those that have nothing to take away.
+// isNormalInteger recognizes most numbers that are normal, so that they need not be parsed.
 func isNormalInteger(text string) bool {
 	if text == "0" {
 		return true
@@ -121,7 +121,7 @@ func normalizeDocument(v *types.AttributeValueMemberM, depth int) (types.Attribu
 	return &types.AttributeValueMemberM{Value: document}, nil
 }
 
-// normalizeMap returns the map itself where nothing changes.
+// normalizeMap returns the map itself if nothing changes.
 func normalizeMap(item Item, depth int) (normal Item, changed bool, err error) {
 	normal = item
 	for name, v := range item {
@@ -196,12 +196,12 @@ func normalizeBinaries(v *types.AttributeValueMemberBS) (types.AttributeValue, e
 	return &types.AttributeValueMemberBS{Value: members}, nil
 }
 
-// emptySet has the service's wording, two spaces and all.
+// emptySet returns an error with the service's message, including its two spaces.
 func emptySet(kind string) error {
 	return apierror.Validation("One or more parameter values were invalid: An %s set  may not be empty", kind)
 }
 
-// CheckNesting refuses an item whose lists and maps are inside each other more often than allowed.
+// CheckNesting refuses an item with too many nested lists and maps.
 func CheckNesting(item Item) error {
 	for _, v := range item {
 		if depthOf(v) >= MaxNesting {

@@ -25,7 +25,7 @@ type (
 	bs   = types.AttributeValueMemberBS
 )
 
-// normal are values and what is stored of them.
+// normal are values and their stored forms.
 var normal = []struct{ in, want types.AttributeValue }{
 	{&s{}, &s{}},
 	{&b{Value: []byte{}}, &b{Value: []byte{}}},
@@ -68,7 +68,7 @@ const (
 	tooDeep = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 )
 
-// refused are values that are not valid, and what the service says.
+// refused are invalid values and the service's messages.
 var refused = []struct {
 	in   types.AttributeValue
 	want string
@@ -165,7 +165,7 @@ func TestNormalizeItemChecksNamesAndDepth(t *testing.T) {
 	assert.Nil(t, none)
 }
 
-// nested is a value inside maps and lists.
+// nested returns a value inside of that many maps and lists.
 func nested(levels int, v types.AttributeValue) types.AttributeValue {
 	for i := range levels {
 		if i%2 == 0 {

@@ -4,11 +4,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// MaxItemSize is the most bytes an item may have, names included.
+// MaxItemSize is the largest size of an item in bytes, including names.
 const MaxItemSize = 400 << 10
 
-// ItemSize is the size of an item in bytes: that of names and values.
-// Source: Developer Guide, "DynamoDB item sizes and formats".
+// ItemSize returns the size of an item in bytes, including names. Source: Developer Guide,
+// "DynamoDB item sizes and formats".
 func ItemSize(item Item) int {
 	size := 0
 	for name, v := range item {
@@ -17,9 +17,9 @@ func ItemSize(item Item) int {
 	return size
 }
 
-// Size is the size of a value in bytes.
+// Size returns the size of a value in bytes.
 func Size(v types.AttributeValue) int {
-	const container = 3 // of a list or map, with one more for each element
+	const container = 3 // of a list or map; each element adds one more
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		return len(v.Value)

@@ -1,7 +1,7 @@
-// Package value has what DynamoDB says of attribute values: which are valid, what they weigh, when
-// two are equal, which comes first.
+// Package value implements the rules for attribute values: which are valid, their sizes, when two
+// are equal, and their order.
 //
-// Values are never changed once they are stored: items share them.
+// Stored values never change, because items share them.
 package value
 
 import (
@@ -17,8 +17,8 @@ import (
 // Item is an item, or a map in one.
 type Item = map[string]types.AttributeValue
 
-// Type is the name of the value's type as expressions and the wire write it: S, N, B, BOOL, NULL,
-// L, M, SS, NS or BS. It is empty for nothing.
+// Type returns the name of the value's type in expressions and in JSON: S, N, B, BOOL, NULL, L, M,
+// SS, NS or BS. It returns "" for nil.
 func Type(v types.AttributeValue) string {
 	switch v.(type) {
 	case *types.AttributeValueMemberS:
@@ -46,8 +46,8 @@ func Type(v types.AttributeValue) string {
 	}
 }
 
-// Compare orders two values of one type out of S, N and B: strings by their bytes, numbers by their
-// value. For other pairs ok is false.
+// Compare orders two values of the same type S, N or B: strings and binaries by their bytes,
+// numbers by their value. For other pairs ok is false.
 func Compare(a, b types.AttributeValue) (order int, ok bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -66,19 +66,19 @@ func Compare(a, b types.AttributeValue) (order int, ok bool) {
 	return 0, false
 }
 
-// parsed reads a number that Normalize has let through.
+// parsed reads a number that Normalize has accepted.
 func parsed(text string) number.Number {
 	n, _ := number.Parse(text)
 	return n
 }
 
-// Equal reports whether two values are the same. Sets have no order, lists have.
+// Equal reports whether two values are equal. The order of a list matters, that of a set does not.
 func Equal(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
 		b, same := b.(*types.AttributeValueMemberS)
 		return same && a.Value == b.Value
-	case *types.AttributeValueMemberN: // normal numbers are equal as texts
+	case *types.AttributeValueMemberN: // normal numbers are equal as text
 		b, same := b.(*types.AttributeValueMemberN)
 		return same && a.Value == b.Value
 	case *types.AttributeValueMemberB:
@@ -135,7 +135,7 @@ func equalLists(a, b []types.AttributeValue) bool {
 	return true
 }
 
-// equalSets compares what has no duplicates.
+// equalSets compares sets, which have no duplicates.
 func equalSets[E cmp.Ordered](a, b []E) bool {
 	if len(a) != len(b) {
 		return false

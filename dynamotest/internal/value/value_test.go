@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// ofEachType has a value of each type, and nothing.
+// ofEachType returns a value of each type, and nil.
 func ofEachType() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"S": &s{Value: "1"}, "N": &n{Value: "1"}, "B": &b{Value: []byte("1")}, "NULL": &null{Value: true},
@@ -82,7 +82,7 @@ func TestStringsNumbersAndBinariesHaveAnOrder(t *testing.T) {
 	}
 }
 
-// sizes are values and their sizes by the Developer Guide, which DynamoDB Local keeps to.
+// sizes are values and their sizes by the Developer Guide. DynamoDB Local has the same sizes.
 var sizes = []struct {
 	v    types.AttributeValue
 	want int

@@ -11,10 +11,10 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// namespace is that of DynamoDB's own errors.
+// namespace is the namespace of DynamoDB's own errors.
 const namespace = "com.amazonaws.dynamodb.v20120810#"
 
-// namespaces are those of the errors that come from the framework below DynamoDB.
+// namespaces are the namespaces of errors of the framework below DynamoDB.
 var namespaces = map[string]string{
 	"ValidationException":            "com.amazon.coral.validate#",
 	"ThrottlingException":            "com.amazon.coral.availability#",
@@ -31,8 +31,8 @@ var namespaces = map[string]string{
 	"RequestEntityTooLargeException": "com.amazon.coral.service#",
 }
 
-// EncodeError returns the status and the body of a reply that is an error: one of the SDK's types,
-// or another smithy.APIError. What is neither is DynamoDB's InternalServerError.
+// EncodeError returns the status and the body of an error reply. An error that is neither an SDK
+// type nor another smithy.APIError becomes DynamoDB's InternalServerError.
 func EncodeError(err error) (status int, body []byte) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -57,8 +57,7 @@ func EncodeError(err error) (status int, body []byte) {
 	return statusOf(api), append(body, '}')
 }
 
-// isModelled reports whether an error is one of the SDK's types, which may have more than a
-// message.
+// isModelled reports whether an error is an SDK type, which may have more fields than a message.
 func isModelled(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().FieldByName("ErrorCodeOverride").IsValid()
 }
@@ -74,14 +73,14 @@ func statusOf(err smithy.APIError) int {
 	}
 }
 
-// DecodeError returns the error that the body of a reply holds, with its code and its message.
+// DecodeError returns the error in the body of a reply, with its code and its message.
 func DecodeError(body []byte) error {
 	var reply struct {
 		Type    string `json:"__type"`
-		Message string `json:"message"` // in any case
+		Message string `json:"message"` // in upper or lower case
 	}
 	if err := json.Unmarshal(body, &reply); err != nil {
-		return fmt.Errorf("dynamotest: the reply is no error of DynamoDB: %w", err)
+		return fmt.Errorf("dynamotest: the reply is not an error of DynamoDB: %w", err)
 	}
 	return &smithy.GenericAPIError{Code: reply.Type[strings.LastIndex(reply.Type, "#")+1:], Message: reply.Message}
 }

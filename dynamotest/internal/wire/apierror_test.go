@@ -114,7 +114,7 @@ func TestEncodeErrorNamesErrorsAsDynamoDBDoes(t *testing.T) {
 	}
 }
 
-// replyTo is what the SDK makes of an error reply.
+// replyTo returns the SDK's error for an error reply.
 func replyTo(err error) error {
 	status, body := wire.EncodeError(err)
 	_, got := clientOf(status, body).DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: aws.String("table")})

@@ -20,7 +20,7 @@ func (r *reader) item() map[string]types.AttributeValue {
 	return item
 }
 
-// attributeValue reads an object with the type as its only key. It is nil where there is none.
+// attributeValue reads an object whose only key is the type. It returns nil if there is no type.
 func (r *reader) attributeValue() types.AttributeValue {
 	if r.null() {
 		return nil
@@ -44,7 +44,7 @@ func (r *reader) attributeValue() types.AttributeValue {
 	return v
 }
 
-// member reads what a value has under the name of a type.
+// member reads the member of an attribute value with the name of a type.
 func (r *reader) member(kind []byte) types.AttributeValue {
 	switch string(kind) {
 	case "S":
@@ -85,7 +85,7 @@ func (r *reader) attributeValues() []types.AttributeValue {
 	return values
 }
 
-// members reads those of a set.
+// members reads the members of a set.
 func members[E any](r *reader, kind string, member func(*reader) E) []E {
 	if r.peek() != '[' {
 		r.mismatch("")

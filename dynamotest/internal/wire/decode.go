@@ -14,11 +14,11 @@ import (
 )
 
 // Decode fills an SDK input, such as a *dynamodb.PutItemInput, from the JSON body of a request.
-// Errors are SerializationExceptions and ValidationExceptions; one of the first kind comes before
-// any of the other, as DynamoDB reads the whole body first.
+// Errors are SerializationExceptions and ValidationExceptions. A SerializationException has
+// priority, because DynamoDB reads the whole body first.
 //
-// A null is as good as nothing. An attribute value without a type becomes nil, which whoever takes
-// the value has to refuse. Nothing of the body is kept.
+// A null counts as missing. An attribute value without a type becomes nil, which its user must
+// refuse. Decode keeps no part of the body.
 func Decode(body []byte, into any) error {
 	r := &reader{data: body}
 	if r.peek() != '{' {
@@ -32,7 +32,7 @@ func Decode(body []byte, into any) error {
 	return r.refused
 }
 
-// value reads what target, a pointer, points to. The types most common in requests need no
+// value reads a value into target, which is a pointer. The most common types in requests need no
 // reflection.
 func (r *reader) value(target any) {
 	if r.null() {
@@ -102,7 +102,7 @@ func (r *reader) structure(v reflect.Value) {
 	}
 }
 
-// unknown refuses a member that the SDK has no field for, as nothing is to be ignored in silence.
+// unknown refuses a member for which the SDK has no field, so that nothing is ignored silently.
 func (r *reader) unknown(name []byte, of string) {
 	if r.err == nil {
 		r.refuse("dynamotest does not support the parameter %s of %s", name, of)
@@ -170,7 +170,7 @@ func (r *reader) string() string {
 	return string(r.text())
 }
 
-// binary reads base64, padded as the protocol has it.
+// binary reads base64 with padding.
 func (r *reader) binary() []byte {
 	if r.peek() != '"' {
 		r.mismatch("Blob")
@@ -184,7 +184,7 @@ func (r *reader) binary() []byte {
 	padding := len(text) - len(bytes.TrimRight(text, "="))
 	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(out, text)
-	if err != nil || n != len(out)-padding { // the package passes over line ends
+	if err != nil || n != len(out)-padding { // the package skips line ends
 		r.fail("Invalid Base64 character")
 		return nil
 	}
@@ -227,7 +227,7 @@ func (r *reader) float(target string) float64 {
 	return f
 }
 
-// time reads seconds since 1970, whose fraction counts to the millisecond.
+// time reads seconds since 1970 with milliseconds in the fraction.
 func (r *reader) time() time.Time {
 	seconds := r.float("Date")
 	return time.UnixMilli(int64(math.Round(seconds * 1000))).UTC()
@@ -241,7 +241,7 @@ func (r *reader) numeral(target string) []byte {
 	return r.number()
 }
 
-// mismatch fails for a value of another type than the target, which is empty for structures, maps
+// mismatch refuses a value whose type differs from the target. target is empty for structures, maps
 // and lists.
 func (r *reader) mismatch(target string) {
 	c := r.peek()

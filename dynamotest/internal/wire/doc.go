@@ -1,11 +1,11 @@
-// Package wire is the JSON of DynamoDB's protocol: request bodies become the SDK's inputs, and its
-// outputs and errors become bodies.
+// Package wire implements the JSON of DynamoDB's protocol. It decodes request bodies to the SDK's
+// inputs, and encodes outputs and errors to bodies.
 //
-// The names on the wire are the names of the fields, so the SDK's structs are read and written by
-// reflection and no shape is declared again. Attribute values, most of what travels, have code of
-// their own.
+// The names in JSON are the names of the SDK's fields. So structs are read and written by
+// reflection, and no shape is declared again. Attribute values are most of the data and have their
+// own code.
 //
-// What DynamoDB answers to bodies that the protocol does not allow is taken from the service where
-// it is known: DynamoDB Local takes some of them (a number for a string) and answers others with an
-// internal failure. Unlike both, [Decode] refuses parameters it does not know.
+// For invalid bodies the errors are those of the service, as far as they are known. DynamoDB Local
+// accepts some of these bodies (a number for a string), and answers others with an internal
+// failure. Unlike both, [Decode] refuses unknown parameters.
 package wire

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// AppendTo appends the JSON body for an SDK output, such as a *dynamodb.PutItemOutput. Nil fields
-// are left out and empty ones are not; numbers that are no pointers are always there.
+// AppendTo appends the JSON body of an SDK output, such as a *dynamodb.PutItemOutput. It omits nil
+// fields, but not empty ones. Numbers that are not pointers are always included.
 func AppendTo(dst []byte, out any) []byte {
 	return appendStructure(dst, reflect.ValueOf(out).Elem())
 }
@@ -29,7 +29,7 @@ func appendStructure(dst []byte, v reflect.Value) []byte {
 	return append(dst, '}')
 }
 
-// separate appends the comma before all members but the first, which comes at start.
+// separate appends a comma before every member except the first, which begins at start.
 func separate(dst []byte, start int) []byte {
 	if len(dst) > start {
 		dst = append(dst, ',')
@@ -48,8 +48,8 @@ func absent(v reflect.Value) bool {
 	}
 }
 
-// appendAny appends what source, a pointer, points to. The types most common in replies need no
-// reflection.
+// appendAny appends the value behind source, which is a pointer. The most common types in replies
+// need no reflection.
 func appendAny(dst []byte, source any) []byte {
 	switch source := source.(type) {
 	case **string:
@@ -87,7 +87,7 @@ func appendReflected(dst []byte, v reflect.Value) []byte {
 		return strconv.AppendInt(dst, v.Int(), 10)
 	case reflect.Float64:
 		return strconv.AppendFloat(dst, v.Float(), 'f', -1, 64)
-	default: // no struct of the SDK has other kinds: a test looks
+	default: // a test checks that no SDK struct has other kinds
 		return append(dst, "null"...)
 	}
 }
@@ -172,11 +172,11 @@ func appendBinary(dst, binary []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendString appends a string with what JSON wants escaped. Bytes that are no UTF-8 are replaced.
+// appendString appends a string with JSON escapes. It replaces bytes that are not UTF-8.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
-	plain := 0 // where what needs no escape began
+	plain := 0 // start of the text that needs no escape
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// FuzzDecode holds the decoder against the SDK: what it takes, the SDK sends in a body that means
-// the same.
+// FuzzDecode compares the decoder with the SDK: the SDK can send every decoded input in a body with
+// the same meaning.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{"TableName":"ttt","Item":{"k":{"S":"\u00e4\ud83d\ude00"},"l":{"L":[{"N":"1"},{"M":{"a":{"B":"YQ=="}}}]}}}`,
@@ -26,7 +26,7 @@ func FuzzDecode(f *testing.F) {
 		for _, operation := range []string{"PutItem", "Query", "UpdateItem", "TransactWriteItems", "BatchWriteItem", "CreateTable"} {
 			in, _ := shapesOf(operation)
 			if wire.Decode(body, in.Interface()) != nil || hasNil(in) {
-				continue // the SDK does not send what has nil members
+				continue // the SDK does not send nil members
 			}
 			stub := &stub{status: http.StatusOK, body: []byte("{}")}
 			if _, err := call(stub.client(), operation, in); err != nil {
@@ -39,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// hasNil reports whether a list or map has an attribute value that is none.
+// hasNil reports whether a list or map has a nil attribute value.
 func hasNil(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -7,20 +7,20 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// maxDepth is how deep a body may be nested, so that reading it cannot exhaust the stack. Documents
-// of 32 levels, DynamoDB's limit, take two levels of JSON for each.
+// maxDepth limits the nesting of a body, so that reading it cannot exhaust the stack. Documents of
+// 32 levels, DynamoDB's limit, need two levels of JSON for each.
 const maxDepth = 512
 
-// reader reads a JSON text token by token. The first failure stays in err and moves it to the end,
-// where there is nothing left to read: callers ask for err once, at the end.
+// reader reads a JSON text token by token. The first failure is stored in err and moves the reader
+// to the end of the text. So callers check err once, at the end.
 type reader struct {
 	data  []byte
 	at    int
 	depth int
-	first bool // of the members of an object or list
+	first bool // whether the next member of an object or list is the first
 	err   error
 
-	unescaped []byte // room for strings that have escapes
+	unescaped []byte // buffer for strings with escapes
 	refused   error  // a fault that DynamoDB reports only after it has read everything
 }
 
@@ -31,17 +31,17 @@ func (r *reader) fail(format string, args ...any) {
 	r.at = len(r.data)
 }
 
-// malformed is for what is no JSON. DynamoDB says nothing more either.
+// malformed reports invalid JSON. DynamoDB's message has no details either.
 func (r *reader) malformed() { r.fail("Unexpected token received from parser") }
 
-// refuse notes a fault of a body that is well formed.
+// refuse records a fault of a well-formed body.
 func (r *reader) refuse(format string, args ...any) {
 	if r.refused == nil {
 		r.refused = apierror.Validation(format, args...)
 	}
 }
 
-// peek is the first byte of the next token, 0 at the end.
+// peek returns the first byte of the next token, 0 at the end.
 func (r *reader) peek() byte {
 	for ; r.at < len(r.data); r.at++ {
 		switch c := r.data[r.at]; c {
@@ -60,7 +60,7 @@ func (r *reader) end() {
 	}
 }
 
-// open enters an object or a list, whose bracket the caller has peeked at.
+// open enters an object or a list. The caller has seen its bracket with peek.
 func (r *reader) open() {
 	r.at++
 	r.first = true
@@ -71,7 +71,7 @@ func (r *reader) open() {
 	}
 }
 
-// more reports whether another member of the object or list follows, and leaves it where none does.
+// more reports whether another member of the object or list follows. If not, it leaves it.
 func (r *reader) more(closing byte) bool {
 	first := r.first
 	r.first = false
@@ -92,7 +92,7 @@ func (r *reader) more(closing byte) bool {
 	return false
 }
 
-// key is the name of the next member of an object. It is valid until the next string is read.
+// key returns the name of the next member of an object. It is valid until the next string is read.
 func (r *reader) key() []byte {
 	if r.peek() != '"' {
 		r.malformed()
@@ -119,8 +119,8 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// text reads a string, whose quote the caller has peeked at. The bytes are valid until the next
-// string is read, and belong to the body.
+// text reads a string. The caller has seen its quote with peek. The bytes belong to the body, and
+// are valid until the next string is read.
 func (r *reader) text() []byte {
 	r.at++
 	start, ascii := r.at, true
@@ -142,7 +142,7 @@ func (r *reader) text() []byte {
 	return nil
 }
 
-// escaped reads on from the first escape of a string that began at start.
+// escaped continues at the first escape of a string that began at start.
 func (r *reader) escaped(start, escape int) []byte {
 	out := r.unescaped[:0]
 	out = append(out, r.data[start:escape]...)
@@ -175,7 +175,7 @@ func (r *reader) escaped(start, escape int) []byte {
 
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unicode reads the escape \uXXXX at i, or two that are a pair. Half a pair is replaced.
+// unicode reads the escape \uXXXX at i, or two that are a surrogate pair. It replaces half a pair.
 func (r *reader) unicode(i int) (char rune, length int) {
 	char, ok := r.hex(i)
 	if !ok {
@@ -252,7 +252,7 @@ func (r *reader) number() []byte {
 
 func (r *reader) is(c byte) bool { return r.at < len(r.data) && r.data[r.at] == c }
 
-// digits reads one or more.
+// digits reads one or more digits.
 func (r *reader) digits() {
 	start := r.at
 	for r.at < len(r.data) && '0' <= r.data[r.at] && r.data[r.at] <= '9' {
@@ -263,7 +263,7 @@ func (r *reader) digits() {
 	}
 }
 
-// skip reads over any value.
+// skip skips any value.
 func (r *reader) skip() {
 	switch c := r.peek(); c {
 	case '{':

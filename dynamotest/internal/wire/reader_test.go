@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReader holds the reader against encoding/json: both take the same texts and read the same
+// FuzzReader compares the reader with encoding/json: both accept the same texts and read the same
 // values.
 func FuzzReader(f *testing.F) {
 	for _, text := range []string{
@@ -25,7 +25,8 @@ func FuzzReader(f *testing.F) {
 		var want any
 		decoder := json.NewDecoder(strings.NewReader(text))
 		decoder.UseNumber()
-		valid := json.Valid([]byte(text)) && utf8.ValidString(text) // DynamoDB does not mend UTF-8
+		// DynamoDB does not repair UTF-8
+		valid := json.Valid([]byte(text)) && utf8.ValidString(text)
 		if valid {
 			require.NoError(t, decoder.Decode(&want))
 		}

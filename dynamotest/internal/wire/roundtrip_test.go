@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// operations are all of the client that dynamotest may come to support, and some more.
+// operations are all client operations that dynamotest may support one day, and some more.
 var operations = []string{
 	"BatchGetItem", "BatchWriteItem", "CreateTable", "DeleteItem", "DeleteTable", "DescribeContinuousBackups",
 	"DescribeLimits", "DescribeTable", "DescribeTimeToLive", "ExecuteStatement", "GetItem", "ListTables",
@@ -90,7 +90,7 @@ func TestEmptyIsKeptApartFromAbsent(t *testing.T) {
 	}, in)
 }
 
-// stub answers every request alike and keeps what was sent.
+// stub answers every request in the same way and keeps the request.
 type stub struct {
 	status int
 	body   []byte
@@ -126,7 +126,7 @@ func clientOf(status int, body []byte) *dynamodb.Client {
 	return (&stub{status: status, body: body}).client()
 }
 
-// shapesOf makes the input and the output of an operation.
+// shapesOf returns the input and the output of an operation.
 func shapesOf(operation string) (in, out reflect.Value) {
 	method := reflect.ValueOf(&dynamodb.Client{}).MethodByName(operation).Type()
 	return reflect.New(method.In(1).Elem()), reflect.New(method.Out(0).Elem())
@@ -139,14 +139,14 @@ func call(client *dynamodb.Client, operation string, in reflect.Value) (reflect.
 	return out[0], err
 }
 
-// reset takes away what does not travel.
+// reset removes fields that JSON does not contain.
 func reset(out reflect.Value) { out.Elem().FieldByName("ResultMetadata").SetZero() }
 
 // fillRequired sets every pointer, list and map of an input, so that the SDK sends it.
 func fillRequired(in reflect.Value) { fill(rand.New(rand.NewPCG(5, 6)), in.Elem(), 0) }
 
-// fill sets all that v has at random. The SDK refuses some inputs that miss a member, so none is
-// nil.
+// fill sets all fields of v at random. The SDK refuses some inputs without a member, so no member
+// is nil.
 func fill(random *rand.Rand, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -154,7 +154,7 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 		fill(random, v.Elem(), depth)
 	case reflect.Struct:
 		if v.Type() == reflect.TypeFor[time.Time]() {
-			// Eighths of a second: the SDK loses a millisecond of what floats cannot tell exactly.
+			// Eighths of a second: the SDK loses a millisecond if a float is not exact.
 			v.Set(reflect.ValueOf(time.UnixMilli(random.Int64N(3e10) * 125).UTC()))
 			return
 		}
@@ -178,7 +178,7 @@ func fill(random *rand.Rand, v reflect.Value, depth int) {
 	case reflect.Interface:
 		v.Set(reflect.ValueOf(randomValue(random, depth)))
 	case reflect.String:
-		v.SetString(text(random) + "x") // an empty enum is none
+		v.SetString(text(random) + "x") // an empty enum would be left out
 	case reflect.Bool:
 		v.SetBool(random.IntN(2) == 0)
 	case reflect.Int32:
@@ -215,7 +215,7 @@ func randomValue(random *rand.Rand, depth int) types.AttributeValue {
 	return v
 }
 
-// text is a string with all that JSON escapes.
+// text returns a string with all characters that JSON escapes.
 func text(random *rand.Rand) string {
 	alphabet := []rune("ab \"\\/\n\t\x00\x1f\x7fäß€\u2028😀\ufffd")
 	runes := make([]rune, random.IntN(6))

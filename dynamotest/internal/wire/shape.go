@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// shape is what a struct of the SDK has on the wire.
+// shape describes the JSON form of an SDK struct.
 type shape struct {
 	fields []field
-	index  map[string]int // of a field, by its name on the wire
+	index  map[string]int // index of a field, by its JSON name
 }
 
 type field struct {
@@ -17,16 +17,16 @@ type field struct {
 	name  string // as the start of a member: "Name":
 }
 
-// unsent are the fields that never travel.
+// unsent are fields that JSON does not contain.
 var unsent = map[string]bool{"ResultMetadata": true, "ErrorCodeOverride": true}
 
-// nameOf is the name of a field on the wire: its own, but for some of errors.
+// nameOf returns the JSON name of a field: its own name, except for some fields of errors.
 func nameOf(t reflect.Type, field string) string {
 	switch t.Name() {
 	case "ThrottlingReason", "ThrottlingException":
 		return strings.ToLower(field[:1]) + field[1:]
 	case "IdempotentParameterMismatchException", "InvalidEndpointException", "TransactionCanceledException",
-		"TransactionInProgressException": // those that came later
+		"TransactionInProgressException": // errors that were added later
 		return field
 	}
 	if field == "Message" && reflect.PointerTo(t).Implements(reflect.TypeFor[error]()) {

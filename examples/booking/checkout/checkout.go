@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Checkout is the state of a process. Its id is that of the booking.
+// Checkout is the state of a process. Its id is the id of the booking.
 type Checkout struct {
 	Show    string
 	Outcome string // "", "booked" or "released"
 }
 
-// Events of a process.
+// These are the events of a process.
 type (
 	// Began records that seats of a show are held.
 	Began struct{ Show string }
@@ -36,7 +36,7 @@ func (e Began) Apply(c *Checkout) { c.Show = e.Show }
 func (GaveUp) Apply(*Checkout)    {}
 func (e Ended) Apply(c *Checkout) { c.Outcome = e.Outcome }
 
-// Commands of the process.
+// These are the commands of the process.
 type (
 	// RequestPayment begins the payment of a booking.
 	RequestPayment struct {
@@ -53,7 +53,7 @@ type (
 
 const paymentTimeout = "payment"
 
-// Define returns the definition. A payment is cancelled if it has not ended after patience.
+// Define returns the definition. If a payment has not ended after patience, it is cancelled.
 func Define(patience time.Duration) process.Definition[Checkout] {
 	return process.Define(
 		aggregate.Define[Checkout]("checkout", Began{}, GaveUp{}, Ended{}),
@@ -72,7 +72,7 @@ func Define(patience time.Duration) process.Definition[Checkout] {
 	).OverWhen(func(c Checkout) bool { return c.Outcome != "" })
 }
 
-// theBooking returns the id of the payment, which is that of the booking.
+// theBooking returns the id of the payment, which is the id of the booking.
 func theBooking[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func book(c Checkout, _ payment.WasCaptured, in process.Input) (step, error) {

@@ -1,5 +1,5 @@
-// Package effects calls the services of others: a bank, and a mail service. Both honour idempotency
-// keys, so a repeated call has its effect once.
+// Package effects calls other services: a bank and a mail service. Both accept idempotency keys, so
+// a repeated call has its effect once.
 package effects
 
 import (
@@ -32,7 +32,8 @@ func Payments(bank Bank, payments *repository.Repository[payment.Payment]) []cqr
 	record := func(ctx context.Context, id string, decide payment.Decision) error {
 		_, err := payments.Execute(ctx, id, decide, repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID))
 		if errors.As(err, new(*repository.RefusedError)) {
-			err = nil // the answer was recorded before, or the payment has ended
+			// The reply was recorded before, or the payment has ended.
+			err = nil
 		}
 		return err
 	}
@@ -60,7 +61,7 @@ func Payments(bank Bank, payments *repository.Repository[payment.Payment]) []cqr
 }
 
 // Mails returns the handlers that mail the outcome of bookings to customers. The id of the event is
-// the key of its mail.
+// the idempotency key of its mail.
 func Mails(post Post) []cqrs.GroupEventHandler {
 	send := func(ctx context.Context, to, text string, seats []string) error {
 		return post.Send(ctx, cqrs.OriginalMessageFromCtx(ctx).UUID, to, fmt.Sprintf("%s: %s", text, strings.Join(seats, ", ")))

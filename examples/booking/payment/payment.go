@@ -1,5 +1,5 @@
-// Package payment is the aggregate of a payment. A payment ends once, whatever the bank answers and
-// in whichever order commands and answers come.
+// Package payment is the aggregate of a payment. A payment ends once, whatever the bank replies,
+// and in whichever order commands and replies arrive.
 package payment
 
 import (
@@ -20,19 +20,21 @@ type Status string
 // A payment ends as Captured, Declined, Cancelled or Refunded.
 const (
 	Requested Status = "requested"
-	Captured  Status = "captured"  // the customer was charged
-	Declined  Status = "declined"  // the bank has refused
-	Cancelled Status = "cancelled" // no answer of the bank came in time
-	Refunding Status = "refunding" // the customer was charged after the payment was cancelled
+	Captured  Status = "captured" // the customer was charged
+	Declined  Status = "declined" // the bank has refused
+	// The bank did not reply in time.
+	Cancelled Status = "cancelled"
+	// The customer was charged after the payment was cancelled.
+	Refunding Status = "refunding"
 	Refunded  Status = "refunded"
 )
 
-// Ended reports whether nothing more happens to a payment, unless the bank answers late.
+// Ended reports whether the payment has ended. It changes again only if the bank replies late.
 func (s Status) Ended() bool {
 	return s == Captured || s == Declined || s == Cancelled || s == Refunded
 }
 
-// Events of a payment.
+// These are the events of a payment.
 type (
 	// WasRequested asks the bank to charge the customer.
 	WasRequested struct{ Amount int }
@@ -40,7 +42,7 @@ type (
 	WasCaptured struct{}
 	// WasDeclined records that the bank has refused.
 	WasDeclined struct{ Reason string }
-	// WasCancelled records that the payment was given up.
+	// WasCancelled records that the payment was cancelled.
 	WasCancelled struct{}
 	// RefundRequested asks the bank to return the money of a payment that was cancelled.
 	RefundRequested struct{}
@@ -62,11 +64,11 @@ func (WasCancelled) Apply(p *Payment)    { p.Status = Cancelled }
 func (RefundRequested) Apply(p *Payment) { p.Status = Refunding }
 func (WasRefunded) Apply(p *Payment)     { p.Status = Refunded }
 
-// Definition is how payments are stored. The id of a payment is that of its booking.
+// Definition defines the aggregate. The id of a payment is the id of its booking.
 var Definition = aggregate.Define[Payment]("payment",
 	WasRequested{}, WasCaptured{}, WasDeclined{}, WasCancelled{}, RefundRequested{}, WasRefunded{})
 
-// ErrPast refuses a command that comes too late or a second time.
+// ErrPast refuses a command that is late or repeated.
 var ErrPast = errors.New("the payment is past that")
 
 // Decision decides on a payment.
@@ -80,7 +82,7 @@ func Request(amount int) Decision { return from("", WasRequested{amount}) }
 // Decline reports that the bank has not charged the customer.
 func Decline(reason string) Decision { return from(Requested, WasDeclined{reason}) }
 
-// Cancel gives up a payment. It may come before Request, which is refused then: the commands of
+// Cancel cancels a payment. It may arrive before Request, which is refused then: the commands of
 // different steps of a process may overtake each other.
 func Cancel() Decision {
 	return func(p Payment) (events, error) {

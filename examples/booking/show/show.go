@@ -12,26 +12,27 @@ import (
 
 // Show is the state of a show.
 type Show struct {
-	Price    int               // of a seat, in cents
-	Seats    map[string]string // the booking of each seat, or ""; nil until the show is scheduled
+	Price int // price of a seat, in cents
+	// The booking of each seat, or "" for a free seat. Nil until the show is scheduled.
+	Seats    map[string]string
 	Bookings map[string]Booking
 }
 
-// Booking is a customer's hold on seats, and a booking once it is paid.
+// Booking is a customer's hold on seats. After the payment it is a booking.
 type Booking struct {
 	Customer string
 	Seats    []string
 	Booked   bool
 }
 
-// Events of a show.
+// These are the events of a show.
 type (
 	// Scheduled adds a show.
 	Scheduled struct {
 		Price int
 		Seats []string
 	}
-	// Held begins a booking. Nobody else can hold the seats until the payment has ended.
+	// Held begins a booking. No other customer can hold the seats until the payment has ended.
 	Held struct {
 		Booking, Customer string
 		Seats             []string
@@ -54,7 +55,7 @@ func (Held) EventType() string      { return "show.held.v1" }
 func (Booked) EventType() string    { return "show.booked.v1" }
 func (Released) EventType() string  { return "show.released.v1" }
 
-// Definition is how shows are stored.
+// Definition defines the aggregate.
 var Definition = aggregate.Define[Show]("show", Scheduled{}, Held{}, Booked{}, Released{})
 
 func (e Scheduled) Apply(s *Show) {
@@ -84,7 +85,7 @@ func (e Released) Apply(s *Show) {
 	}
 }
 
-// Refusals of decisions.
+// These errors refuse a command.
 var (
 	ErrNotScheduled = errors.New("there is no such show")
 	ErrScheduled    = errors.New("the show is scheduled already")

@@ -1,5 +1,5 @@
-// Package simulated has a bank and a mail service in memory. Both honour idempotency keys, and fail
-// as the caller says.
+// Package simulated has a bank and a mail service in memory. Both accept idempotency keys, and fail
+// when the caller wants it.
 package simulated
 
 import (
@@ -7,11 +7,12 @@ import (
 	"sync"
 )
 
-// Faults says which calls fail. The zero value is none.
+// Faults says which calls fail. The zero value fails none.
 type Faults struct {
-	// Before is called before a call takes effect. Its error is that of the call.
+	// Before is called before a call takes effect. The call returns its error.
 	Before func(ctx context.Context) error
-	// After is called after the call has taken effect, as a lost reply. Its error is that of the call.
+	// After is called after the call has taken effect. If it returns an error, the call returns it,
+	// as if the reply was lost.
 	After func(ctx context.Context) error
 }
 
@@ -31,7 +32,7 @@ func (f Faults) around(ctx context.Context, call func()) error {
 // Bank is an effects.Bank.
 type Bank struct {
 	Faults Faults
-	// Limit is the highest amount that is not declined. Default: 0, none is declined.
+	// Limit is the largest amount that is accepted. Default: 0, no limit.
 	Limit int
 
 	mu       sync.Mutex
@@ -73,7 +74,7 @@ func (b *Bank) Refund(ctx context.Context, key string) error {
 	})
 }
 
-// Balance returns what was charged for a key and not refunded.
+// Balance returns the amount that was charged for a key and not refunded.
 func (b *Bank) Balance(key string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Views are the tables of the read models, and their queries.
+// Views has the tables of the read models and their queries.
 type Views struct {
 	client          *dynamodb.Client
 	seats, bookings projection.Table

@@ -17,19 +17,19 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the longest time that a test waits for an expected event.
 const patience = 5 * time.Minute
 
-// App is an application.
+// App describes an application.
 type App struct {
 	Run      func(ctx context.Context, args []string, out, log io.Writer) error
-	Serving  string // what it prints before the address of its page
+	Serving  string // Serving is the text that it prints before the address of its page.
 	Snapshot string // its snapshot table
 	Group    string // one of its consumer groups
 }
 
-// ReachTables opens the database of an application that serves it, as the command opens it that the
-// application prints. It sets the environment, so the test cannot run in parallel.
+// ReachTables starts an application that serves its database, and runs the millrace command that
+// the application prints. It sets the environment, so the test cannot run in parallel.
 func ReachTables(t *testing.T, app App) {
 	t.Helper()
 	const proxy = "app.example"
@@ -42,7 +42,8 @@ func ReachTables(t *testing.T, app App) {
 		ended <- app.Run(ctx, []string{"serve", "-listen", "127.0.0.1:0", "-database", "127.0.0.1:0", "-host", proxy}, &out, &log)
 	}()
 	var endpoint, page string
-	tables := journal.Tables{Snapshot: app.Snapshot} // the command takes it from the journal
+	// The command reads it from the journal.
+	tables := journal.Tables{Snapshot: app.Snapshot}
 	require.Eventually(t, func() bool {
 		_, command, printed := strings.Cut(out.String(), "\n  millrace groups ")
 		if !printed {
@@ -85,7 +86,7 @@ func ReachTables(t *testing.T, app App) {
 	assert.Error(t, err, "the database must end with the process")
 }
 
-// statusOf is the status of a page for a Host.
+// statusOf returns the status of a page for a Host header.
 func statusOf(t *testing.T, page, host string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)

@@ -1,4 +1,4 @@
-// Package apptest tests what the applications have in common.
+// Package apptest has tests that all applications share.
 package apptest
 
 import (

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serve returns the URL of a page whose body and script are these.
+// serve returns the URL of a page with a body and a script.
 func serve(t *testing.T, body, script string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -163,7 +163,7 @@ func TestAPageThatCannotBeReadFails(t *testing.T) {
 	}
 }
 
-// recorder takes the failures of a page instead of the test.
+// recorder receives the failures of a page instead of the test.
 type recorder struct {
 	*testing.T
 	failures []string
@@ -188,7 +188,7 @@ func TestATestFailsOnTroubleThatItDoesNotExpect(t *testing.T) {
 			url := serve(t, page.body, "setTimeout(() => { document.body.append('loaded') }, 100);"+page.script)
 			for _, expected := range []bool{false, true} {
 				recorded := &recorder{T: t}
-				t.Cleanup(func() { // after the user's own
+				t.Cleanup(func() { // after the cleanup of the user
 					if expected {
 						assert.Empty(t, recorded.failures)
 						return

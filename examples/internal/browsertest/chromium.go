@@ -11,18 +11,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits the time of a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
-// startPatience is for machines that are busy compiling the next tests.
+// startPatience is long, since a machine may be busy compiling the next tests.
 const startPatience = time.Minute
 
 var errMissing = errors.New("browser tests need Chromium: install it (Debian: apt-get install chromium), or run the tests with -short")
 
-// Chromium is a browser. The zero value is ready to use, the first user starts it.
+// Chromium is a browser. The zero value is ready to use. The first user starts the browser.
 type Chromium struct {
 	start  sync.Once
-	ctx    context.Context // of chromedp, which keeps the browser there
+	ctx    context.Context // the context of chromedp, which keeps the browser running
 	cancel context.CancelFunc
 	err    error
 }
@@ -53,14 +53,15 @@ func (c *Chromium) running(t testing.TB) context.Context {
 }
 
 func (c *Chromium) run(path string) error {
-	options := append(chromedp.DefaultExecAllocatorOptions[:], // headless, no use of /dev/shm, no sandbox for root
+	// Headless, without /dev/shm, and without a sandbox for root.
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.WSURLReadTimeout(startPatience),
 		chromedp.DisableGPU,
 	)
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, _ := chromedp.NewContext(allocator,
-		// It complains of what is newer in Chromium than in itself.
+		// The library reports errors for messages that are newer than itself.
 		chromedp.WithErrorf(func(string, ...any) {}),
 	)
 	c.ctx, c.cancel = browser, end

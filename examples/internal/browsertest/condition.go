@@ -27,8 +27,8 @@ func (u *User) Sees(texts ...string) {
 	})
 }
 
-// SeesNo waits until none of the texts can be read on the page. To tell that they never come, wait
-// first for what comes later.
+// SeesNo waits until none of the texts can be read on the page. To check that a text never appears,
+// wait first for a text that appears later.
 func (u *User) SeesNo(texts ...string) {
 	u.t.Helper()
 	u.eventually("for the end of "+quoted(texts), func(ctx context.Context) error {
@@ -45,7 +45,7 @@ func (u *User) SeesNo(texts ...string) {
 	})
 }
 
-// Waits until a JavaScript expression is true.
+// Waits waits until a JavaScript expression is true.
 func (u *User) Waits(expression string) {
 	u.t.Helper()
 	u.eventually(expression, func(ctx context.Context) error {
@@ -60,20 +60,20 @@ func (u *User) Waits(expression string) {
 	})
 }
 
-// Text is what can be read on the page.
+// Text returns the text that can be read on the page.
 func (u *User) Text() string {
 	u.t.Helper()
 	return Evaluate[string](u, readable)
 }
 
-// readable are the words that are displayed, and those in fields.
+// readable returns the displayed words, and those in fields.
 const readable = `document.body.innerText + [...document.querySelectorAll("input, textarea, select")].
 	filter((field) => field.checkVisibility()).map((field) => "\n" + field.value).join("")`
 
 func text(ctx context.Context) (string, error) {
 	var page string
 	err := chromedp.Evaluate(readable, &page).Do(ctx)
-	// Spaces in a row look like one.
+	// Several spaces look like one.
 	return strings.Join(strings.FieldsFunc(page, func(r rune) bool { return r == ' ' || r == '\u00a0' || r == '\t' }), " "), err
 }
 

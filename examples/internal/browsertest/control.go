@@ -13,14 +13,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Press clicks the one button, link or the like of that name, once it is there and nothing covers
-// it.
+// Press clicks the only button, link or similar control of that name. It waits until the control
+// exists and nothing covers it.
 func (u *User) Press(name string) {
 	u.t.Helper()
 	u.press(wholePage, name)
 }
 
-// PressIn is Press in the one article or row of a table that shows a text.
+// PressIn works as Press does, in the only article or table row that contains a text.
 func (u *User) PressIn(text, name string) {
 	u.t.Helper()
 	u.press(partWith(text), name)
@@ -53,7 +53,7 @@ func (u *User) press(part, name string) {
 	})
 }
 
-// Type replaces what is in the field of that name.
+// Type replaces the text in the field of that name.
 func (u *User) Type(name, text string) {
 	u.t.Helper()
 	u.eventually(fmt.Sprintf("to type in %q", name), func(ctx context.Context) error {
@@ -71,7 +71,7 @@ func (u *User) Type(name, text string) {
 	})
 }
 
-// Choose chooses an option of the list of that name by its value.
+// Choose selects an option of the list of that name by its value.
 func (u *User) Choose(name, value string) {
 	u.t.Helper()
 	u.eventually(fmt.Sprintf("to choose in %q", name), func(ctx context.Context) error {
@@ -94,14 +94,14 @@ func (u *User) Choose(name, value string) {
 	})
 }
 
-// Keys types keys, those of package kb as well, wherever the focus is.
+// Keys types keys, including those of package kb, into the control that has the focus.
 func (u *User) Keys(keys string) {
 	u.t.Helper()
 	u.do("type", chromedp.KeyEvent(keys))
 }
 
-// TabTo moves on by the tabulator until the control of that name has the focus, and fails if it
-// never does or if the focus cannot be seen.
+// TabTo presses the tabulator key until the control of that name has the focus. It fails if the
+// control never gets the focus, or if the focus is not visible.
 func (u *User) TabTo(name string) {
 	u.t.Helper()
 	const tooMany = 60
@@ -120,7 +120,7 @@ func (u *User) TabTo(name string) {
 	u.t.Fatalf("%s never comes to %q, only to %s", u.name, name, quoted(passed))
 }
 
-// Focus is the name of the control that has the focus, "" if none has.
+// Focus returns the name of the control that has the focus, or "" if none has.
 func (u *User) Focus() string {
 	u.t.Helper()
 	name, _ := u.focus()
@@ -129,7 +129,7 @@ func (u *User) Focus() string {
 
 func (u *User) focus() (name string, visible bool) {
 	u.t.Helper()
-	u.do("tell where the focus is", chromedp.ActionFunc(func(ctx context.Context) error {
+	u.do("find the focus", chromedp.ActionFunc(func(ctx context.Context) error {
 		object, thrown, err := runtime.Evaluate("document.activeElement").Do(ctx)
 		if err != nil || thrown != nil {
 			return errors.Join(err, thrown)
@@ -154,8 +154,8 @@ func (u *User) focus() (name string, visible bool) {
 	return name, visible
 }
 
-// axNode is a node of the accessibility tree. The library's own type fails on what it does not
-// know.
+// axNode is a node of the accessibility tree. The type of the library fails on values that it does
+// not know.
 type axNode struct {
 	Ignored bool `json:"ignored"`
 	Role    struct {
@@ -178,7 +178,7 @@ func (n axNode) control() bool {
 // control is an element of the page.
 type control struct{ object runtime.RemoteObjectID }
 
-// Parts of a page are JavaScript expressions.
+// These JavaScript expressions select parts of a page.
 const wholePage = "document"
 
 func partWith(text string) string {
@@ -190,7 +190,7 @@ func partWith(text string) string {
 	})(%q)`, text)
 }
 
-// find1 finds the one control that has the name in a part of the page.
+// find1 returns the only control with that name in a part of the page.
 func find1(ctx context.Context, part, name string) (control, error) {
 	root, thrown, err := runtime.Evaluate(part).Do(ctx)
 	if err != nil {

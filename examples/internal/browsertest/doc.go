@@ -1,6 +1,6 @@
-// Package browsertest drives pages in headless Chromium the way people use them: controls are found
-// by their role and the name that a screen reader would say, a click hits what lies on top, and
-// what is awaited is what can be read on the page.
+// Package browsertest drives pages in headless Chromium as people use them. It finds controls by
+// their role and the name that a screen reader would say. A click hits the element on top, and a
+// test waits for text that can be read on the page.
 //
 //	var chromium browsertest.Chromium // one for all tests of the package
 //
@@ -18,11 +18,10 @@
 //		ada.Sees("Ada has joined")
 //	}
 //
-// Each [User] has cookies of their own. Besides what a test asks for, it fails on uncaught
-// exceptions, errors on the console, violations of the content security policy and requests that
-// fail, unless it expects them ([User.Expects]). A failed test leaves a picture of each page behind
-// and says where.
+// Each [User] has its own cookies. A test also fails on uncaught exceptions, errors on the console,
+// violations of the content security policy and requests that fail, unless it expects them
+// ([User.Expects]). A failed test saves a picture of each page and prints the path.
 //
-// Chromium has to be installed (Debian: apt-get install chromium). Without it tests fail, with
-// -short they are skipped.
+// Chromium must be installed (Debian: apt-get install chromium). Without it tests fail; with -short
+// they are skipped.
 package browsertest

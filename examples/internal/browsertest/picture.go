@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Picture returns a picture of what the window shows, as PNG.
+// Picture returns a picture of the window, as PNG.
 func (u *User) Picture() []byte {
 	u.t.Helper()
 	var picture []byte
@@ -19,8 +19,8 @@ func (u *User) Picture() []byte {
 
 var odd = regexp.MustCompile(`[^A-Za-z0-9]+`)
 
-// leavePicture says what the page of a failed test shows. The picture is for who looks later, so it
-// is not in t.TempDir.
+// leavePicture describes the page of a failed test. The picture is kept after the test, so it is
+// not in t.TempDir.
 func (u *User) leavePicture() {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.ctx, patience)

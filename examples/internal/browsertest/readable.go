@@ -1,7 +1,7 @@
 package browsertest
 
-// Readable checks that nothing is wider than the window, and that texts stand out from what is
-// behind them as WCAG 2.2 asks for at level AA: a contrast of 4.5, or 3 if they are large.
+// Readable checks that nothing is wider than the window, and that texts have the contrast to their
+// background that WCAG 2.2 requires at level AA: 4.5, or 3 for large texts.
 func (u *User) Readable() {
 	u.t.Helper()
 	if wide := Evaluate[[]string](u, tooWide); len(wide) > 0 {
@@ -16,7 +16,7 @@ const tooWide = `((width) => document.documentElement.scrollWidth <= width ? [] 
 	[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().left + e.scrollWidth > width).
 		map((e) => e.tagName + "#" + e.id + "." + e.className))(document.documentElement.clientWidth)`
 
-// tooFaint does not know pictures: what has one as its background counts with its colour.
+// tooFaint ignores pictures: for a text on a picture it uses the background colour.
 const tooFaint = `(() => {
 	const parse = (text) => { // rgb(0 to 255), or color(srgb 0 to 1)
 		const [r, g, b, a = 1] = text.match(/[\d.]+(e-?\d+)?/g).map(Number);

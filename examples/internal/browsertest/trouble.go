@@ -9,15 +9,15 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Expects says what trouble belongs to the test: those whose description contains one of the texts,
-// such as "status 410" or "ERR_CONNECTION_REFUSED".
+// Expects lists troubles that do not fail the test: those whose description contains one of the
+// texts, such as "status 410" or "ERR_CONNECTION_REFUSED".
 func (u *User) Expects(texts ...string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.expected = append(u.expected, texts...)
 }
 
-// Received are the data of all server-sent events that came so far.
+// Received returns the data of all server-sent events so far.
 func (u *User) Received() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -36,7 +36,7 @@ func (u *User) watch(event any) {
 			}
 			u.trouble("console.%s: %s", e.Type, strings.Join(said, " "))
 		}
-	case *log.EventEntryAdded: // the content security policy among them
+	case *log.EventEntryAdded: // includes violations of the content security policy
 		if e.Entry.Level == log.LevelError && e.Entry.Source != log.SourceNetwork {
 			u.trouble("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
@@ -45,7 +45,7 @@ func (u *User) watch(event any) {
 			u.trouble("status %d of %s", e.Response.Status, e.Response.URL)
 		}
 	case *network.EventLoadingFailed:
-		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // as when the page is left
+		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // as when the user leaves the page
 			u.trouble("%s %s of a %s", e.ErrorText, e.BlockedReason, e.Type)
 		}
 	case *network.EventEventSourceMessageReceived:
@@ -61,7 +61,7 @@ func (u *User) trouble(format string, args ...any) {
 	u.troubles = append(u.troubles, fmt.Sprintf(format, args...))
 }
 
-// unexpected are the troubles so far that the test does not expect.
+// unexpected returns the troubles so far that the test does not expect.
 func (u *User) unexpected() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -78,7 +78,7 @@ next:
 	return unexpected
 }
 
-// report fails the test for unexpected troubles, and shows the page of a test that failed.
+// report fails the test for unexpected troubles, and shows the page of a failed test.
 func (u *User) report() {
 	u.t.Helper()
 	for _, trouble := range u.unexpected() {

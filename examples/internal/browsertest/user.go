@@ -15,15 +15,15 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// User is somebody with a browser window and cookies of their own. Whatever they cannot do fails
-// the test.
+// User is a person with a browser window and separate cookies. The test fails if the user cannot do
+// an action.
 type User struct {
 	t       testing.TB
 	name    string
 	browser *Chromium
-	jar     cdp.BrowserContextID // of the cookies
+	jar     cdp.BrowserContextID // the context of the cookies
 	looks   settings
-	ctx     context.Context // of chromedp, the window
+	ctx     context.Context // the context of chromedp for the window
 
 	mu       sync.Mutex
 	expected []string
@@ -31,7 +31,7 @@ type User struct {
 	troubles []string
 }
 
-// Option chooses how a user comes to the page.
+// Option configures a [User].
 type Option func(*settings)
 
 type settings struct {
@@ -43,33 +43,35 @@ type settings struct {
 	noScripts     bool
 }
 
-// Phone is a small one, of 360 by 740 pixels.
+// Phone makes the window as small as a phone, 360 by 740 pixels.
 func Phone(s *settings) { s.width, s.height, s.phone = 360, 740, true }
 
-// Window has that many CSS pixels, scale device pixels each. Default: 1100 by 800, one each.
+// Window sets the size of the window in CSS pixels, and the number of device pixels for each of
+// them. Default: 1100 by 800, and 1.
 func Window(width, height int64, scale float64) Option {
 	return func(s *settings) { s.width, s.height, s.scale = width, height, scale }
 }
 
-// Dark is for who prefers dark colours.
+// Dark makes the user prefer dark colours.
 func Dark(s *settings) {
 	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-color-scheme", Value: "dark"})
 }
 
-// Still is for who prefers that nothing moves.
+// Still makes the user prefer pages without motion.
 func Still(s *settings) {
 	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 }
 
-// TimeZone is that of the user, such as "Asia/Tokyo". Default: that of the machine.
+// TimeZone sets the time zone of the user, such as "Asia/Tokyo". Default: the time zone of the
+// machine.
 func TimeZone(name string) Option {
 	return func(s *settings) { s.zone = name }
 }
 
-// NoScripts is for who has switched JavaScript off. Pages run no scripts; tests still evaluate.
+// NoScripts switches JavaScript off for pages. Tests can still evaluate expressions.
 func NoScripts(s *settings) { s.noScripts = true }
 
-// User returns a new user, whose troubles are the test's.
+// User returns a new user. Its troubles fail the test.
 func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 	t.Helper()
 	s := settings{width: 1100, height: 800, scale: 1}
@@ -114,16 +116,17 @@ func (u *User) open() {
 		cancel()
 	})
 	s := u.looks
-	// The first run must not have a deadline, as the window would go with it.
+	// The first run must not have a deadline, because the window would be closed with it.
 	if err := chromedp.Run(ctx,
 		chromedp.EmulateViewport(s.width, s.height, func(p *emulation.SetDeviceMetricsOverrideParams, touch *emulation.SetTouchEmulationEnabledParams) {
 			p.DeviceScaleFactor, p.Mobile, touch.Enabled = s.scale, s.phone, s.phone
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
 		emulation.SetLocaleOverride().WithLocale("en-GB"),
-		emulation.SetTimezoneOverride(s.zone), // an empty one is that of the machine
+		emulation.SetTimezoneOverride(s.zone), // empty means the time zone of the machine
 		emulation.SetScriptExecutionDisabled(s.noScripts),
-		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
+		// Each window behaves as if it were in front.
+		emulation.SetFocusEmulationEnabled(true),
 		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(u.jar),
 	); err != nil {
@@ -131,7 +134,7 @@ func (u *User) open() {
 	}
 }
 
-// newWindow opens a window. The library would open a tab, and Chromium has no window to add it to.
+// newWindow opens a window. The library would open a tab, but Chromium has no window for it.
 func newWindow(ctx context.Context, jar cdp.BrowserContextID) (target.ID, error) {
 	var window target.CreateTargetReturns
 	err := cdp.Execute(inBrowser(ctx), target.CommandCreateTarget,
@@ -143,7 +146,7 @@ func inBrowser(ctx context.Context) context.Context {
 	return cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
 }
 
-// Open goes to a page, and returns when it and its scripts are loaded.
+// Open opens a page, and returns when the page and its scripts are loaded.
 func (u *User) Open(url string) {
 	u.t.Helper()
 	u.do("open "+url, chromedp.Navigate(url))
@@ -155,13 +158,14 @@ func (u *User) Reload() {
 	u.do("reload", chromedp.Reload())
 }
 
-// URL is the address of the page.
+// URL returns the address of the page.
 func (u *User) URL() string {
 	u.t.Helper()
 	return Evaluate[string](u, "location.href")
 }
 
-// Evaluate returns the value of a JavaScript expression, or what it promises.
+// Evaluate returns the value of a JavaScript expression. If that is a promise, it waits for the
+// value.
 func Evaluate[T any](u *User, expression string) T {
 	u.t.Helper()
 	var value T
@@ -169,13 +173,14 @@ func Evaluate[T any](u *User, expression string) T {
 	return value
 }
 
-// Together lets several users act at the same time.
+// Together runs the actions of several users at the same time.
 func Together(t testing.TB, acts ...func()) {
 	t.Helper()
 	var acting sync.WaitGroup
 	for _, act := range acts {
 		acting.Add(1)
-		go func() { // not WaitGroup.Go, as a test that fails ends the goroutine
+		// Not WaitGroup.Go, since a failing test ends the goroutine.
+		go func() {
 			defer acting.Done()
 			act()
 		}()
@@ -195,8 +200,8 @@ func (u *User) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// eventually waits until a condition of the page holds. An error means that it does not, as while
-// the page is loading.
+// eventually waits until a condition of the page is true. An error means that it is not true yet,
+// for example while the page loads.
 func (u *User) eventually(what string, holds func(ctx context.Context) error) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.ctx, patience)

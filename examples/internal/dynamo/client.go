@@ -1,4 +1,4 @@
-// Package dynamo finds the DynamoDB that the examples run on.
+// Package dynamo returns the DynamoDB that the examples use.
 package dynamo
 
 import (
@@ -20,31 +20,31 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// EndpointEnv names the environment variable that chooses the DynamoDB: the URL of a DynamoDB
-// Local, or [AWS]. Without it there is one in the process, whose tables are gone when the process
-// ends.
+// EndpointEnv is the environment variable that chooses the DynamoDB: the URL of a DynamoDB Local,
+// or [AWS]. Without it the examples use a database in the process, whose data is lost when the
+// process ends.
 const EndpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
 // EndpointUsage describes the variable.
-const EndpointUsage = EndpointEnv + " is the URL of the DynamoDB, or " + AWS + ".\nWithout it there is one in the process, whose data ends with it."
+const EndpointUsage = EndpointEnv + " is the URL of the DynamoDB, or " + AWS + ".\nWithout it the database is in the process, and its data ends with it."
 
-// AWS as the endpoint is the real service, by the usual configuration of AWS programs: environment,
-// ~/.aws, the role of the machine.
+// AWS as the endpoint means the DynamoDB of AWS, with the usual configuration of AWS programs:
+// environment, ~/.aws, or the role of the machine.
 const AWS = "aws"
 
-// ErrNotSetUp says that AWS was asked for and is not configured.
+// ErrNotSetUp reports that AWS was chosen but is not configured.
 var ErrNotSetUp = errors.New(EndpointEnv + " is " + AWS + ", and AWS is not configured: set AWS_REGION and credentials; " +
 	"without " + EndpointEnv + " the example brings its own DynamoDB")
 
-// idleConnections is more than the writers and lanes of an example keep busy. The default of 10 for
-// each host would have them open connections most of the time.
+// idleConnections is more than the number of concurrent requests of an example. With the default of
+// 10 for each host, the client would often open new connections.
 const idleConnections = 128
 
-// Client returns a client for the DynamoDB that the environment names. Errors: [ErrNotSetUp].
+// Client returns a client for the DynamoDB that the environment chooses. Errors: [ErrNotSetUp].
 func Client(ctx context.Context) (*dynamodb.Client, error) {
 	endpoint := strings.TrimSpace(os.Getenv(EndpointEnv))
 	options := []func(*config.LoadOptions) error{
-		config.WithLogger(logging.Nop{}), // what matters comes back as an error
+		config.WithLogger(logging.Nop{}), // important failures are returned as errors
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
 		})),
@@ -64,7 +64,7 @@ func Client(ctx context.Context) (*dynamodb.Client, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, append(options,
 		config.WithRegion("us-east-1"),
-		// The emulator takes any credentials, and keeps a database for each key.
+		// DynamoDB Local accepts any credentials, and has a database for each key.
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("millrace", "secret", "")),
 	)...)
 	if err != nil {
@@ -73,7 +73,7 @@ func Client(ctx context.Context) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &endpoint }), nil
 }
 
-// Where says which DynamoDB it is, and how to choose another.
+// Where says which DynamoDB is used, and how to choose another.
 func Where() string {
 	switch endpoint := strings.TrimSpace(os.Getenv(EndpointEnv)); endpoint {
 	case "":
@@ -85,12 +85,12 @@ func Where() string {
 	}
 }
 
-// check finds out now what the first request would run into.
+// check returns now the error that the first request would return.
 func check(ctx context.Context, cfg aws.Config) error {
 	if cfg.Region == "" {
 		return errors.New("no AWS region")
 	}
-	// Without credentials elsewhere the SDK asks the metadata service of EC2, which may not exist.
+	// If the SDK finds no credentials, it asks the metadata service of EC2, which may not exist.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	_, err := cfg.Credentials.Retrieve(ctx)

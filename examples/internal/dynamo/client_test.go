@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 )
 
-// isolate keeps what the machine has configured out of the test. It sets the environment, so these
+// isolate hides the configuration of the machine from the test. It sets the environment, so these
 // tests cannot run in parallel.
 func isolate(t *testing.T) {
 	t.Helper()

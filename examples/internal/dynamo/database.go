@@ -17,39 +17,40 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Flag is the flag that an application has for the address of [Open], and FlagUsage describes it.
+// Flag is an application's flag for the address of [Open], and FlagUsage describes it.
 const (
 	Flag      = "database"
 	FlagUsage = "loopback address where the database of this process is served to other programs, such as " + suggested + " (default not at all)"
 )
 
-// LayoutFlag is the flag that an application has for the layout of its journal, and LayoutUsage
-// describes it.
+// LayoutFlag is an application's flag for the layout of its journal, and LayoutUsage describes it.
 const (
 	LayoutFlag  = "layout"
 	LayoutUsage = "how events are stored, classic or packed; it never changes once the tables exist"
 )
 
-// suggested is an address to serve the database at.
+// suggested is an address for serving the database.
 const suggested = "127.0.0.1:8000"
 
-// Database is the DynamoDB that an application runs on: a client, and the way to it for other
-// programs. One with a client only is in the process, and other programs do not reach it.
+// Database is the DynamoDB of an application: a client, and an address for other programs. Without
+// an address, other programs cannot access a database in the process.
 type Database struct {
-	Client   *dynamodb.Client
-	Endpoint string // for other programs, a URL or [AWS]; empty for none
+	Client *dynamodb.Client
+	// A URL for other programs, or [AWS]. Empty for none.
+	Endpoint string
 	server   *http.Server
-	ended    chan error // of the server
+	ended    chan error // the result of the server
 }
 
-// Open returns the DynamoDB that the environment names. With an address it serves the one in this
-// process there over HTTP. Any program on this machine can then read and write it, and no other
-// can: the address has to be a loopback one. Errors: [ErrNotSetUp], and those that name the flag.
+// Open returns the DynamoDB that the environment chooses. With an address, it serves a database in
+// this process over HTTP. Any program on this machine can then read and write the database, and no
+// other machine can: the address must be a loopback address. Errors: [ErrNotSetUp], and errors that
+// name the flag.
 func Open(ctx context.Context, address string) (*Database, error) {
 	chosen := strings.TrimSpace(os.Getenv(EndpointEnv))
 	if address == "" || chosen != "" {
 		if address != "" {
-			return nil, fmt.Errorf("-%s serves the database of this process, and %s names another one: leave out one of them", Flag, EndpointEnv)
+			return nil, fmt.Errorf("-%s serves the database of this process, and %s names another one: omit one of them", Flag, EndpointEnv)
 		}
 		client, err := Client(ctx)
 		return &Database{Client: client, Endpoint: chosen}, err
@@ -89,12 +90,12 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Inspection says how to look at the tables of a journal with the millrace command.
+// Inspection says how to inspect the tables of a journal with the millrace command.
 func (d *Database) Inspection(tables journal.Tables) string {
 	return d.inspection("--journal-table " + tables.Journal + " --checkpoint-table " + tables.Checkpoint)
 }
 
-// InspectionOf is Inspection of tables whose names begin with a prefix, as those of a millrace.App.
+// InspectionOf says the same for tables with a prefix, such as those of a millrace.App.
 func (d *Database) InspectionOf(prefix string) string { return d.inspection("--prefix " + prefix) }
 
 func (d *Database) inspection(tables string) string {
@@ -105,7 +106,7 @@ func (d *Database) inspection(tables string) string {
 	return fmt.Sprintf("%s\n\n  millrace groups --endpoint %s %s\n", how, endpoint, tables)
 }
 
-// Close ends the server. Programs that are connected to it are cut off.
+// Close stops the server. Connected programs lose their connections.
 func (d *Database) Close() error {
 	if d.server == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// endpoint is the URL in the command that looks at the tables.
+// endpoint returns the URL in the command that inspects the tables.
 func endpoint(t *testing.T, db *dynamo.Database) string {
 	t.Helper()
 	_, after, found := strings.Cut(db.Inspection(journal.Tables{}), "--endpoint ")

@@ -1,7 +1,7 @@
-// Package loopback protects servers that only this machine can reach from the web pages that its
-// users visit. The name of a page's own site can be pointed at 127.0.0.1 while the page is open
-// (DNS rebinding): to the browser the server then belongs to that site, and the page may read all
-// of it. The Host header still has the name of the site, and [Guard] refuses it.
+// Package loopback protects servers that only this machine can reach from web pages that the user
+// visits. An attacker can change the address of a page's site to 127.0.0.1 while the page is open
+// (DNS rebinding). For the browser the server then belongs to that site, and the page may read all
+// of it. The Host header still contains the name of the site, and [Guard] refuses it.
 package loopback
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Guard answers 421 unless Host is localhost, a loopback address, or one of names, such as that of
-// a proxy. Ports do not matter. It does nothing if address is not a loopback address.
+// Guard replies with status 421 unless Host is localhost, a loopback address, or one of names, such
+// as the name of a proxy. It ignores ports. It does nothing if address is not a loopback address.
 func Guard(address net.Addr, next http.Handler, names ...string) http.Handler {
 	if tcp, ok := address.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
 		return next
@@ -26,7 +26,7 @@ func Guard(address net.Addr, next http.Handler, names ...string) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Not waiting for a body, which may never come.
+		// Do not wait for a body, which may never arrive.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 		http.Error(w, fmt.Sprintf("This server is not %q: use http://%s.", host, address), http.StatusMisdirectedRequest)
 	})

@@ -14,10 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
-// status is that of a request for a host to a server at an address.
+// status returns the status of a request to a server at an address, with a Host header.
 func status(t *testing.T, address, host string, names ...string) int {
 	t.Helper()
 	handler := loopback.Guard(&net.TCPAddr{IP: net.ParseIP(address), Port: 8080},
@@ -64,7 +64,7 @@ func TestARefusalDoesNotWaitForABody(t *testing.T) {
 	require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
 	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100\r\n\r\n{")
 	require.NoError(t, err)
-	reply, err := io.ReadAll(connection) // until it is closed
+	reply, err := io.ReadAll(connection) // until the connection is closed
 	require.NoError(t, err)
 	assert.Contains(t, string(reply), "421 Misdirected Request")
 }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// ErrSlowBody says that the body of a request has not come in the 30 seconds that it has, with
-// status 408.
+// ErrSlowBody reports that the body of a request did not arrive within 30 seconds. The status is
+// 408.
 var ErrSlowBody = errors.New("the body did not come in time")
 
-// timedBody is a body that has to come in time: a read of it does not end with the context.
+// timedBody is a body that must arrive in time. A read of it does not end with the context.
 type timedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -27,7 +27,8 @@ func timed(w http.ResponseWriter, body io.ReadCloser, timeout time.Duration) io.
 		return body
 	}
 	t := timedBody{body, http.NewResponseController(w)}
-	_ = t.control.SetReadDeadline(time.Now().Add(timeout)) // where it is not supported there is none
+	// If deadlines are not supported, there is none.
+	_ = t.control.SetReadDeadline(time.Now().Add(timeout))
 	return t
 }
 
@@ -35,8 +36,8 @@ func (t timedBody) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		// From now on the server reads to see whether the client is there, and a deadline would
-		// look as if it were gone.
+		// From now on the server reads to find out whether the client is connected. A deadline
+		// would look like a lost connection.
 		_ = t.control.SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: %w", ErrSlowBody, err)

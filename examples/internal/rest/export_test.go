@@ -2,5 +2,5 @@ package rest
 
 import "time"
 
-// Timeout has requests end sooner.
+// Timeout sets a shorter time limit for requests.
 func (m *Mux) Timeout(after time.Duration) { m.timeout = after }

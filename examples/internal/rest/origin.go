@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// SameOrigin refuses (403) requests from pages of other sites, except GET and HEAD, which change
-// nothing: a browser lets any page post a form anywhere. Programs send neither of the headers that
-// tell, and so pass. A proxy in front has to leave the Host header as it is.
+// SameOrigin refuses requests from pages of other sites with status 403, since a browser allows any
+// page to post a form anywhere. It accepts GET and HEAD, which change nothing. Requests of other
+// programs have neither of the headers that it checks, so it accepts them. A proxy in front must
+// not change the Host header.
 func SameOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && foreign(r) {
-			// Do not wait for the rest of the body, which may never come.
+			// Do not wait for the rest of the body, which may never arrive.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			WriteProblem(w, http.StatusForbidden, "the request is of a page of another site")
 			return
@@ -25,7 +26,8 @@ func SameOrigin(next http.Handler) http.Handler {
 
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	if !slices.Contains([]string{"", "same-origin", "none"}, site) { // none: no page sends it, but the user
+	// None means that the user, not a page, has sent the request.
+	if !slices.Contains([]string{"", "same-origin", "none"}, site) {
 		return true
 	}
 	origin := r.Header.Get("Origin")
@@ -33,5 +35,6 @@ func foreign(r *http.Request) bool {
 		return false
 	}
 	from, err := url.Parse(origin)
-	return err != nil || !strings.EqualFold(from.Host, r.Host) // that of "null" is empty
+	// The host of "null" is empty.
+	return err != nil || !strings.EqualFold(from.Host, r.Host)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// problem is a document of RFC 9457. Its type is about:blank, so the title is that of the status.
+// problem is a problem document of RFC 9457. Its type is about:blank, so its title is the text of
+// the status.
 type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -23,14 +24,14 @@ func WriteProblem(w http.ResponseWriter, status int, detail string) {
 	writeJSON(w, "application/problem+json", status, problem{Title: http.StatusText(status), Status: status, Detail: detail})
 }
 
-// BadRequest is an error for a request that cannot be read.
+// BadRequest returns an error for a request that cannot be read.
 func BadRequest(format string, args ...any) error { return &badRequest{fmt.Errorf(format, args...)} }
 
 type badRequest struct{ error }
 
 func (e *badRequest) Unwrap() error { return errors.Unwrap(e.error) }
 
-// Problem replies with the problem that an error is.
+// Problem replies with the problem document for an error.
 func (m *Mux) Problem(w http.ResponseWriter, r *http.Request, err error) {
 	status, detail, explained := m.config.Explain(err)
 	if !explained {
@@ -39,7 +40,8 @@ func (m *Mux) Problem(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // the client is there
+	// the client is still connected
+	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) {
 		m.config.Logger.Error("Request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
 	}
 	WriteProblem(w, status, detail)
@@ -56,28 +58,28 @@ func explain(err error) (status int, detail string) {
 	case errors.As(err, &request), errors.As(err, new(*aggregate.InvalidIDError)):
 		return http.StatusBadRequest, err.Error()
 	case errors.Is(err, journal.ErrConflict):
-		return http.StatusConflict, "others are changing the same all the time, try again"
+		return http.StatusConflict, "others are changing the same data all the time, try again"
 	case errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		return http.StatusServiceUnavailable, "the database is busy, try again"
 	case errors.Is(err, journal.ErrUnavailable):
 		return http.StatusServiceUnavailable, "the database cannot be reached, try again"
 	case errors.Is(err, journal.ErrOutcomeUnknown):
-		return http.StatusGatewayTimeout, "the command may or may not have been carried out, look before you send it again"
+		return http.StatusGatewayTimeout, "the command may or may not have been executed, check before you send it again"
 	case errors.Is(err, context.DeadlineExceeded):
 		return http.StatusGatewayTimeout, "the database did not answer in time, try again"
 	default:
-		return http.StatusInternalServerError, "the server has failed, its log says how"
+		return http.StatusInternalServerError, "the server has failed, its log says why"
 	}
 }
 
-// Decode reads the JSON document that is a request's body, and refuses what it does not know.
-// Errors: io.EOF for no body; those that are problems of the request.
+// Decode reads the JSON document in the body of a request, and refuses unknown fields. Errors:
+// io.EOF for no body, and errors about the request.
 func Decode(r *http.Request, body any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(body)
 	if err == nil && decoder.More() {
-		err = errors.New("there is more after the JSON document")
+		err = errors.New("there is more data after the JSON document")
 	}
 	var tooLarge *http.MaxBytesError
 	if err == nil || errors.As(err, &tooLarge) {

@@ -1,5 +1,5 @@
-// Package rest is what the REST APIs of the examples share: JSON in and out, and every error a
-// problem document (RFC 9457).
+// Package rest has the common code of the examples' REST APIs: JSON in and out, and a problem
+// document (RFC 9457) for each error.
 //
 //	mux := rest.New(rest.Config{Explain: explain})
 //	mux.Handle("POST /orders", func(r *http.Request) (rest.Reply, error) { ... })
@@ -16,27 +16,28 @@ import (
 
 // Config configures a [Mux].
 type Config struct {
-	// Explain returns the status of an error of the application, and what to tell the client.
+	// Explain returns the status for an error of the application, and the detail for the client.
 	// Errors of the journal, of reading requests and of deadlines need no explanation.
 	Explain func(error) (status int, detail string, ok bool)
-	Logger  *slog.Logger // of errors that a client can do nothing about; default: slog.Default()
+	// For errors that a client cannot fix. Default: slog.Default().
+	Logger *slog.Logger
 }
 
-// Reply is a successful answer.
+// Reply is a successful reply.
 type Reply struct {
 	Status   int // default: 200
 	Location string
-	Body     any // as JSON; nil for none
+	Body     any // encoded as JSON; nil for none
 }
 
-// Mux serves what functions reply, or the problems that they have.
+// Mux serves the replies of functions, or problem documents for their errors.
 type Mux struct {
 	config  Config
 	mux     *http.ServeMux
-	timeout time.Duration // of a request
+	timeout time.Duration // for a request
 }
 
-// New makes a Mux that serves nothing yet.
+// New returns a Mux without routes.
 func New(config Config) *Mux {
 	if config.Explain == nil {
 		config.Explain = func(error) (int, string, bool) { return 0, "", false }
@@ -47,14 +48,14 @@ func New(config Config) *Mux {
 	return &Mux{config: config, mux: http.NewServeMux(), timeout: requestTimeout}
 }
 
-// requestTimeout bounds what one request does, and how long its body takes. It is longer than the
-// journal tries again when it is throttled.
+// requestTimeout limits the time of a request, and of its body. It is longer than the time for
+// which the journal repeats throttled requests.
 const requestTimeout = 30 * time.Second
 
-// maxBody is in bytes.
+// maxBody is the maximum size of a body in bytes.
 const maxBody = 256 << 10
 
-// Handle serves what a function replies to the requests of a pattern.
+// Handle serves the replies of a function for the requests of a pattern.
 func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), m.timeout)
@@ -68,8 +69,8 @@ func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	})
 }
 
-// Raw serves requests whose answer is not one JSON document. Nothing bounds how long they take,
-// except for the body, which is read and discarded first.
+// Raw serves requests whose reply is not one JSON document. There is no time limit, except for the
+// body, which is read and discarded first.
 func (m *Mux) Raw(pattern string, handler http.Handler) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
@@ -98,23 +99,24 @@ func writeJSON(w http.ResponseWriter, contentType string, status int, body any) 
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a client that has gone needs no answer
+	// An error means that the client is gone.
+	_ = json.NewEncoder(w).Encode(body)
 }
 
-// ServeHTTP makes the mux's own refusals problems too. The body of every request is bounded in time
-// and size, as the server reads it even after a refusal.
+// ServeHTTP serves a request, with problem documents also for the refusals of the mux. The time and
+// size of every body is limited, since the server reads the body even after a refusal.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(r.Context()) // a copy
 	r.Body = http.MaxBytesReader(w, timed(w, r.Body, m.timeout), maxBody)
 	handler, pattern := m.mux.Handler(r)
 	if pattern != "" {
-		m.mux.ServeHTTP(w, r) // which fills in the path values
+		m.mux.ServeHTTP(w, r) // it sets the path values
 		return
 	}
 	refusal := &statusOnly{ResponseWriter: w}
 	handler.ServeHTTP(refusal, r)
 	if location := w.Header().Get("Location"); location != "" {
-		w.WriteHeader(refusal.status) // the mux cleans paths
+		w.WriteHeader(refusal.status) // the mux redirects to clean paths
 		return
 	}
 	detail := "there is nothing at " + r.URL.Path
@@ -124,7 +126,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	WriteProblem(w, refusal.status, detail)
 }
 
-// statusOnly lets headers through and keeps the status from being written.
+// statusOnly passes headers on and discards the status.
 type statusOnly struct {
 	http.ResponseWriter
 	status int

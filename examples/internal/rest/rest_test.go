@@ -22,7 +22,7 @@ import (
 
 var errSoldOut = errors.New("sold out")
 
-// ask has a mux with one route, which decodes a body, answer a request.
+// ask sends a request to a mux with one route, which decodes the body.
 func ask(t *testing.T, method, path, body string, fault error) (answer *httptest.ResponseRecorder, text, log string) {
 	t.Helper()
 	var lines bytes.Buffer
@@ -75,7 +75,7 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 		"another method":     {"DELETE", dishes, "", nil, 405, "/dishes takes GET, HEAD, POST, not DELETE", false},
 		"no JSON":            {"POST", dishes, "Naan", nil, 400, "invalid character", false},
 		"an unknown field":   {"POST", dishes, `{"nam": 1}`, nil, 400, `unknown field "nam"`, false},
-		"two documents":      {"POST", dishes, `{} {}`, nil, 400, "there is more after the JSON document", false},
+		"two documents":      {"POST", dishes, `{} {}`, nil, 400, "there is more data after the JSON document", false},
 		"a large body":       {"POST", dishes, `{"name": "` + strings.Repeat("x", 300<<10) + `"}`, nil, 413, "too large", false},
 		"the application's":  {"GET", dishes, "", fmt.Errorf("order: %w", errSoldOut), 409, "there are none left", false},
 		"a bad request":      {"GET", dishes, "", rest.BadRequest("no page %d", 7), 400, "no page 7", false},
@@ -83,7 +83,7 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 		"a throttled table":  {"GET", dishes, "", journal.ErrThrottled, 503, "try again", true},
 		"an unknown outcome": {"GET", dishes, "", journal.ErrOutcomeUnknown, 504, "may or may not", true},
 		"a deadline":         {"GET", dishes, "", context.DeadlineExceeded, 504, "did not answer in time", true},
-		"anything else":      {"GET", dishes, "", errors.New("secret"), 500, "its log says how", true},
+		"anything else":      {"GET", dishes, "", errors.New("secret"), 500, "its log says why", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,10 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/rest"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
-// connect has a connection to a server that reads bodies, and whose requests have so long.
+// connect connects to a server that reads bodies, with a time limit for requests.
 func connect(t *testing.T, timeout time.Duration) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	mux := rest.New(rest.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -51,7 +51,7 @@ func connect(t *testing.T, timeout time.Duration) (net.Conn, *bufio.Reader) {
 	return connection, bufio.NewReader(connection)
 }
 
-// cook takes all the time that a request has, and fails where the client seems to be gone.
+// cook takes the whole time limit of a request. It fails if the client seems to be gone.
 func cook(ctx context.Context) (rest.Reply, error) {
 	<-ctx.Done()
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -74,7 +74,7 @@ func send(t *testing.T, to io.Writer, replies *bufio.Reader, request string) (st
 
 func post(body string, length int) string { return request("POST /dishes", "", body, length) }
 
-// request is one with a body of which some may be missing.
+// request returns a request, of whose body a part may be missing.
 func request(line, header, body string, length int) string {
 	return fmt.Sprintf("%s HTTP/1.1\r\nHost: kitchen\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, header, length, body)
 }
@@ -120,7 +120,8 @@ func TestABodyThatARawRouteDoesNotNeedIsPassedOver(t *testing.T) {
 func TestAConnectionIsGoodForManyRequestsHoweverLongItLasts(t *testing.T) {
 	t.Parallel()
 	connection, replies := connect(t, 100*time.Millisecond)
-	for range 3 { // each takes all the time that it has, so what bounds the body of one must not bound the next
+	// Each request takes the whole time. The limit for the body of one must not affect the next.
+	for range 3 {
 		assert.Equal(t, http.StatusOK, send(t, connection, replies, "GET /dishes HTTP/1.1\r\nHost: kitchen\r\n\r\n"))
 		assert.Equal(t, http.StatusOK, send(t, connection, replies, post(`{"name": "Naan"}`, 16)))
 	}

@@ -1,4 +1,4 @@
-// Package text judges names that people type and others read.
+// Package text checks names that people type and others read.
 package text
 
 import (
@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Fault returns what is wrong with a name that is blank, or that looks different from what it is:
-// with characters that are invisible, or that change the direction of the text around them. It is
-// empty for a name of any script: Hebrew and Arabic take their direction from their letters.
+// Fault returns what is wrong with a name: it is blank, or it looks different from its content
+// because of characters that are invisible or that change the direction of the text around them.
+// The result is empty for a valid name of any script: Hebrew and Arabic take their direction from
+// their letters.
 func Fault(name string) string {
 	if !utf8.ValidString(name) {
 		return "it must be valid UTF-8"
@@ -32,17 +33,17 @@ func Fault(name string) string {
 	return ""
 }
 
-// isJoiner reports whether r decides how its neighbours are written, as in Persian and in emoji.
+// isJoiner reports whether r changes the form of its neighbours, as in Persian and in emoji.
 func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
-// isVariation reports whether r chooses a form of the character before it, as of an emoji.
+// isVariation reports whether r chooses a form of the character before it, for example of an emoji.
 func isVariation(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) }
 
 func isVisible(r rune) bool { return !unicode.IsSpace(r) && !isInvisible(r) }
 
 const brailleBlank = '\u2800'
 
-// isInvisible covers control and format characters, among them all that set a direction, and
+// isInvisible matches control and format characters, including those that set a direction, and
 // letters without a shape.
 func isInvisible(r rune) bool {
 	return !unicode.IsGraphic(r) || r == brailleBlank || isVariation(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)

@@ -1,4 +1,4 @@
-// Package throttle recognizes that a table of an example is busy.
+// Package throttle recognises that a table of an example is throttled.
 package throttle
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Explain adds journal.ErrThrottled to an error of the SDK by which DynamoDB refused a request for
-// lack of capacity. So callers treat their own tables as they do those of the journal. It returns
-// any other error unchanged.
+// Explain adds journal.ErrThrottled to an error of the SDK that reports a lack of capacity. So
+// callers can treat their own tables and those of the journal alike. It returns any other error
+// unchanged.
 func Explain(err error) error {
 	var reply smithy.APIError
 	if !errors.As(err, &reply) {

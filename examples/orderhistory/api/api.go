@@ -1,23 +1,22 @@
-// Package api serves the order history example over HTTP: commands go to the aggregates of the
+// Package api serves the order history example over HTTP. Commands go to the aggregates of the
 // three services, queries to the order history.
 //
 //	POST /orders                                      a consumer places an order
-//	POST /orders/{orderId}/revise                     and cancel
-//	POST /tickets/{orderId}/accept                    the kitchen; decline, prepare, ready
-//	POST /deliveries/{orderId}/pick-up                the courier; deliver
+//	POST /orders/{orderId}/revise                     also cancel
+//	POST /tickets/{orderId}/accept                    the kitchen; also decline, prepare, ready
+//	POST /deliveries/{orderId}/pick-up                the courier; also deliver
 //	GET  /orders/{orderId}                            an order in the history
 //	GET  /consumers/{consumerId}/orders               a consumer's orders, newest first, by page
-//	GET  /consumers/{consumerId}/events               says when they have changed, as server-sent events
-//	GET  /healthz, /readyz, /metrics                  for those who operate it
-//	GET  /, /openapi.yaml                             the page for people, and the description of all this for programs
+//	GET  /consumers/{consumerId}/events               reports changes, as server-sent events
+//	GET  /healthz, /readyz, /metrics                  for operators
+//	GET  /, /openapi.yaml                             the page, and the description of the API
 //
-// openapi.yaml is more than a description: a request is checked against it before anything else
-// looks at it, and a route that it lacks cannot be made. Every error is an application/problem+json
-// document.
+// Each request is checked against openapi.yaml first, and a route that is missing there cannot be
+// registered. Every error is an application/problem+json document.
 //
-// The history follows the commands within moments. The version in the reply to a command shows when
-// it has: an order in the history has the version of the last event of each service that it was
-// told. With ?wait a command is answered once the history shows it.
+// The history follows the commands within a short time. The reply to a command has a version. An
+// order in the history has the version of the last event of each service in it, so a client can
+// compare them. With ?wait, the reply to a command is sent when the history shows its effect.
 package api
 
 import (
@@ -39,32 +38,33 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// History answers queries. A history.OrderHistoryDao is one.
+// History answers queries. A *history.OrderHistoryDao implements it.
 type History interface {
 	FindOrder(ctx context.Context, orderID string) (history.Order, error)
 	FindOrderHistory(ctx context.Context, consumerID string, filter history.Filter) (history.Page, error)
 }
 
-// Feed notifies when the orders of a consumer have changed. A live.Feed is one.
+// Feed reports changes of the orders of a consumer. A *live.Feed implements it.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 }
 
-// Config configures the API. All but the last three are required.
+// Config configures the API. All fields except the last three are required.
 type Config struct {
 	Orders     policies.Service[order.Order]
 	Tickets    policies.Service[ticket.Ticket]
 	Deliveries policies.Service[delivery.Delivery]
 	History    History
 	Feed       Feed
-	// WaitShown waits until the history shows an event, see service.Service.
+	// WaitShown waits until the history shows an event; see service.Service.
 	WaitShown func(ctx context.Context, id aggregate.ID, version uint64) error
-	Ready     func(context.Context) error // why the process cannot serve, nil if it can
+	Ready     func(context.Context) error // returns why the process cannot serve
 	Metrics   http.Handler
 
-	Logger *slog.Logger     // of errors that a client can do nothing about; default: slog.Default()
+	// For errors that a client cannot fix. Default: slog.Default().
+	Logger *slog.Logger
 	Now    func() time.Time // default: time.Now
-	NewID  func() string    // of orders; default: random UUIDs
+	NewID  func() string    // for ids of orders; default: random UUIDs
 }
 
 type server struct {
@@ -73,7 +73,7 @@ type server struct {
 	description *description
 }
 
-// New returns the handler. An error is a fault in the description.
+// New returns the handler. An error means that the description is wrong.
 func New(config Config) (http.Handler, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -125,7 +125,7 @@ func New(config Config) (http.Handler, error) {
 	return secure(rest.SameOrigin(s.mux)), nil
 }
 
-// handle serves the requests that the description allows.
+// handle serves the requests of a pattern that the description allows.
 func (s *server) handle(pattern string, reply func(*http.Request) (rest.Reply, error)) error {
 	check, err := s.description.operation(pattern)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *server) raw(pattern string, handler http.Handler) error {
 	return nil
 }
 
-// problems replies with the problem that a handler has.
+// problems replies with the problem document for the error of a handler.
 func (s *server) problems(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := serve(w, r); err != nil {
@@ -164,7 +164,7 @@ func (s *server) problems(serve func(http.ResponseWriter, *http.Request) error) 
 	})
 }
 
-// secure lets the page load nothing that is not of this server, and nobody frame it.
+// secure restricts the page to content of this server, and forbids other sites to frame it.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -25,17 +25,19 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Accepted is the reply to a command: the aggregate as it is now.
+// Accepted is the reply to a command: the current aggregate.
 type Accepted struct {
 	OrderID string `json:"orderId"`
-	Service string `json:"service"` // order, ticket or delivery, as in the versions of an order
+	// order, ticket or delivery, as in the versions of an order.
+	Service string `json:"service"`
 	Version uint64 `json:"version"`
 	Status  string `json:"status"`
-	Shown   *bool  `json:"shown,omitempty"` // by the history, where the request has waited for that
+	// Whether the history shows it, if the request has waited for that.
+	Shown *bool `json:"shown,omitempty"`
 }
 
-// create places an order. A client that may have to send the request again chooses the id itself,
-// or sends an Idempotency-Key.
+// create places an order. A client that may have to repeat the request chooses the id itself, or
+// sends an Idempotency-Key.
 func (s *server) create(r *http.Request) (rest.Reply, error) {
 	var body struct {
 		OrderID    string       `json:"orderId"`
@@ -49,12 +51,13 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 	switch key := r.Header.Get(idempotencyKey); {
 	case body.OrderID != "":
 	case key != "":
-		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(body.ConsumerID+"\x00"+key)).String() // no consumer's id has that byte
+		// No consumer's id contains that byte.
+		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(body.ConsumerID+"\x00"+key)).String()
 	default:
 		body.OrderID = s.NewID()
 	}
 	details := order.Details{ConsumerID: body.ConsumerID, Restaurant: body.Restaurant, Lines: body.Lines, CreatedAt: s.Now()}
-	done, err := carryOut(r, s.Orders, body.OrderID, order.Create(details))
+	done, err := execute(r, s.Orders, body.OrderID, order.Create(details))
 	switch refused := (order.Refused{}); {
 	case errors.As(err, &refused):
 		return rest.Reply{}, errExists
@@ -70,17 +73,18 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 
 var (
 	errExists     = errors.New("there is an order with this id already")
-	errOtherOrder = errors.New("the Idempotency-Key belongs to another order: send what it was sent with, or choose a new one")
-	ordersByKey   = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52") // a namespace, see RFC 9562
+	errOtherOrder = errors.New("the Idempotency-Key belongs to another order: send the same order as before, or choose a new one")
+	// a namespace, see RFC 9562
+	ordersByKey = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52")
 )
 
-// places reports whether an order can have come of these details. Its lines may have been revised
-// since.
+// places reports whether an order can be the result of these details. Its lines may have been
+// revised since.
 func places(d order.Details, o order.Order) bool {
 	return d.ConsumerID == o.ConsumerID && d.Restaurant == o.Restaurant && (o.Revision > 0 || slices.Equal(d.Lines, o.Lines))
 }
 
-// command makes a decision about an aggregate from a request.
+// command returns the handler of a command, which makes a decision from a request.
 func command[S any](
 	s *server, to policies.Service[S], definition aggregate.Definition[S], decide func(*http.Request) (aggregate.Decision[S], error),
 ) func(*http.Request) (rest.Reply, error) {
@@ -90,7 +94,7 @@ func command[S any](
 			return rest.Reply{}, err
 		}
 		id := r.PathValue("orderId")
-		done, err := carryOut(r, to, id, decision)
+		done, err := execute(r, to, id, decision)
 		if err != nil {
 			return rest.Reply{}, err
 		}
@@ -100,13 +104,13 @@ func command[S any](
 
 const idempotencyKey = "Idempotency-Key"
 
-// carryOut has an aggregate decide, once for each command and key.
-func carryOut[S any](
+// execute makes an aggregate decide, once for each command and key.
+func execute[S any](
 	r *http.Request, to policies.Service[S], id string, decide aggregate.Decision[S],
 ) (repository.Aggregate[S], error) {
 	var once repository.Option
 	if key := r.Header.Get(idempotencyKey); key != "" {
-		// A digest, as a key can be long. Those of the policies have no slash.
+		// A key can be long, so use a hash. Ids of the policies' commands have no slash.
 		once = repository.CommandID(fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key))))
 	}
 	return to.Execute(r.Context(), id, decide, once)
@@ -121,10 +125,10 @@ func answer[S any](s *server, r *http.Request, definition aggregate.Definition[S
 	return rest.Reply{Body: accepted}
 }
 
-// awaitShown returns false where the history takes longer, or cannot be asked: the command was
-// carried out, so that is no error of the command.
+// awaitShown returns false if the history takes longer or cannot be read. The command was executed,
+// so that is not an error of the command.
 func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) bool {
-	n, _ := strconv.Atoi(seconds) // the description lets only numbers pass
+	n, _ := strconv.Atoi(seconds) // the description accepts only numbers
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(n)*time.Second)
 	defer cancel()
 	err := s.WaitShown(ctx, id, version)
@@ -146,12 +150,12 @@ func statusOf(state any) string {
 	return ""
 }
 
-// always is for commands without a body.
+// always returns the decision of a command without a body.
 func always[S any](decide aggregate.Decision[S]) func(*http.Request) (aggregate.Decision[S], error) {
 	return func(*http.Request) (aggregate.Decision[S], error) { return decide, nil }
 }
 
-// withReason is for commands that may have a body with a reason.
+// withReason returns the decision of a command whose body may have a reason.
 func withReason[S any](decide func(reason string) aggregate.Decision[S]) func(*http.Request) (aggregate.Decision[S], error) {
 	return func(r *http.Request) (aggregate.Decision[S], error) {
 		var body struct {

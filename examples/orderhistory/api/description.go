@@ -44,7 +44,7 @@ func describe() (*description, error) {
 	return &description{document, map[*openapi3.Operation]bool{}}, nil
 }
 
-// operation returns the check of the requests of a pattern.
+// operation returns a function that checks the requests of a pattern.
 func (d *description) operation(pattern string) (func(*http.Request) error, error) {
 	method, path, _ := strings.Cut(pattern, " ")
 	path = strings.TrimSuffix(path, "{$}")
@@ -58,7 +58,7 @@ func (d *description) operation(pattern string) (func(*http.Request) error, erro
 	return func(r *http.Request) error { return check(r, route) }, nil
 }
 
-// complete reports an operation that nobody serves.
+// complete returns an error if an operation of the description is not served.
 func (d *description) complete() error {
 	for path, item := range d.document.Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -83,7 +83,8 @@ func check(r *http.Request, route *routers.Route) error {
 				path[p.Value.Name] = r.PathValue(p.Value.Name)
 			case openapi3.ParameterInQuery:
 				known = append(known, p.Value.Name)
-				free = free || p.Value.Schema.Value.Type.Is(openapi3.TypeObject) // whose properties are the parameters
+				// its properties are the parameters
+				free = free || p.Value.Schema.Value.Type.Is(openapi3.TypeObject)
 			}
 		}
 	}
@@ -91,12 +92,13 @@ func check(r *http.Request, route *routers.Route) error {
 		if free {
 			break
 		}
-		// OpenAPI lets others pass, but a misspelt filter would show too much.
+		// OpenAPI accepts other parameters, but with a misspelt filter the reply would contain too
+		// much.
 		if !slices.Contains(known, name) {
 			return rest.BadRequest("%s is not a parameter here, only %q are", name, known)
 		}
 		if len(values) > 1 {
-			return rest.BadRequest("%s is given more than once", name)
+			return rest.BadRequest("%s is set more than once", name)
 		}
 	}
 	err = openapi3filter.ValidateRequest(r.Context(), &openapi3filter.RequestValidationInput{
@@ -109,10 +111,10 @@ func check(r *http.Request, route *routers.Route) error {
 	return reason(err)
 }
 
-// errMediaType says that the body is not JSON.
+// errMediaType reports that the body is not JSON.
 var errMediaType = errors.New("the body must be application/json, and the Content-Type must say so")
 
-// reason says in a sentence what the library says on a page.
+// reason shortens the long error of the library to one sentence.
 func reason(err error) error {
 	var tooLarge *http.MaxBytesError
 	var request *openapi3filter.RequestError
@@ -122,7 +124,7 @@ func reason(err error) error {
 	case errors.Is(err, rest.ErrSlowBody):
 		return rest.ErrSlowBody
 	case !errors.As(err, &request):
-		return rest.BadRequest("the request is not what the description says: %w", err)
+		return rest.BadRequest("the request does not match the description: %w", err)
 	case request.Parameter != nil:
 		return rest.BadRequest("%s: %s", parameterLabel(request.Parameter), fault(request))
 	case strings.HasPrefix(request.Reason, "header Content-Type"):

@@ -9,10 +9,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Values that are too long, too many or the like come from people too, who see the labels of the
-// page and not the names in the description. Other faults are those of programs.
+// People too can enter values that are too long or too many. They see the labels of the page, not
+// the names in the description. Programs make the other faults.
 
-// parameterLabel is the x-label of a parameter, or its name.
+// parameterLabel returns the x-label of a parameter, or its name.
 func parameterLabel(p *openapi3.Parameter) string {
 	if label, ok := p.Extensions["x-label"].(string); ok {
 		return label
@@ -20,11 +20,11 @@ func parameterLabel(p *openapi3.Parameter) string {
 	return p.Name
 }
 
-// limits are the constraints whose faults people make.
+// limits are the constraints that people violate.
 var limits = []string{"minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems"}
 
-// bodyLabel names the part of a body that a fault is in: by the titles on the way, as in "dish 2,
-// price in cents", or for programs by its path.
+// bodyLabel names the part of a body with a fault: by the titles on the way, as in "dish 2, price
+// in cents", or for programs by its path.
 func bodyLabel(body *openapi3.RequestBody, e *openapi3.SchemaError) string {
 	schema, pointer := body.Content.Get("application/json").Schema.Value, e.JSONPointer()
 	if !slices.Contains(limits, e.SchemaField) {
@@ -52,14 +52,15 @@ func title(schema *openapi3.Schema, name string) string {
 	return name
 }
 
-// schemaFault says what a value must be.
+// schemaFault says which rule a value violates.
 func schemaFault(e *openapi3.SchemaError) string {
 	s := e.Schema
 	switch e.SchemaField {
 	case "required":
 		return "it is missing"
 	case "minLength":
-		return "it must not be empty" // which is all that the description asks for
+		// That is all that the description requires.
+		return "it must not be empty"
 	case "maxLength":
 		return fmt.Sprintf("it must have at most %d characters", *s.MaxLength)
 	case "minItems":

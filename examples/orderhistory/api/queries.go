@@ -52,8 +52,8 @@ func filterOf(r *http.Request) (filter history.Filter, err error) {
 	return filter, nil
 }
 
-// timeOf reads a day, which begins at midnight UTC, or a time. The description lets days pass that
-// no month has.
+// timeOf parses a day, which begins at midnight UTC, or a time. The description accepts days that
+// do not exist, such as 31 April.
 func timeOf(field, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -63,11 +63,11 @@ func timeOf(field, value string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, &history.FilterError{Field: field, Reason: fmt.Sprintf("is %q, which no calendar has", value)}
+	return time.Time{}, &history.FilterError{Field: field, Reason: fmt.Sprintf("is %q, which does not exist", value)}
 }
 
-// change is the data of an event. It does not say what has changed: who shows a page asks for that
-// page again, filter and all.
+// change is the data of an event. It does not say what has changed: a page then repeats its query,
+// with its filter.
 type change struct {
 	ConsumerID string `json:"consumerId"`
 }
@@ -79,7 +79,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// explain reports what the errors of the example are to a client.
+// explain returns the status and detail for errors of the example.
 func explain(err error) (status int, detail string, ok bool) {
 	var ofOrder order.Refused
 	var ofTicket ticket.Refused
@@ -94,7 +94,8 @@ func explain(err error) (status int, detail string, ok bool) {
 	case errors.Is(err, history.ErrNotFound):
 		return http.StatusNotFound, "the history has no such order, or not yet", true
 	case errors.Is(err, errNotReady):
-		return http.StatusServiceUnavailable, errNotReady.Error(), true // anybody may ask, and the reason is for the log
+		// Any client may ask, and the reason is only for the log.
+		return http.StatusServiceUnavailable, errNotReady.Error(), true
 	case errors.As(err, &ofOrder):
 		return refusal("order", string(ofOrder.Status))
 	case errors.As(err, &ofTicket):
@@ -115,12 +116,12 @@ func refusal(what, status string) (int, string, bool) {
 
 var errNotReady = errors.New("the server is not ready, its log says why")
 
-// health says that the process answers.
+// health reports that the process runs.
 func (s *server) health(*http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: map[string]string{"status": "alive"}}, nil
 }
 
-// readiness says that it can do its work.
+// readiness reports whether the process can serve requests.
 func (s *server) readiness(r *http.Request) (rest.Reply, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()

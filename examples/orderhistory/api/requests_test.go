@@ -55,7 +55,8 @@ func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T)
 
 func TestABodyThatDoesNotComeInTimeIsNoFaultOfItsText(t *testing.T) {
 	t.Parallel()
-	late := iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)) // as of a connection
+	// as a connection reports it
+	late := iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded))
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", late)
 	request.Header.Set("Content-Type", "application/json")
 	reply := httptest.NewRecorder()
@@ -66,7 +67,8 @@ func TestABodyThatDoesNotComeInTimeIsNoFaultOfItsText(t *testing.T) {
 func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
 	t.Parallel()
 	c := stubbed(t, nil)
-	const cancel = "/orders/first/cancel" // which needs no body, so a form can send it
+	// It needs no body, so a form can send it.
+	const cancel = "/orders/first/cancel"
 	assert.Equal(t, http.StatusOK, c.send(http.MethodPost, cancel, "", "Origin", c.base).StatusCode)
 	refused := c.send(http.MethodPost, cancel, "", "Sec-Fetch-Site", "cross-site")
 	assert.Contains(t, problem(t, refused, http.StatusForbidden), "another site")
@@ -75,7 +77,8 @@ func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
 
 func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})}) // no query is made
+	// It makes no request.
+	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})})
 	for query, reason := range map[string]string{
 		"status=EATEN":                        "status: it must be one of APPROVAL_PENDING, APPROVED, REJECTED, CANCELLED",
 		"ticketStatus=EATEN":                  "ticketStatus: it must be one of AWAITING_ACCEPTANCE, ACCEPTED",
@@ -85,10 +88,10 @@ func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testi
 		"pageSize=1000":                       "pageSize: it must be at most 100",
 		"keyword=" + strings.Repeat("x", 101): "keyword: it must have at most 100 characters",
 		"since=yesterday":                     "since: it must be a day (2006-01-02) or a time of RFC 3339",
-		"until=2024-13-01":                    `until is "2024-13-01", which no calendar has`,
+		"until=2024-13-01":                    `until is "2024-13-01", which does not exist`,
 		"since=2024-05-02&until=2024-05-01":   "until is not after since",
 		"pagesize=1":                          "pagesize is not a parameter here",
-		"status=APPROVED&status=CANCELLED":    "status is given more than once",
+		"status=APPROVED&status=CANCELLED":    "status is set more than once",
 		"pageToken=tomorrow":                  "invalid page token",
 		"keyword=%zz":                         "the query cannot be read",
 	} {

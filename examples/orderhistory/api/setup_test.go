@@ -32,20 +32,20 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// client talks to an API, and holds every answer against the description.
+// client calls an API, and checks every reply against the description.
 type client struct {
 	t      *testing.T
 	base   string
 	routes routers.Router
 }
 
-// serve returns the API of a service on a database of its own, whose policies and history follow
-// the events.
+// serve returns the API of a service on its own database, whose policies and history follow the
+// events.
 func serve(t *testing.T) client {
 	t.Helper()
 	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
@@ -62,7 +62,7 @@ func serve(t *testing.T) client {
 	})
 }
 
-// stubbed is an API all of whose parts fail with an error, or do nothing.
+// stubbed returns an API whose parts return an error, or do nothing.
 func stubbed(t *testing.T, err error) client {
 	t.Helper()
 	return serveWith(t, api.Config{
@@ -86,7 +86,7 @@ func handler(t *testing.T, config api.Config) http.Handler {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	config.NewID = func() string { return "made.up" }
-	config.Now = func() time.Time { // later each time
+	config.Now = func() time.Time { // each call is later
 		placed++
 		return noon.Add(time.Duration(placed) * time.Minute)
 	}
@@ -100,13 +100,13 @@ func routes(t *testing.T) routers.Router {
 	t.Helper()
 	document, err := openapi3.NewLoader().LoadFromData(api.Description)
 	require.NoError(t, err)
-	document.Servers = nil // wherever it is served
+	document.Servers = nil // the address does not matter
 	router, err := legacy.NewRouter(document)
 	require.NoError(t, err)
 	return router
 }
 
-// answer is what came back.
+// answer is a reply.
 type answer struct {
 	*http.Response
 	body []byte
@@ -132,11 +132,11 @@ func (c client) send(method, path, body string, header ...string) answer {
 	return a
 }
 
-// check holds an answer against the description.
+// check checks a reply against the description.
 func (c client) check(a answer) {
 	c.t.Helper()
 	route, values, err := c.routes.FindRoute(a.Request)
-	if err != nil { // an answer to what is not there
+	if err != nil { // the reply to a path that does not exist
 		assert.Contains(c.t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.StatusCode)
 		return
 	}
@@ -154,7 +154,7 @@ func (c client) post(path, body string) answer {
 	return c.send(http.MethodPost, path, body)
 }
 
-// decode reads a good answer.
+// decode reads a successful reply.
 func decode[T any](t *testing.T, a answer) (v T) {
 	t.Helper()
 	require.Less(t, a.StatusCode, 300, "%s", a.body)
@@ -163,7 +163,7 @@ func decode[T any](t *testing.T, a answer) (v T) {
 	return v
 }
 
-// problem reads a bad answer and gives its reason.
+// problem reads a problem document and returns its detail.
 func problem(t *testing.T, a answer, status int) (detail string) {
 	t.Helper()
 	require.Equal(t, status, a.StatusCode, "%s", a.body)
@@ -179,7 +179,7 @@ func problem(t *testing.T, a answer, status int) (detail string) {
 	return p.Detail
 }
 
-// stub answers every command and query with an error.
+// stub returns an error for every command and query.
 type stub[S any] struct{ err error }
 
 func (s stub[S]) Execute(context.Context, string, aggregate.Decision[S], ...repository.Option) (a repository.Aggregate[S], err error) {

@@ -1,9 +1,9 @@
 // Package history is the query side of the example: a view of all orders by consumer, newest first,
-// in a DynamoDB table of its own, kept up to date by the events of the orders.
+// in its own DynamoDB table. The events of the orders keep it up to date.
 //
-// [OrderHistoryDao.EventHandlers] says what each event changes, and a projection commits that
+// [OrderHistoryDao.EventHandlers] returns the changes for each event, and a projection commits them
 // together with its position. [OrderHistoryDao.FindOrderHistory] and [OrderHistoryDao.FindOrder]
-// read.
+// answer queries.
 package history
 
 import (
@@ -23,7 +23,7 @@ const (
 	Index        = "ftgo-order-history-by-consumer-id-and-creation-time"
 )
 
-// Client is what an OrderHistoryDao needs of a *dynamodb.Client.
+// Client is the part of a *dynamodb.Client that an OrderHistoryDao uses.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
@@ -34,11 +34,12 @@ type Client interface {
 // Config configures an [OrderHistoryDao].
 type Config struct {
 	Table string // default: DefaultTable
-	// MaxRead is how many orders one query reads at most, matching or not. Default: DefaultMaxRead.
+	// MaxRead is the maximum number of orders that one query reads, matching or not. Default:
+	// DefaultMaxRead.
 	MaxRead int
 }
 
-// DefaultMaxRead bounds what one query costs: about 250 read units for orders of 1 KB, and some
+// DefaultMaxRead limits the cost of a query: about 250 read units for orders of 1 KB, and a few
 // tenths of a second.
 const DefaultMaxRead = 2_000
 
@@ -48,7 +49,7 @@ type OrderHistoryDao struct {
 	config Config
 }
 
-// NewOrderHistoryDao makes one. It makes no round trip.
+// NewOrderHistoryDao returns a DAO. It makes no request.
 func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
 	if config.Table == "" {
 		config.Table = DefaultTable
@@ -59,11 +60,11 @@ func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
 	return &OrderHistoryDao{client, config}
 }
 
-// ErrNotFound says that the history has no such order, or not yet.
+// ErrNotFound reports that the history does not have the order, or not yet.
 var ErrNotFound = errors.New("order not found in the history")
 
-// FindOrder returns an order, strongly consistent. What the history has not been told yet is not
-// there. Errors: [ErrNotFound], journal.ErrThrottled.
+// FindOrder returns an order, strongly consistent. It shows only events that the projection has
+// applied. Errors: [ErrNotFound], journal.ErrThrottled.
 func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order, error) {
 	if n := len(orderID); n == 0 || n > maxKey {
 		return Order{}, ErrNotFound
@@ -73,7 +74,7 @@ func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order,
 	if err != nil {
 		return Order{}, d.explain("find order "+orderID, err)
 	}
-	// An event of another service can be here before the order is.
+	// An event of another service can arrive before the order is created.
 	if _, created := out.Item[attrConsumerID]; !created {
 		return Order{}, fmt.Errorf("%w: %s", ErrNotFound, orderID)
 	}

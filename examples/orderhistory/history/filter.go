@@ -13,39 +13,41 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
-// DefaultPageSize and MaxPageSize bound a page, in orders.
+// DefaultPageSize and MaxPageSize are numbers of orders on a page.
 const (
 	DefaultPageSize = 20
 	MaxPageSize     = 100
 )
 
-// Filter says which orders of a consumer to show. The zero value shows all.
+// Filter selects the orders of a consumer. The zero value selects all of them.
 type Filter struct {
-	Since time.Time // not older than this; zero for no limit
-	Until time.Time // older than this; zero for no limit
-	// Each status shows only orders that have it.
+	// Selects orders that are not older. Zero means no limit.
+	Since time.Time
+	// Selects older orders. Zero means no limit.
+	Until time.Time
+	// Each status selects only orders with that status.
 	Status         order.Status
 	TicketStatus   ticket.Status
 	DeliveryStatus delivery.Status
-	// Keyword shows only orders that have each of its words in the name of the restaurant or of a
-	// line, regardless of case.
+	// Keyword selects orders that have each of its words in the name of the restaurant or of a
+	// line, ignoring case.
 	Keyword string
-	// PageSize is how many orders to show. Default: DefaultPageSize.
+	// PageSize is the number of orders on a page. Default: DefaultPageSize.
 	PageSize int
-	// PageToken is Page.NextToken of the page before, of the same consumer and the same filter.
+	// PageToken is the NextToken of the previous page, for the same consumer and the same filter.
 	PageToken string
 }
 
-// ErrInvalidFilter says that a filter cannot work. See [FilterError].
+// ErrInvalidFilter reports a filter that cannot work. See [FilterError].
 var ErrInvalidFilter = errors.New("invalid filter")
 
-// FilterError is an [ErrInvalidFilter].
+// FilterError is an [ErrInvalidFilter] with a field and a reason.
 type FilterError struct{ Field, Reason string }
 
 func (e *FilterError) Error() string        { return fmt.Sprintf("invalid filter: %s %s", e.Field, e.Reason) }
 func (e *FilterError) Is(target error) bool { return target == ErrInvalidFilter }
 
-// maxKeyword is in characters, and bounds the words.
+// maxKeyword is the maximum number of characters of a keyword. It limits the number of words.
 const maxKeyword = 100
 
 var (
@@ -54,7 +56,7 @@ var (
 	deliveryStatuses = []delivery.Status{delivery.StatusScheduled, delivery.StatusPickedUp, delivery.StatusDelivered}
 )
 
-// checked is a filter with defaults filled in.
+// checked returns a valid filter with its defaults.
 func (f Filter) checked() (Filter, error) {
 	if f.PageSize == 0 {
 		f.PageSize = DefaultPageSize
@@ -78,7 +80,8 @@ func (f Filter) checked() (Filter, error) {
 	return f, nil
 }
 
-// since and until are the creation times to show, in milliseconds; until is not among them.
+// since and until return the limits of the creation times, in milliseconds; until itself is
+// excluded.
 func (f Filter) since() int64 {
 	if f.Since.IsZero() {
 		return 0
@@ -93,7 +96,8 @@ func (f Filter) until() int64 {
 	return ceilMilli(f.Until)
 }
 
-// ceilMilli is the first whole millisecond that is not before t, as creation times are whole.
+// ceilMilli returns the first whole millisecond that is not before t, since creation times are
+// whole milliseconds.
 func ceilMilli(t time.Time) int64 {
 	return t.Add(time.Millisecond - 1).UnixMilli()
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// EventHandlers are the reactions to the events of the three services: for each one update of one
-// item, idempotent, so that an event that comes again, or late, never sets an attribute back to a
-// past value. Events of different services come in any order, so each service has attributes of its
-// own; what a ticket or a delivery notes before its order was added makes an item that no query
-// shows yet.
+// EventHandlers returns the reactions to the events of the three services. Each event leads to one
+// idempotent update of one item. So an event that is repeated or late never sets an attribute back
+// to an earlier value. Events of different services arrive in any order, so each service has its
+// own attributes. An event of a ticket or a delivery can arrive before its order is created. Its
+// update then makes an item that no query returns yet.
 func (d *OrderHistoryDao) EventHandlers() []projection.Reaction {
 	return []projection.Reaction{
 		on(d.addOrder),
@@ -102,7 +102,7 @@ func (d *OrderHistoryDao) noteDelivered(_ delivery.Delivered, source *journal.Re
 	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusDelivered)})
 }
 
-// menu is what depends on the lines of an order.
+// menu returns the attributes that depend on the lines of an order.
 func menu(lines []order.Line) attributes {
 	names, total := make([]string, len(lines)), int64(0)
 	for i, line := range lines {
@@ -116,21 +116,21 @@ func menu(lines []order.Line) attributes {
 	}
 }
 
-// on makes a reaction of what an event notes.
+// on returns a reaction that makes one write for an event.
 func on[E interface{ EventType() string }](note func(E, *journal.Record) projection.Write) projection.Reaction {
 	return projection.On(func(_ context.Context, event E, source *journal.Record) ([]projection.Write, error) {
 		return []projection.Write{note(event, source)}, nil
 	})
 }
 
-// idempotentUpdate sets attributes of the order that the event belongs to, unless the item has seen
-// this event or a later one of the same aggregate.
+// idempotentUpdate sets attributes of the order of an event, unless the item has recorded this
+// event or a later one of the same aggregate.
 func (d *OrderHistoryDao) idempotentUpdate(source *journal.Record, parts ...attributes) projection.Write {
 	set := attributes{}
 	for _, part := range parts {
 		maps.Copy(set, part)
 	}
-	// Every name has a placeholder: "status" is only one of DynamoDB's reserved words.
+	// Every name has a placeholder, since DynamoDB reserves words such as "status".
 	update := types.Update{
 		TableName: &d.config.Table, Key: key(source.Aggregate.Value),
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: attributes{},

@@ -22,15 +22,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// What each service says of an order after its first n events.
+// Events are the first n events of each service about an order.
 var (
 	orderStatuses    = []order.Status{"", order.StatusApprovalPending, order.StatusApproved}
 	ticketStatuses   = []ticket.Status{"", ticket.StatusAwaitingAcceptance, ticket.StatusAccepted, ticket.StatusPreparing}
 	deliveryStatuses = []delivery.Status{"", delivery.StatusScheduled, delivery.StatusPickedUp}
 )
 
-// interleavings are all orders in which the events of three services can come, each service's own
-// in turn.
+// interleavings returns all orders in which the events of three services can arrive. The events of
+// one service stay in order.
 func interleavings(left map[string]int) (all [][]string) {
 	for _, topic := range topics {
 		if left[topic] == 0 {
@@ -48,8 +48,8 @@ func interleavings(left map[string]int) (all [][]string) {
 	return all
 }
 
-// Each order gets its events in another of all the ways there are. A second group, which knows
-// nothing of the first, follows some events behind: all that it brings is old by then.
+// Each order receives its events in another possible order. A second group, which does not know the
+// first, follows some events behind, so all its events are old.
 func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -57,7 +57,7 @@ func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 		topics[0]: len(orderStatuses) - 1, topics[1]: len(ticketStatuses) - 1, topics[2]: len(deliveryStatuses) - 1,
 	})
 	require.Len(t, scripts, 210)
-	if testdb.IsLocal() { // which takes half a minute for all of them
+	if testdb.IsLocal() { // it would take half a minute for all of them
 		all := scripts
 		scripts = nil
 		for n := 0; n < len(all); n += 7 {
@@ -70,7 +70,8 @@ func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 	first, second := f.collect("first", len(scripts)), f.collect("second", len(scripts))
 
 	var playing sync.WaitGroup
-	places := make(chan struct{}, 8) // more at a time would only wait for a processor longer than a transaction may take
+	// With more at a time, a transaction could wait too long for a processor.
+	places := make(chan struct{}, 8)
 	for n, script := range scripts {
 		playing.Add(1)
 		places <- struct{}{}
@@ -116,7 +117,7 @@ func commit[S any](events ...aggregate.Event[S]) aggregate.Decision[S] {
 	return func(S) (aggregate.Events[S], error) { return events, nil }
 }
 
-// shows reports whether the history is what the events so far make of it.
+// shows reports whether the history shows the result of the events so far.
 func (f *fixture) shows(n int, applied map[string]int, format string, args ...any) bool {
 	found, err := f.dao.FindOrder(f.t.Context(), orderID(n))
 	if applied[topics[0]] == 0 {
@@ -134,7 +135,7 @@ func (f *fixture) shows(n int, applied map[string]int, format string, args ...an
 	return assert.NoError(f.t, err) && assert.Equal(f.t, want, found, append([]any{format}, args...)...)
 }
 
-// inbox holds the next message of each aggregate until it is its turn.
+// inbox holds the next message of each aggregate until its turn.
 type inbox struct {
 	projection *projection.Projection
 	next       []map[string]chan *message.Message // by order and topic
@@ -146,7 +147,8 @@ func (f *fixture) collect(group string, orders int) *inbox {
 	for n := range in.next {
 		in.next[n] = map[string]chan *message.Message{}
 		for _, topic := range topics {
-			in.next[n][topic] = make(chan *message.Message, 1) // the one behind it comes after its ack
+			// The next message arrives after the ack of this one.
+			in.next[n][topic] = make(chan *message.Message, 1)
 		}
 	}
 	var messages map[string]<-chan *message.Message

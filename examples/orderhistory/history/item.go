@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Attributes of the table.
+// These are the attributes of the table.
 const (
 	attrOrderID        = "orderId"
 	attrConsumerID     = "consumerId"
@@ -25,26 +25,28 @@ const (
 	attrReason         = "reason"
 	attrTicketStatus   = "ticketStatus"
 	attrDeliveryStatus = "deliveryStatus"
-	// Lower-case copies to search in, as DynamoDB compares bytes. The lines have one of their own
-	// because a revision does not know the restaurant.
+	// Lower-case copies for the search, since DynamoDB compares bytes. The lines have their own
+	// copy, because the event of a revision does not contain the restaurant.
 	attrRestaurantKeywords = "restaurantKeywords"
 	attrLineKeywords       = "lineKeywords"
 )
 
-// Order is an order as the history shows it.
+// Order is an order in the history.
 type Order struct {
-	OrderID        string          `json:"orderId"`
-	ConsumerID     string          `json:"consumerId"`
-	Restaurant     string          `json:"restaurant"`
-	Lines          []order.Line    `json:"lines"`
-	TotalCents     int64           `json:"totalCents"`
-	CreationTime   time.Time       `json:"creationTime"`
-	Status         order.Status    `json:"status"`
-	Reason         string          `json:"reason,omitempty"`         // why it was rejected or cancelled
-	TicketStatus   ticket.Status   `json:"ticketStatus,omitempty"`   // empty until the kitchen has been asked
-	DeliveryStatus delivery.Status `json:"deliveryStatus,omitempty"` // empty until the courier has been asked
-	// Versions tell what the history has been told: the number of each service's last event about
-	// the order, 0 for none.
+	OrderID      string       `json:"orderId"`
+	ConsumerID   string       `json:"consumerId"`
+	Restaurant   string       `json:"restaurant"`
+	Lines        []order.Line `json:"lines"`
+	TotalCents   int64        `json:"totalCents"`
+	CreationTime time.Time    `json:"creationTime"`
+	Status       order.Status `json:"status"`
+	Reason       string       `json:"reason,omitempty"` // why it was rejected or cancelled
+	// Empty until the kitchen has been asked.
+	TicketStatus ticket.Status `json:"ticketStatus,omitempty"`
+	// Empty until the courier has been asked.
+	DeliveryStatus delivery.Status `json:"deliveryStatus,omitempty"`
+	// Versions holds the number of each service's last event about the order that the history
+	// shows, or 0 for none.
 	Versions Versions `json:"versions"`
 }
 
@@ -104,7 +106,7 @@ func orderOf(item attributes) Order {
 	return o
 }
 
-// textOf and numberOf give the zero value for an attribute that is absent.
+// textOf and numberOf return the zero value for a missing attribute.
 
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {

@@ -12,23 +12,25 @@ import (
 // Page is a part of a consumer's order history, newest first.
 type Page struct {
 	Orders []Order `json:"orders"`
-	// NextToken leads to the next page. Only where it is empty is this the last: a page may have
-	// few orders, or none, where a filter matches few.
+	// NextToken selects the next page. It is empty on the last page only: a page may have few
+	// orders, or none, if the filter matches few.
 	NextToken string `json:"nextPageToken,omitempty"`
 }
 
-// maxKey is DynamoDB's limit for a partition key, in bytes.
+// maxKey is the maximum size of a partition key in DynamoDB, in bytes.
 const maxKey = 2048
 
-// minRead is how many orders are read at a time where most may be filtered out again.
+// minRead is the number of orders that are read at once if the filter may remove most of them.
 const minRead = 100
 
-// FindOrderHistory returns a page of the orders of a consumer, from the index, which is eventually
-// consistent. DynamoDB counts what it reads before it filters; so that a page is full as long as
-// there are orders for it, this reads on until it has them, or has read Config.MaxRead orders: a
-// filter that matches nothing must not read for minutes. The page is then short, and its token goes
-// on behind what was read. A page that is not the last costs a read of one order more, which tells
-// that there is one.
+// FindOrderHistory returns a page of the orders of a consumer. It reads the index, which is
+// eventually consistent.
+//
+// DynamoDB counts the orders that it reads before it filters them. So FindOrderHistory reads until
+// the page is full or it has read Config.MaxRead orders: a filter that matches nothing must not
+// read for minutes. In the second case the page is short, and its token continues after the orders
+// that were read. A page that is not the last costs the read of one more order, which shows that
+// there is one.
 //
 // Errors: [ErrInvalidFilter], [ErrInvalidPageToken], journal.ErrThrottled.
 func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID string, filter Filter) (Page, error) {
@@ -47,7 +49,7 @@ func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID strin
 		}
 		query.ExclusiveStartKey = last.item(consumerID)
 	}
-	page := Page{Orders: []Order{}} // not null in JSON
+	page := Page{Orders: []Order{}} // an empty list, not null, in JSON
 	for left := d.config.MaxRead; ; {
 		query.Limit = aws.Int32(min(*query.Limit, int32(left)))
 		out, err := d.client.Query(ctx, query)

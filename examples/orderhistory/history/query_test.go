@@ -109,7 +109,7 @@ func TestAFilterThatMatchesLittleStillFillsItsPages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	var rare []string
-	for n := range 220 { // more than is read at a time
+	for n := range 220 { // more than one read
 		name := "Vindaloo"
 		if n%45 == 0 {
 			name = "Truffles"
@@ -156,7 +156,8 @@ func TestAKeywordIsAsLongInAnyScript(t *testing.T) {
 
 func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	dao := history.NewOrderHistoryDao(nil, history.Config{}) // no request is made
+	// It makes no request.
+	dao := history.NewOrderHistoryDao(nil, history.Config{})
 	for reason, filter := range map[string]history.Filter{
 		`pageSize is -1, not 1 to 100`:  {PageSize: -1},
 		`pageSize is 101, not 1 to 100`: {PageSize: 101},
@@ -178,7 +179,7 @@ func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	assert.ErrorIs(t, err, history.ErrInvalidFilter)
 }
 
-// throttled is a table without capacity.
+// throttled is a table that refuses all requests.
 type throttled struct{ history.Client }
 
 func (throttled) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {

@@ -22,10 +22,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
-// noon is when the first order of a test is placed; the n-th is placed n minutes later.
+// noon is the time of the first order of a test. The n-th order is n minutes later.
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // fixture is a database with orders and their history.
@@ -61,7 +61,7 @@ func setup(t *testing.T) *fixture {
 	return f
 }
 
-// execute carries out commands on an aggregate, of which each makes an event.
+// execute executes commands on an aggregate. Each makes one event.
 func execute[S any](f *fixture, on *repository.Repository[S], id string, commands ...aggregate.Decision[S]) {
 	f.t.Helper()
 	for _, command := range commands {
@@ -71,7 +71,7 @@ func execute[S any](f *fixture, on *repository.Repository[S], id string, command
 	}
 }
 
-// place creates an order a minute after the one before and gives its id.
+// place creates an order, one minute after the one before, and returns its id.
 func (f *fixture) place(consumer, restaurant string, lines ...string) string {
 	f.t.Helper()
 	f.placed++
@@ -89,10 +89,10 @@ func menu(names ...string) (lines []order.Line) {
 	return lines
 }
 
-// topics are those of the three services.
+// topics are the topics of the three services.
 var topics = []string{order.Definition.Type(), ticket.Definition.Type(), delivery.Definition.Type()}
 
-// project brings a consumer group that starts at the beginning up to date.
+// project runs a consumer group from the first event until it has handled all events.
 func (f *fixture) project(group string) projection.Stats {
 	f.t.Helper()
 	p, messages := f.subscribe(group)
@@ -112,7 +112,7 @@ func (f *fixture) project(group string) projection.Stats {
 	return p.Stats()
 }
 
-// subscribe returns what a group does with messages, and its messages by topic.
+// subscribe returns the projection of a group, and its messages by topic.
 func (f *fixture) subscribe(group string) (*projection.Projection, map[string]<-chan *message.Message) {
 	f.t.Helper()
 	p, err := projection.New(f.client, projection.Config{}, f.dao.EventHandlers()...)
@@ -128,7 +128,7 @@ func (f *fixture) subscribe(group string) (*projection.Projection, map[string]<-
 	return p, messages
 }
 
-// find returns the page of a consumer.
+// find returns a page of the orders of a consumer.
 func (f *fixture) find(consumer string, filter history.Filter) history.Page {
 	f.t.Helper()
 	page, err := f.dao.FindOrderHistory(f.t.Context(), consumer, filter)
@@ -136,7 +136,7 @@ func (f *fixture) find(consumer string, filter history.Filter) history.Page {
 	return page
 }
 
-// findAll follows the page tokens, and gives the ids page by page.
+// findAll follows the page tokens, and returns the ids page by page.
 func (f *fixture) findAll(consumer string, filter history.Filter) (pages [][]string) {
 	f.t.Helper()
 	for {

@@ -12,12 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
-// AwaitOrder returns an order once it shows an event of one of its services that the projection has
-// applied: the position, which a transaction writes with the order, may be seen a moment before it.
-// It looks again and again as long as the context lasts.
+// AwaitOrder returns an order when it shows an event that the projection has applied. A reader can
+// see the position a moment before the order, although one transaction writes both. AwaitOrder
+// polls until ctx ends.
 //
-// Errors: the context's, with [ErrNotFound] where that is why, and with the order as it was seen
-// last where it is not; journal.ErrThrottled.
+// Errors: the context's, together with [ErrNotFound] if the order is missing; otherwise the order
+// as it was last read is returned too; journal.ErrThrottled.
 func (d *OrderHistoryDao) AwaitOrder(ctx context.Context, event aggregate.ID, number uint64) (last Order, err error) {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		o, err := d.FindOrder(ctx, event.Value)

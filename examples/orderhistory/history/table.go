@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// CreateTable makes the table and its index where they are missing, and waits until they are
-// active. It may be called again, and by several processes at once.
+// CreateTable creates the table and its index if they are missing, and waits until they are active.
+// It may be called again, and by several processes at once.
 func (d *OrderHistoryDao) CreateTable(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.config.Table,
@@ -47,7 +47,7 @@ func (d *OrderHistoryDao) CreateTable(ctx context.Context) error {
 	if !slices.ContainsFunc(out.Table.GlobalSecondaryIndexes, func(index types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(index.IndexName) == Index
 	}) {
-		return fmt.Errorf("table %q has no index %q: it was made for something else, use another name", d.config.Table, Index)
+		return fmt.Errorf("table %q has no index %q: it has another purpose, use another name", d.config.Table, Index)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package order is the service that takes orders: what a consumer wants of a restaurant, until the
-// kitchen agrees to it.
+// Package order is the service for orders: what a consumer orders from a restaurant, until the
+// kitchen accepts it.
 package order
 
 import (
@@ -11,33 +11,33 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Definition makes orders an aggregate type. Its name is also the topic of its events.
+// Definition defines the aggregate type. Its name is also the topic of its events.
 var Definition = aggregate.Define[Order]("order", Created{}, Revised{}, Approved{}, Rejected{}, Cancelled{})
 
-// Order is the state of an order; the zero value is that before it is created.
+// Order is the state of an order. The zero value is the state before it is created.
 type Order struct {
 	Details
 	Status   Status
-	Revision int    // how often the lines were replaced
+	Revision int    // number of replacements of the lines
 	Reason   string // why it was rejected or cancelled
 }
 
-// Details are what the consumer orders, at a time in UTC with milliseconds.
+// Details are the contents of a new order, with a time in UTC in milliseconds.
 type Details struct {
 	ConsumerID, Restaurant string
 	Lines                  []Line
 	CreatedAt              time.Time
 }
 
-// Line is a dish of the menu, how many of it, and what each costs.
+// Line is a dish of the menu, with its quantity and the price of one.
 type Line struct {
 	Name       string `json:"name"`
 	Quantity   int64  `json:"quantity"`
 	PriceCents int64  `json:"priceCents"`
 }
 
-// Status is how far an order has got: pending until the kitchen has answered, or the consumer has
-// thought again.
+// Status is the progress of an order. It is pending until the kitchen has replied or the consumer
+// has cancelled.
 type Status string
 
 const (
@@ -45,7 +45,7 @@ const (
 	StatusRejected, StatusCancelled       Status = "REJECTED", "CANCELLED"
 )
 
-// Event is anything that happens. The names under which events are stored stay the same for good.
+// Event is an event of an order. Stored names of events never change.
 type (
 	Event    = aggregate.Event[Order]
 	Events   = aggregate.Events[Order]
@@ -71,8 +71,8 @@ func (Approved) Apply(o *Order)     { o.Status = StatusApproved }
 func (e Rejected) Apply(o *Order)   { o.Status, o.Reason = StatusRejected, e.Reason }
 func (e Cancelled) Apply(o *Order)  { o.Status, o.Reason = StatusCancelled, e.Reason }
 
-// Refused is why an order does not take a command: for its status, which is empty for one that is
-// not there.
+// Refused reports that the status of an order does not allow a command. The status is empty if
+// there is no such order.
 type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the order's status is '" + string(e.Status) + "'" }
@@ -83,14 +83,14 @@ func Create(d Details) Decision {
 	return when("", Created{d}, cmp.Or(readable("restaurant", d.Restaurant), valid(d.Lines)))
 }
 
-// Revise replaces the lines, as long as the order is pending.
+// Revise replaces the lines while the order is pending.
 func Revise(lines []Line) Decision {
 	return func(o Order) (Events, error) {
 		return when(StatusApprovalPending, Revised{o.Revision + 1, lines}, valid(lines))(o)
 	}
 }
 
-// Approve is the kitchen's word for one revision, which does not count for a later one.
+// Approve records that the kitchen accepts one revision. It has no effect on a later revision.
 func Approve(revision int) Decision {
 	return func(o Order) (Events, error) {
 		if o.Revision > revision {
@@ -100,7 +100,7 @@ func Approve(revision int) Decision {
 	}
 }
 
-// Reject is the kitchen's word against an order, and Cancel takes it back.
+// Reject records that the kitchen declines an order, and Cancel that the consumer cancels it.
 func Reject(reason string) Decision { return when(StatusApprovalPending, Rejected{reason}, nil) }
 func Cancel(reason string) Decision { return when(StatusApprovalPending, Cancelled{reason}, nil) }
 
@@ -113,7 +113,7 @@ func when(status Status, event Event, fault error) Decision {
 	}
 }
 
-// ErrInvalid says what lines an order takes.
+// ErrInvalid reports invalid lines of an order.
 var ErrInvalid = errors.New("an order has 1 to 100 lines, each of 1 to 1,000 dishes with a name and a price")
 
 func valid(lines []Line) error {

@@ -1,5 +1,5 @@
-// Package policies is how the three services go on with one another's work: Watermill handlers that
-// react to the events of one with a command to another.
+// Package policies connects the three services: its Watermill handlers react to the events of one
+// service with a command to another.
 //
 //	order created, revised    -> ticket: request the dishes
 //	order cancelled           -> ticket: cancel
@@ -7,14 +7,14 @@
 //	ticket declined           -> order: reject
 //	order approved            -> delivery: schedule
 //
-// Messages come at least once, so each command has the id of the event that it follows from, and
-// takes effect once.
+// Messages are delivered at least once. So the id of each command is the id of the event that it
+// follows from, and the command takes effect once.
 //
-// A service may refuse, as when a consumer cancels an order while the kitchen accepts it. That is
-// an answer, and the message is done: the event that made the service refuse has a policy of its
-// own, by which the other side hears of it. What is refused for not being there is not: the events
-// of an aggregate come in order, so it was to be made before, and the message comes again until it
-// is.
+// A service may refuse a command, for example when a consumer cancels an order while the kitchen
+// accepts it. The handler then acks the message: the event that made the service refuse has its own
+// policy, which informs the other service. If the aggregate does not exist yet, the handler returns
+// an error, and the message is delivered again until the aggregate exists. The command that creates
+// it follows from an earlier event.
 package policies
 
 import (
@@ -33,12 +33,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Service takes the commands of an aggregate. A repository is one.
+// Service executes the commands of an aggregate. A *repository.Repository implements it.
 type Service[S any] interface {
 	Execute(ctx context.Context, id string, decide aggregate.Decision[S], options ...repository.Option) (repository.Aggregate[S], error)
 }
 
-// Policies command the services.
+// Policies send commands to the services.
 type Policies struct {
 	Orders     Service[order.Order]
 	Tickets    Service[ticket.Ticket]
@@ -82,13 +82,13 @@ func (p Policies) OnTicket(msg *message.Message) error {
 func decode[S any](msg *message.Message, definition aggregate.Definition[S]) (*journal.Record, aggregate.Event[S], error) {
 	record, ok := subscriber.RecordFromContext(msg.Context())
 	if !ok {
-		return nil, nil, errors.New("policies: the message is not of a subscriber of the journal")
+		return nil, nil, errors.New("policies: the message is not from a subscriber of the journal")
 	}
 	event, err := definition.Decode(record.EventType, record.Payload)
 	return record, event, err
 }
 
-// command executes what follows from an event, on the aggregate with the same id.
+// command executes the command that follows from an event, on the aggregate with the same id.
 func command[S any](msg *message.Message, to Service[S], from *journal.Record, decide aggregate.Decision[S]) error {
 	ctx := aggregate.ContextWithMetadata(msg.Context(), aggregate.Metadata{aggregate.CausationIDKey: from.EventID})
 	_, err := to.Execute(ctx, from.Aggregate.Value, decide, repository.CommandID(from.EventID))
@@ -98,7 +98,7 @@ func command[S any](msg *message.Message, to Service[S], from *journal.Record, d
 	return fmt.Errorf("after %s: %w", from.EventType, err)
 }
 
-// answered separates a refusal by an aggregate from one because there is no such aggregate.
+// answered reports whether an error is a refusal by an existing aggregate.
 func answered(err error) bool {
 	var o order.Refused
 	var t ticket.Refused

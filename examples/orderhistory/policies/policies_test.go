@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 var (
@@ -66,7 +66,7 @@ func setup(t *testing.T) *fixture {
 	return f
 }
 
-// react has the policies handle the next message, and once more.
+// react makes the policies handle the next message twice.
 func (f *fixture) react(messages <-chan *message.Message, handle message.NoPublishHandlerFunc) {
 	f.t.Helper()
 	select {
@@ -94,7 +94,7 @@ func (f *fixture) ticket(decide aggregate.Decision[ticket.Ticket]) {
 	require.NoError(f.t, err)
 }
 
-// are checks where the three services are with the order.
+// are checks the statuses of the order in the three services.
 func (f *fixture) are(ofOrder order.Status, ofTicket ticket.Status, ofDelivery delivery.Status) {
 	f.t.Helper()
 	o, err := f.orders.Load(f.t.Context(), "1")
@@ -149,7 +149,7 @@ func TestAnOrderThatIsCancelledWhileTheKitchenAcceptsItStaysCancelled(t *testing
 	f.ticket(ticket.Accept)
 	f.order(order.Cancel("changed my mind"))
 	f.reactToTicket()
-	f.reactToTicket() // the order refuses, which is an answer
+	f.reactToTicket() // the order refuses, which is a valid reply
 	f.are(order.StatusCancelled, ticket.StatusAccepted, "")
 	f.reactToOrder()
 	f.are(order.StatusCancelled, ticket.StatusCancelled, "")
@@ -163,7 +163,7 @@ func TestAnOrderThatIsRevisedWhileTheKitchenAcceptsItIsAcceptedAnew(t *testing.T
 	f.ticket(ticket.Accept)
 	f.order(order.Revise(lines[:1]))
 	f.reactToTicket()
-	f.reactToTicket() // of what was revised since
+	f.reactToTicket() // of the later revision
 	f.are(order.StatusApprovalPending, ticket.StatusAccepted, "")
 	f.reactToOrder()
 	f.are(order.StatusApprovalPending, ticket.StatusAwaitingAcceptance, "")

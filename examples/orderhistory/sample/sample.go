@@ -1,6 +1,6 @@
-// Package sample fills an empty order history, so that there is something to see: the orders of
-// three consumers in the last weeks, at all stages. They are made as any other: by commands to the
-// three services, whose events the policies and the history follow.
+// Package sample fills an empty order history with sample data: the orders of three consumers in
+// the last weeks, at all stages. It executes commands on the three services, as a client does, and
+// the policies and the history follow.
 package sample
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Consumers have placed the orders.
+// Consumers are the consumers who have placed the orders.
 var Consumers = []string{"ada", "bob", "carol"}
 
 const (
-	prefix  = "sample-" // of the ids of orders
+	prefix  = "sample-" // prefix of the ids of orders
 	orders  = 60
 	writers = 8
-	// patience bounds how long one service may take to follow another.
+	// patience limits the time for which one service waits for another.
 	patience = time.Minute
 )
 
-// IsMissing reports that there is no order but of the sample: none, or what was added before, which
-// an interruption may have left half-way.
+// IsMissing reports whether there are no orders except those of the sample. An interruption may
+// have left the sample incomplete.
 func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
 	for head, err := range s.Journal().Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
 		if err != nil || !strings.HasPrefix(head.Aggregate.Value, prefix) {
@@ -46,10 +46,9 @@ func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
 	return true, nil
 }
 
-// Add makes the orders and returns their number, those that were there among them. A consumer must
-// be running, for the services wait for one another. Several processes may do so at once, and it
-// may be done again: a step that was taken is not taken again, so what an interruption left is
-// completed.
+// Add makes the orders and returns their number, including those that exist already. A consumer
+// must be running, since the services wait for one another. Several processes may call it at once,
+// and it may be called again: it repeats no step, and completes the sample after an interruption.
 func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same orders each time
 	work := make(chan func(context.Context) error)
@@ -72,11 +71,12 @@ func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
 	}
 	placed := now
 feed:
-	for n := orders; n > 0; n-- { // the newest first, so that a page fills from its top
+	// The newest first, so that a page fills from its top.
+	for n := orders; n > 0; n-- {
 		placed = placed.Add(-time.Duration(5+random.IntN(1200)) * time.Minute)
 		p := plan(random, n, placed)
 		select {
-		case work <- func(ctx context.Context) error { return p.carryOut(ctx, s) }:
+		case work <- func(ctx context.Context) error { return p.apply(ctx, s) }:
 		case <-ctx.Done():
 			break feed
 		}
@@ -91,7 +91,7 @@ feed:
 	}
 }
 
-// stages are how far an order can get.
+// stages are the stages at which an order can end.
 const (
 	pending = iota
 	accepted
@@ -111,7 +111,7 @@ type planned struct {
 	stage   int
 }
 
-// plan leaves only the latest orders unfinished.
+// plan returns the plan of an order. Only the latest orders remain unfinished.
 func plan(random *rand.Rand, n int, placed time.Time) planned {
 	menu := menus[random.IntN(len(menus))]
 	p := planned{
@@ -135,7 +135,7 @@ func plan(random *rand.Rand, n int, placed time.Time) planned {
 	return p
 }
 
-func (p planned) carryOut(ctx context.Context, s *service.Service) error {
+func (p planned) apply(ctx context.Context, s *service.Service) error {
 	steps := []func() error{func() error { return execute(ctx, s.Orders, p.id, "create", order.Create(p.details)) }}
 	add := func(step func() error) { steps = append(steps, step) }
 	switch p.stage {
@@ -164,8 +164,8 @@ func (p planned) carryOut(ctx context.Context, s *service.Service) error {
 	return nil
 }
 
-// execute takes a step once, whoever takes it first, and waits for an aggregate that a policy has
-// yet to make.
+// execute executes a step once, even if several processes do so, and waits for an aggregate that a
+// policy has to create first.
 func execute[S any](ctx context.Context, to policies.Service[S], id, step string, decide aggregate.Decision[S]) error {
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(patience))
@@ -178,7 +178,8 @@ func execute[S any](ctx context.Context, to policies.Service[S], id, step string
 		case errors.Is(err, ticket.Refused{}), errors.Is(err, delivery.Refused{}), errors.Is(err, journal.ErrConflict):
 			return err
 		case errors.As(err, &ofOrder), errors.As(err, &ofTicket), errors.As(err, &ofDelivery):
-			return nil // somebody has gone on with the order, before the sample was completed
+			// Another client has changed the order before the sample was complete.
+			return nil
 		case err != nil:
 			return backoff.Permanent(err)
 		}

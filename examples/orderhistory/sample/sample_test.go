@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T) {
@@ -51,7 +51,7 @@ func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T
 	var added int
 	second := make(chan error, 1)
 	go func() {
-		_, err := sample.Add(t.Context(), s, now) // of another server
+		_, err := sample.Add(t.Context(), s, now) // from another server
 		second <- err
 	}()
 	added, err = sample.Add(t.Context(), s, now)
@@ -65,7 +65,7 @@ func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T
 	require.NoError(t, err)
 	assert.False(t, missing, "there is an order of somebody's")
 
-	// The statuses of order, ticket and delivery, as far as each has got.
+	// The statuses of order, ticket and delivery at each stage.
 	stages := []string{
 		"APPROVAL_PENDING AWAITING_ACCEPTANCE ", "APPROVED ACCEPTED SCHEDULED", "APPROVED PREPARING SCHEDULED", "APPROVED READY_FOR_PICKUP SCHEDULED",
 		"APPROVED READY_FOR_PICKUP PICKED_UP", "APPROVED READY_FOR_PICKUP DELIVERED", "CANCELLED CANCELLED ", "REJECTED DECLINED ",

@@ -1,4 +1,4 @@
 package service
 
-// ConsumerOf is whom a feed tells of an event.
+// ConsumerOf returns the consumer whom a feed notifies of an event.
 var ConsumerOf = (*Service).consumerOf

@@ -11,28 +11,31 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// Feed makes what notifies the browsers of this process which consumer's orders have changed.
+// Feed returns a feed that notifies the browsers of this process when a consumer's orders have
+// changed.
 func (s *Service) Feed() (*live.Feed, error) {
 	return s.Live(live.Config{Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf})
 }
 
-// settle bounds how long the history may take to show what its group has applied, which is over in
+// indexDelay limits the wait until the history shows what its group has applied. Usually that takes
 // milliseconds.
-const settle = time.Second
+const indexDelay = time.Second
 
-// consumerOf asks the history, as tickets and deliveries do not know the consumer. What happens to
-// them before the history has the order is no news to anybody yet. The creation of an order is, and
-// tells the consumer itself.
+// consumerOf returns the consumer of an event. Tickets and deliveries do not know the consumer, so
+// it queries the history. Events before the history has the order are of no interest yet. The event
+// that creates an order contains the consumer.
 func (s *Service) consumerOf(ctx context.Context, event *journal.Record) (string, error) {
-	settling, cancel := context.WithTimeout(ctx, settle)
+	waiting, cancel := context.WithTimeout(ctx, indexDelay)
 	defer cancel()
-	o, err := s.History.AwaitOrder(settling, event.Aggregate, event.Number)
+	o, err := s.History.AwaitOrder(waiting, event.Aggregate, event.Number)
 	switch {
-	case o.ConsumerID != "": // shown, or too late: who is told too early looks again after a while
+	// The order is shown, or the wait was too long: a browser that is notified too early queries
+	// again later.
+	case o.ConsumerID != "":
 		return o.ConsumerID, nil
 	case event.EventType == order.Created{}.EventType():
 		return creator(event)
-	case errors.Is(err, history.ErrNotFound), ctx.Err() == nil && settling.Err() != nil:
+	case errors.Is(err, history.ErrNotFound), ctx.Err() == nil && waiting.Err() != nil:
 		return "", nil
 	}
 	return "", err

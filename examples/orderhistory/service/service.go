@@ -1,7 +1,6 @@
-// Package service puts the example together: three services that take commands, the policies by
-// which they go on with one another's work, a projection that records in the order history what has
-// happened, and the history that answers queries. Any number of processes may run it on the same
-// tables.
+// Package service wires the example: the three services that execute commands, the policies that
+// connect them, a projection that writes the order history, and the history that answers queries.
+// Any number of processes may run it on the same tables.
 package service
 
 import (
@@ -25,18 +24,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// DefaultPrefix begins the names of the tables.
+// DefaultPrefix is the prefix of the names of the tables.
 const DefaultPrefix = "ftgo-"
 
-// The consumer groups, which name what the positions in the journal belong to. A group with another
-// name would be a new one, and start at the beginning unless the config says otherwise.
+// Names of the consumer groups. Each has its own positions in the journal. A group with another
+// name would be a new group, and start at the first event unless the config says otherwise.
 const (
 	HistoryGroup  = "order-history"
 	PoliciesGroup = "policies"
 )
 
-// Service is one process's part of the application. In production each of the three would be a
-// program of its own, with a journal of its own or the same.
+// Service is one process of the application. In production each of the three services could be its
+// own program, with its own journal or the same.
 type Service struct {
 	*millrace.App
 	Orders     *repository.Repository[order.Order]
@@ -47,13 +46,14 @@ type Service struct {
 	tables     []string
 }
 
-// Open makes the tables where they are missing, and opens them. The default of the config's Prefix
-// is [DefaultPrefix].
+// Open creates the tables if they are missing, and opens them. The default of Prefix in config is
+// [DefaultPrefix].
 func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) (*Service, error) {
 	if config.Prefix == "" {
 		config.Prefix = DefaultPrefix
 	}
-	config.Journal.Shards = 4 // of about 1,000 write units a second each; fixed once the tables are made
+	// Each takes about 1,000 write units a second; the number never changes.
+	config.Journal.Shards = 4
 	app, err := millrace.Open(ctx, client, config)
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) 
 	return s, errors.Join(errs[:]...)
 }
 
-// Consume has the service handle events when it runs: the policies react to them, and the history
-// is brought up to date. Processes that do share the logical shards of the journal.
+// Consume makes the service handle events while it runs: the policies react to them, and the
+// projection updates the history. Processes that call it share the logical shards of the journal.
 func (s *Service) Consume() error {
 	if _, err := s.Project(millrace.Group{Name: HistoryGroup, Topics: Topics()}, s.History.EventHandlers()...); err != nil {
 		return err
@@ -86,12 +86,12 @@ func (s *Service) Consume() error {
 		func(msg *message.Message) error { return of[message.SubscribeTopicFromCtx(msg.Context())](msg) })
 }
 
-// Topics are those of the three services.
+// Topics returns the topics of the three services.
 func Topics() []string {
 	return []string{order.Definition.Type(), ticket.Definition.Type(), delivery.Definition.Type()}
 }
 
-// Stats reports what this process has done for the history so far.
+// Stats returns the counts of this process for the history.
 func (s *Service) Stats() (sub subscriber.Stats, view projection.Stats) {
 	for name, part := range s.Components() {
 		switch part := part.(type) {
@@ -106,8 +106,8 @@ func (s *Service) Stats() (sub subscriber.Stats, view projection.Stats) {
 	return sub, view
 }
 
-// WaitShown waits until queries of an order show an event of one of the aggregates, as long as the
-// context lasts. Errors: groups.ErrNotApplied, also where it is applied and not shown; those of
+// WaitShown waits until queries of an order show an event of one of the aggregates, or until ctx
+// ends. Errors: groups.ErrNotApplied, also if the event is applied and not shown yet; those of
 // groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
 func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
 	if err := s.Groups().WaitApplied(ctx, HistoryGroup, id, version); err != nil {
@@ -120,19 +120,19 @@ func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64
 	return err
 }
 
-// Answers reports whether the service runs, and can read journal and history.
+// Answers returns nil if the service runs and can read the journal and the history.
 func (s *Service) Answers(ctx context.Context) error {
 	if err := s.Ready(ctx); err != nil {
 		return err
 	}
-	_, err := s.History.FindOrder(ctx, "readiness") // no order has this id, and it would do no harm
+	_, err := s.History.FindOrder(ctx, "readiness") // no order has this id
 	if errors.Is(err, history.ErrNotFound) {
 		return nil
 	}
 	return err
 }
 
-// DropTables deletes the tables and all that is in them.
+// DropTables deletes the tables with their contents.
 func (s *Service) DropTables(ctx context.Context) error {
 	for _, table := range s.tables {
 		if _, err := s.client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &table}); err != nil {

@@ -24,7 +24,7 @@ var (
 	ofTicket = aggregate.ID{Type: ticket.Definition.Type(), Value: "first"}
 )
 
-// place opens a service with an order of ada's and its ticket, which nothing consumes.
+// place opens a service with an order of ada and its ticket, which no group consumes.
 func place(t *testing.T) *service.Service {
 	t.Helper()
 	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
@@ -73,7 +73,7 @@ func TestAnEventIsNotShownBeforeAQueryShowsIt(t *testing.T) {
 	})
 }
 
-// ackEverything is a consumer of the history's group that has the positions stored, and no orders.
+// ackEverything runs a consumer of the history's group that stores positions, and no orders.
 func ackEverything(t *testing.T, s *service.Service) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{

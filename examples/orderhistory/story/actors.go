@@ -4,10 +4,10 @@ import (
 	"context"
 )
 
-// actors carry out plans over the REST API.
+// actors execute plans over the REST API.
 type actors struct {
 	api *apiClient
-	// progress gets a value for each order.
+	// progress receives a value for each order.
 	progress chan<- struct{}
 }
 
@@ -16,16 +16,16 @@ func (a *actors) run(ctx context.Context, parallel int, plans []planned) error {
 		if err := a.api.command(ctx, p.create); err != nil {
 			return err
 		}
-		err := inParallel(ctx, len(p.actors), p.actors, func(ctx context.Context, steps []step) error { return a.carryOut(ctx, steps) })
+		err := inParallel(ctx, len(p.actors), p.actors, func(ctx context.Context, steps []step) error { return a.execute(ctx, steps) })
 		if err == nil {
-			err = a.carryOut(ctx, p.last)
+			err = a.execute(ctx, p.last)
 		}
 		a.progress <- struct{}{}
 		return err
 	})
 }
 
-func (a *actors) carryOut(ctx context.Context, steps []step) error {
+func (a *actors) execute(ctx context.Context, steps []step) error {
 	for _, step := range steps {
 		if err := a.api.command(ctx, step); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 )
 
-// apiClient asks the REST API as another program would.
+// apiClient calls the REST API as another program would.
 type apiClient struct {
 	http *http.Client
 	base string
@@ -25,7 +25,7 @@ type apiClient struct {
 	accepted, refused, again atomic.Int64 // commands
 }
 
-// refusal is a problem that the API reports.
+// refusal is a problem document of the API.
 type refusal struct {
 	Status int
 	Title  string
@@ -34,13 +34,13 @@ type refusal struct {
 
 func (e *refusal) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Title, e.Detail) }
 
-// sendTwice is how many commands there are for each one that is sent twice though it was answered.
+// sendTwice is the number of commands for each one that is sent twice although the API has replied.
 const sendTwice = 10
 
-// command sends a command until it is answered. It is not found as long as a policy has not made
-// what it is for; the caller says for how long that is waited for.
+// command sends a command until there is a reply. The reply is "not found" until a policy has
+// created the aggregate; the caller limits how often that is retried.
 func (c *apiClient) command(ctx context.Context, do step) error {
-	key := uuid.NewString() // the same whenever it is sent
+	key := uuid.NewString() // the same for each attempt
 	var answered error
 	err := wait(ctx, func(ctx context.Context) (bool, error) {
 		err := c.send(ctx, http.MethodPost, do.path, do.body, key, nil)
@@ -74,8 +74,7 @@ func (c *apiClient) command(ctx context.Context, do step) error {
 	return fmt.Errorf("POST %s: %w", do.path, answered)
 }
 
-// insist sends a command that was accepted once more: that must be accepted too, and changes
-// nothing.
+// insist sends an accepted command again. The API must accept it again and change nothing.
 func (c *apiClient) insist(ctx context.Context, do step, key string) error {
 	err := wait(ctx, func(ctx context.Context) (bool, error) {
 		err := c.send(ctx, http.MethodPost, do.path, do.body, key, nil)
@@ -96,7 +95,7 @@ func (c *apiClient) orders(ctx context.Context, consumer string, query url.Value
 	return page, err
 }
 
-// get asks again while the database is busy.
+// get sends a query, and repeats it while the database is busy.
 func (c *apiClient) get(ctx context.Context, path string, into any) (err error) {
 	return wait(ctx, func(ctx context.Context) (bool, error) {
 		err := c.send(ctx, http.MethodGet, path, nil, "", into)
@@ -109,7 +108,7 @@ func (c *apiClient) get(ctx context.Context, path string, into any) (err error) 
 }
 
 func (c *apiClient) send(ctx context.Context, method, path string, body any, key string, into any) error {
-	// Longer than the API takes for anything, so that the answer is its own.
+	// Longer than any time limit of the API, so that the error is from the API.
 	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
 	defer cancel()
 	var payload io.Reader

@@ -17,19 +17,19 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// leaseDuration is how long the successor of a consumer that crashed waits before it takes the
-// shards over. It is short so that the story is.
+// leaseDuration is how long another consumer waits before it takes over the shards of one that
+// crashed. It is short, so that the story is short.
 const leaseDuration = 2 * time.Second
 
-// consumers run one after the other, each like a process of its own, with a connection to the
-// database that can be cut off.
+// consumers run one after the other. Each is like a separate process: its connection to the
+// database can be cut.
 type consumers struct {
-	client *dynamodb.Client
-	config millrace.Config
-	log    io.Writer
-	sky    *sky
-	lag    lag
-	echo   echo
+	client    *dynamodb.Client
+	config    millrace.Config
+	log       io.Writer
+	throttler *throttler
+	lag       lag
+	echo      echo
 
 	all []*consumer
 }
@@ -40,14 +40,15 @@ type consumer struct {
 	stop       func() error
 }
 
-// start begins the next consumer.
+// start starts the next consumer.
 func (c *consumers) start(ctx context.Context) error {
-	client, wire := c.sky.connect(c.client)
+	client, wire := c.throttler.connect(c.client)
 	config := c.config
 	config.Logger = watermill.NewSlogLogger(slog.New(slog.NewTextHandler(
 		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	config.Subscriber = subscriber.Config{
-		MaxInFlight:   16, // as much as an emulator on a small machine has use for
+		// More does not help with an emulator on a small machine.
+		MaxInFlight:   16,
 		LeaseDuration: leaseDuration,
 		TrailingDelay: 2 * time.Second,
 	}
@@ -67,13 +68,14 @@ func (c *consumers) start(ctx context.Context) error {
 	return nil
 }
 
-// interrupt restarts the consumer after a third of the orders, has it crash after another.
+// interrupt restarts the consumer after a third of the orders, and lets it crash after another
+// third.
 func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{}, orders int) error {
 	for n := 1; n <= orders; n++ {
 		select {
 		case <-progress:
 		case <-work.Done():
-			return nil // the actors say why
+			return nil // the actors report why
 		}
 		var err error
 		switch n {
@@ -89,7 +91,7 @@ func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{
 	return nil
 }
 
-// afterSome interrupts the consumer in the middle of its work: once it has had some messages.
+// afterSome calls interrupt while the consumer works, after it has received some messages.
 func (c *consumers) afterSome(ctx context.Context, messages int, interrupt func(context.Context) error) error {
 	err := wait(ctx, func(context.Context) (bool, error) {
 		sub, _ := c.current().Stats()
@@ -103,7 +105,7 @@ func (c *consumers) afterSome(ctx context.Context, messages int, interrupt func(
 
 func (c *consumers) current() *consumer { return c.all[len(c.all)-1] }
 
-// restart closes the consumer as a deployment does, and starts the next.
+// restart closes the consumer as a deployment does, and starts the next one.
 func (c *consumers) restart(ctx context.Context) error {
 	if err := c.current().stop(); err != nil {
 		return fmt.Errorf("close the consumer: %w", err)
@@ -111,15 +113,15 @@ func (c *consumers) restart(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-// crash cuts the consumer off in the middle of what it does: it can neither finish nor release
-// anything. The next one starts at once, and gets the shards when the one before has given no sign
-// of life for leaseDuration.
+// crash cuts the connection of the consumer while it works: it can neither finish nor release
+// anything. The next one starts at once, and takes the shards over when the lease of the first one
+// has expired.
 func (c *consumers) crash(ctx context.Context) error {
 	c.current().connection.cut.Store(true)
 	return c.start(ctx)
 }
 
-// close ends all consumers, also what is left of one that crashed.
+// close closes all consumers, also the one that crashed.
 func (c *consumers) close() error {
 	var failures []error
 	for _, each := range c.all {

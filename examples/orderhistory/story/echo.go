@@ -11,8 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 )
 
-// echo has the policies handle messages again, out of turn: now and then one that they have handled
-// some time ago, after others of the same order.
+// echo makes the policies handle some messages again later, after other messages of the same order.
 type echo struct {
 	repeated atomic.Int64
 
@@ -29,7 +28,8 @@ const (
 func (e *echo) repeat(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		again := msg.Copy()
-		again.SetContext(context.WithoutCancel(msg.Context())) // it ends with the ack
+		// the context of the message ends with the ack
+		again.SetContext(context.WithoutCancel(msg.Context()))
 		produced, err := next(msg)
 		if err != nil || !strings.HasPrefix(message.HandlerNameFromCtx(msg.Context()), service.PoliciesGroup) {
 			return produced, err
@@ -41,7 +41,8 @@ func (e *echo) repeat(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// exchange keeps what handles a message again, and returns one that it has kept for long enough.
+// exchange stores the handling of a message for later, and returns one that was stored long enough
+// ago.
 func (e *echo) exchange(handle func() error) (old func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// lag collects how long after it was committed each event was applied.
+// lag records the time from the commit of each event to its effect.
 type lag struct {
 	mu  sync.Mutex
 	all []time.Duration

@@ -12,17 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// lateGroup knows nothing of what the history has been told.
+// lateGroup is a group that has no positions of the history's group.
 const lateGroup = "late"
 
-// beginnings is how many events of each aggregate the late group tells. It stops there, so that an
-// attribute that it has set back would stay so.
+// beginnings is the number of events of each aggregate that the late group handles. It handles no
+// more, so that an attribute that it set back would stay wrong.
 const beginnings = 2
 
-// tellLate tells the history the first events of everything once more, while it is told the rest:
-// another consumer group with the same handlers on the same table. It returns how many old events
-// were left out.
-func tellLate(ctx context.Context, of *consumers) (left uint64, err error) {
+// replayLate handles the first events of all aggregates again, while the history is updated: by
+// another consumer group with the same handlers on the same table. It returns the number of old
+// events that were dropped.
+func replayLate(ctx context.Context, of *consumers) (left uint64, err error) {
 	s, err := service.Open(ctx, of.client, of.config)
 	if err != nil {
 		return 0, err

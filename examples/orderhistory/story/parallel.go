@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// inParallel does something with each item, with so many workers, and returns the first error.
+// inParallel calls a function for each item, with a number of workers, and returns the first error.
 func inParallel[T any](ctx context.Context, workers int, items []T, do func(context.Context, T) error) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

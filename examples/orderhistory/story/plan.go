@@ -7,16 +7,16 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 )
 
-// step is a command as the API takes it.
+// step is a command for the API.
 type step struct {
 	path string
 	body any
-	// tries is how often it is sent while what it is for is not there; 0 for as long as it takes.
+	// tries limits the attempts while the aggregate does not exist; 0 means no limit.
 	tries int
 }
 
-// planned is what happens to one order: it is placed, and then each actor sends commands, several
-// actors at once. What comes last is for when they are done.
+// planned is the plan of one order: it is placed, and then several actors send commands
+// concurrently. The last steps come when they are done.
 type planned struct {
 	id     string
 	create step
@@ -29,11 +29,10 @@ var (
 	dishes      = []string{"Chicken Vindaloo", "Garlic Naan", "Green Curry", "Lasagne", "Miso Soup", "Pizza Bianca", "Steak Frites", "Tiramisu"}
 )
 
-// contendedEvery is how many orders there are for each one that consumer and kitchen change at
-// once.
+// contendedEvery is the number of orders for each one that consumer and kitchen change at once.
 const contendedEvery = 5
 
-// plan is the same for the same seed, whatever the actors make of it.
+// plan returns the plans for a seed, whatever the results of the actors are.
 func plan(seed uint64, orders, consumers int) []planned {
 	random := rand.New(rand.NewPCG(seed, 0))
 	plans := make([]planned, orders)
@@ -56,20 +55,19 @@ func plan(seed uint64, orders, consumers int) []planned {
 
 func consumerID(n int) string { return fmt.Sprintf("consumer-%d", n+1) }
 
-// contended has the consumer change an order while the kitchen works on it. Who comes first
-// depends.
+// contended makes the consumer change an order while the kitchen works on it. Either can be first.
 func (p *planned) contended(random *rand.Rand) {
 	consumer := []step{p.revise(random), p.revise(random)}
 	if random.IntN(2) == 0 {
 		consumer = append(consumer, p.cancel())
 	}
 	p.actors = [][]step{consumer, p.kitchen("accept", "prepare", "accept", "ready")}
-	// The kitchen has to accept what was revised since, if the order was not cancelled.
+	// The kitchen has to accept the last revision, unless the order was cancelled.
 	p.last = p.kitchen("accept")
 	p.last = append(p.last, step{path: p.courier("pick-up"), tries: 50})
 }
 
-// lifecycle is one of the ways an order can go.
+// lifecycle is one possible course of an order.
 func (p *planned) lifecycle(random *rand.Rand) {
 	var steps []step
 	for range random.IntN(3) {
@@ -81,8 +79,8 @@ func (p *planned) lifecycle(random *rand.Rand) {
 	case 1:
 		steps = append(steps, step{path: "/tickets/" + p.id + "/decline", body: map[string]string{"reason": "sold out"}})
 	default:
-		// The kitchen accepts what it has been told of by then. Each time it may have been told of
-		// another revision, and accepts again.
+		// The kitchen accepts the revision that it knows then. A later revision may have arrived
+		// each time, so it accepts again.
 		steps = append(steps, p.kitchen("accept")...)
 		for _, then := range [][]step{
 			p.kitchen("prepare"), p.kitchen("ready"), {{path: p.courier("pick-up"), tries: 50}}, {{path: p.courier("deliver"), tries: 1}}, {p.cancel()},

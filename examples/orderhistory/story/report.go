@@ -7,29 +7,34 @@ import (
 	"time"
 )
 
-// Report is what a story has come to.
+// Report holds the results of a story.
 type Report struct {
 	Orders, Contended int
-	Accepted          int64  // commands
-	Refused           int64  // commands that a status did not allow
-	SentAgain         int64  // commands, for want of a good answer or for no reason
-	Throttled         int64  // calls of the database
-	Repeated          int64  // messages that policies handled again, out of turn
-	Late              uint64 // events that were old when the history was told once more
-	Committed         uint64
-	Delivered         []uint64 // messages, to one consumer after the other
-	Applied           uint64   // events whose effect a consumer saw committed
-	Duplicates        uint64   // events that were seen again and dropped
+	Accepted          int64 // commands
+	Refused           int64 // commands that a status did not allow
+	// Commands that were sent again, after no reply or on purpose.
+	SentAgain int64
+	Throttled int64 // requests to the database
+	// Messages that the policies handled again, out of order.
+	Repeated int64
+	// Events that were old when they were replayed late.
+	Late      uint64
+	Committed uint64
+	Delivered []uint64 // messages, for each consumer
+	// Events whose effect a consumer has committed.
+	Applied uint64
+	// Events that were delivered again and dropped.
+	Duplicates        uint64
 	LagMedian, LagMax time.Duration
 	CaughtUp          time.Duration // after the last command
 	Pages, Questions  int           // of the REST API
 	Took              time.Duration
-	// Differences between the history and the truth.
+	// Differences between the history and the replayed journal.
 	Differences []string
 }
 
-// count takes in what the consumers have done. Only a reply that was cut off keeps an applied event
-// from being counted, and nothing may make one count twice.
+// count adds the counts of the consumers. An applied event is missing in them only if its reply was
+// lost, and no event may count twice.
 func (r *Report) count(t totals) {
 	r.Delivered, r.Applied, r.Duplicates = t.delivered, t.applied, t.duplicates
 	if r.Applied > r.Committed || r.delivered() < r.Applied {
@@ -62,7 +67,7 @@ func (r *Report) print(out io.Writer) {
 		row("applied", "%d", r.Applied)
 	}
 	row("duplicates", "%d dropped", r.Duplicates)
-	row("late", "%d messages handled again out of turn, %d old events told again", r.Repeated, r.Late)
+	row("late", "%d messages handled again out of turn, %d old events replayed", r.Repeated, r.Late)
 	row("lag", "%s in the median, %s at most, caught up %s after the last command",
 		round(r.LagMedian), round(r.LagMax), round(r.CaughtUp))
 	row("queried", "%d orders, and %d pages for %d questions", r.Orders, r.Pages, r.Questions)

@@ -14,17 +14,17 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// serve runs the REST API on this machine, on a connection of its own, and returns a client of it.
+// serve runs the REST API on this machine, on its own connection, and returns a client for it.
 func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() error, err error) {
-	stormy, _ := c.sky.connect(c.client)
-	s, err := service.Open(ctx, stormy, c.config)
+	database, _ := c.throttler.connect(c.client)
+	s, err := service.Open(ctx, database, c.config)
 	if err != nil {
 		return nil, nil, err
 	}
 	handler, err := api.New(api.Config{
 		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, WaitShown: s.WaitShown,
 		Feed: noFeed{}, Ready: s.Answers, Metrics: http.NotFoundHandler(), Now: placing(),
-		Logger: slog.New(slog.DiscardHandler), // the actors see what goes wrong
+		Logger: slog.New(slog.DiscardHandler), // the actors report errors
 	})
 	if err != nil {
 		return nil, nil, err
@@ -47,15 +47,14 @@ func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() e
 	}, nil
 }
 
-// placing is the clock by which orders are placed: minutes apart, though some in the same
-// millisecond.
+// placing returns a clock for placing orders: minutes apart, and some in the same millisecond.
 func placing() func() time.Time {
 	opening := time.Date(2024, 5, 1, 11, 0, 0, 0, time.UTC)
 	var placed atomic.Int64
 	return func() time.Time { return opening.Add(time.Duration(placed.Add(1)/3) * 7 * time.Minute) }
 }
 
-// noFeed is for an API that nobody watches.
+// noFeed is a feed without events, for an API without watchers.
 type noFeed struct{}
 
 func (noFeed) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Event, error)) error {

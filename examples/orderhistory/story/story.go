@@ -1,10 +1,10 @@
-// Package story runs the whole example once, under conditions that it should stand. Consumers, the
-// kitchen and the courier act over the REST API, some on the same order at once, and send some
-// commands twice. DynamoDB throttles now and then. The consumer of the events is restarted, and
-// crashes, in the middle of it; policies handle messages again, out of turn; and the history is
-// told the beginning of everything a second time, late.
+// Package story runs the whole example once, under conditions that it must handle. Consumers, the
+// kitchen and the courier act over the REST API, some of them on the same order at once, and send
+// some commands twice. DynamoDB throttles some requests. The consumer of the events is restarted,
+// and crashes, while it works. The policies handle some messages again, out of order. The first
+// events of all orders are replayed into the history late.
 //
-// Then it compares what the API shows with what a replay of the journal says, and whether the three
+// Then the story compares the API with a replay of the journal, and checks whether the three
 // services agree on each order.
 package story
 
@@ -26,35 +26,38 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrWrong says that the history differs from the truth. The report says where.
+// ErrWrong reports that the history differs from the replayed journal. The report lists the
+// differences.
 var ErrWrong = errors.New("the order history is wrong")
 
-// patience bounds each wait of a story that goes wrong.
+// patience limits each wait of a story that fails.
 const patience = time.Minute
 
-// minOrders is enough for the restarts to come in the middle of the story.
+// minOrders is enough for the restarts to happen in the middle of the story.
 const minOrders = 20
 
 // Config configures a story.
 type Config struct {
-	Seed      uint64         // decides who orders what, and what happens to it
-	Orders    int            // at least 20
-	Consumers int            // who place them
-	Writers   int            // at a time
-	Layout    journal.Layout // of the tables of events; default: journal.Classic
-	Out       io.Writer      // for the report
-	Log       io.Writer      // for errors on the way
+	// Decides who orders what, and what happens to each order.
+	Seed      uint64
+	Orders    int // at least 20
+	Consumers int // who place the orders
+	Writers   int // number of concurrent writers
+	// Of the tables of events. Default: journal.Classic.
+	Layout journal.Layout
+	Out    io.Writer // for the report
+	Log    io.Writer // for errors during the story
 }
 
-// Run tells the story on tables of its own, which it deletes in the end, and prints the report.
-// Errors: [ErrWrong].
+// Run runs the story on its own tables, which it deletes at the end, and prints the report. Errors:
+// [ErrWrong].
 func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
 	if config.Orders < minOrders {
 		return nil, fmt.Errorf("a story of %d orders is too short, take %d or more", config.Orders, minOrders)
 	}
 	fmt.Fprintf(config.Out, "Order history with seed %d\n", config.Seed)
 	fmt.Fprintln(config.Log, "Faults are injected on purpose: requests are throttled, connections break, a consumer crashes. "+
-		"Errors that are logged come of them.")
+		"Some errors in the log are caused by them.")
 	began := time.Now()
 	names := millrace.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-", Journal: journal.Config{Layout: config.Layout}}
 	s, err := service.Open(ctx, client, names)
@@ -67,10 +70,10 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 		err = errors.Join(err, s.DropTables(ctx))
 	}()
 
-	above := newSky(config.Seed)
-	history := &consumers{client: client, config: names, log: config.Log, sky: above}
+	faults := newThrottler(config.Seed)
+	history := &consumers{client: client, config: names, log: config.Log, throttler: faults}
 	report, err = tell(ctx, s, history, config)
-	above.storm.Store(false)
+	faults.on.Store(false)
 	err = errors.Join(err, history.close())
 	if report == nil {
 		return nil, err
@@ -96,7 +99,7 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 		return nil, err
 	}
 	acted := time.Now()
-	truth, err := settle(ctx, s)
+	truth, err := awaitHistory(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +114,14 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 	if err := v.verify(ctx, config.Consumers); err != nil {
 		return nil, err
 	}
-	report.Throttled = history.sky.throttled.Load()
+	report.Throttled = history.throttler.throttled.Load()
 	report.count(history.totals())
 	report.Pages, report.Questions = v.pages, v.asked
 	report.Differences = append(report.Differences, v.differences...)
 	return report, nil
 }
 
-// showProgress prints a line now and then, until it is told to stop.
+// showProgress prints a line from time to time, until stop is called.
 func showProgress(log io.Writer, api *apiClient, history *consumers) (stop func()) {
 	began, done := time.Now(), make(chan struct{})
 	go func() {
@@ -130,22 +133,22 @@ func showProgress(log io.Writer, api *apiClient, history *consumers) (stop func(
 				return
 			case <-each.C:
 				fmt.Fprintf(log, "%v: %d commands accepted, %d requests throttled on purpose\n",
-					time.Since(began).Round(time.Second), api.accepted.Load(), history.sky.throttled.Load())
+					time.Since(began).Round(time.Second), api.accepted.Load(), history.throttler.throttled.Load())
 			}
 		}
 	}()
 	return func() { close(done) }
 }
 
-// act lets the actors carry out the plans while the history follows, through a restart, a crash and
-// a second telling.
+// act makes the actors execute the plans while the history follows, with a restart, a crash and a
+// late replay.
 func act(
 	ctx context.Context, api *apiClient, history *consumers, config Config, plans []planned,
 ) (left uint64, err error) {
 	if err := history.start(ctx); err != nil {
 		return 0, err
 	}
-	history.sky.storm.Store(true)
+	history.throttler.on.Store(true)
 	progress := make(chan struct{}, len(plans))
 	work, stop := context.WithCancel(ctx)
 	defer stop()
@@ -157,7 +160,7 @@ func act(
 	err = a.run(work, config.Writers, plans[:half])
 	go func() {
 		var err error
-		left, err = tellLate(ctx, history)
+		left, err = replayLate(ctx, history)
 		late <- err
 	}()
 	if err == nil {
@@ -170,11 +173,11 @@ func act(
 	return left, err
 }
 
-// settle waits until the policies have done all that follows, and the history has been told all of
-// it, and returns the truth then.
-func settle(ctx context.Context, s *service.Service) (truth, error) {
-	// In this order: what a ticket's event leads to is an event of an order, whose policies only
-	// make events that have none.
+// awaitHistory waits until the policies have executed all commands and the history shows all
+// events. It returns the truth at that time.
+func awaitHistory(ctx context.Context, s *service.Service) (truth, error) {
+	// The order matters: an event of a ticket leads to an event of an order. The policies of orders
+	// only lead to events without policies.
 	err := caughtUp(ctx, s, service.PoliciesGroup, ticket.Definition.Type(), order.Definition.Type())
 	if err == nil {
 		err = caughtUp(ctx, s, service.HistoryGroup, service.Topics()...)
@@ -194,8 +197,8 @@ func settle(ctx context.Context, s *service.Service) (truth, error) {
 	return t, nil
 }
 
-// inIndex waits until the index of the history, which in DynamoDB follows the table, shows an order
-// as new as it is.
+// inIndex waits until the index of the history shows an order in the given version. In DynamoDB the
+// index follows the table.
 func inIndex(ctx context.Context, dao *history.OrderHistoryDao, want history.Order) error {
 	err := wait(ctx, func(ctx context.Context) (bool, error) {
 		page, err := dao.FindOrderHistory(ctx, want.ConsumerID, history.Filter{

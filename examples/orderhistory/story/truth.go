@@ -14,13 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// truth is what the history should show: made of the events in the journal, of which each is
-// applied to its aggregate.
+// truth is what the history should show. It is computed by a replay of the journal, in which each
+// event is applied to its aggregate.
 type truth struct {
 	orders map[string]history.Order
 	events uint64
-	// torn are the orders on which the services do not agree, and doubled the events that have led
-	// to a command twice.
+	// torn lists the orders on which the services do not agree, and doubled the events that have
+	// led to a command twice.
 	torn, doubled []string
 }
 
@@ -52,7 +52,7 @@ func loadTruth(ctx context.Context, j *journal.Journal) (truth, error) {
 	return t, nil
 }
 
-// agree reports whether the services are where the policies should have brought them.
+// agree reports whether the services are in the states to which the policies should lead.
 func agree(o order.Order, t ticket.Ticket, d delivery.Delivery) bool {
 	switch o.Status {
 	case order.StatusApprovalPending:
@@ -81,7 +81,7 @@ func doubled[S any](all map[string]replayed[S]) (doubled []string) {
 	return doubled
 }
 
-// replay applies all events of a type of aggregates, and uses no snapshot.
+// replay applies all events of a type of aggregates, without snapshots.
 func replay[S any](ctx context.Context, j *journal.Journal, definition aggregate.Definition[S]) (map[string]replayed[S], error) {
 	all := map[string]replayed[S]{}
 	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: definition.Type()}) {
@@ -108,7 +108,7 @@ func replay[S any](ctx context.Context, j *journal.Journal, definition aggregate
 	return all, nil
 }
 
-// of returns the orders of a consumer that match.
+// of returns the matching orders of a consumer.
 func (t truth) of(consumer string, matches func(history.Order) bool) map[string]history.Order {
 	orders := map[string]history.Order{}
 	for id, o := range t.orders {

@@ -19,12 +19,12 @@ import (
 // pageSize is small, so that there are many pages.
 const pageSize = 7
 
-// verifier compares what the REST API shows with the truth.
+// verifier compares the REST API with the truth.
 type verifier struct {
 	api          *apiClient
 	truth        truth
 	asked, pages int
-	// differences are in words, for people.
+	// differences are texts for people.
 	differences []string
 }
 
@@ -32,13 +32,13 @@ func (v *verifier) differ(format string, args ...any) {
 	v.differences = append(v.differences, fmt.Sprintf(format, args...))
 }
 
-// question is a filter as the API takes it, and what it should find.
+// question is a filter of the API, and the orders that it should match.
 type question struct {
 	query   url.Values
 	matches func(history.Order) bool
 }
 
-// questions ask about all orders, and about some by each part of the filter.
+// questions returns a question about all orders, and questions for each field of the filter.
 func questions(from, to time.Time) []question {
 	third := to.Sub(from) / 3
 	since, until := from.Add(third), from.Add(2*third)
@@ -80,13 +80,13 @@ func questions(from, to time.Time) []question {
 	return all
 }
 
-// verify asks for every order, and every question about every consumer, page by page.
+// verify queries every order, and asks every question about every consumer, page by page.
 func (v *verifier) verify(ctx context.Context, consumers int) error {
 	for _, torn := range v.truth.torn {
 		v.differ("the services do not agree on %s", torn)
 	}
 	for _, doubled := range v.truth.doubled {
-		v.differ("a policy has commanded twice, of %s", doubled)
+		v.differ("a policy has sent a command twice, for %s", doubled)
 	}
 	var from, to time.Time
 	for _, o := range v.truth.orders {
@@ -112,7 +112,7 @@ func (v *verifier) verify(ctx context.Context, consumers int) error {
 	return v.refusals(ctx)
 }
 
-// askOne looks an order up.
+// askOne queries an order.
 func (v *verifier) askOne(ctx context.Context, id string, want history.Order) error {
 	var got history.Order
 	err := v.api.get(ctx, "/orders/"+url.PathEscape(id), &got)
@@ -134,7 +134,7 @@ func (v *verifier) compare(where string, got, want history.Order) {
 	}
 }
 
-// ask walks through the pages of one answer.
+// ask reads all pages of the reply to one question.
 func (v *verifier) ask(ctx context.Context, consumer string, q question) error {
 	v.asked++
 	where := fmt.Sprintf("%s?%s", consumer, q.query.Encode())
@@ -176,7 +176,7 @@ func (v *verifier) ask(ctx context.Context, consumer string, q question) error {
 	return nil
 }
 
-// refusals checks what must not be answered.
+// refusals checks requests that must be refused.
 func (v *verifier) refusals(ctx context.Context) error {
 	for what, status := range map[string]int{
 		"/orders/no-such-order":                                http.StatusNotFound,
@@ -189,7 +189,7 @@ func (v *verifier) refusals(ctx context.Context) error {
 		switch {
 		case errors.As(err, &refused) && refused.Status == status:
 		case err == nil, errors.As(err, &refused):
-			v.differ("GET %s gives %v, not status %d", what, err, status)
+			v.differ("GET %s returns %v, not status %d", what, err, status)
 		default:
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// wait asks again and again, for as long as patience lasts. Errors: [ErrWrong].
+// wait calls done repeatedly until it returns true or patience has passed. Errors: [ErrWrong].
 func wait(ctx context.Context, done func(context.Context) (bool, error)) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -37,7 +37,7 @@ func caughtUp(ctx context.Context, s *service.Service, group string, topics ...s
 		err := wait(ctx, func(ctx context.Context) (bool, error) {
 			lag, err := s.Groups().Lag(ctx, group, topic, groups.LagOptions{OldestOf: -1})
 			if errors.Is(err, groups.ErrNoGroup) {
-				return false, nil // it has not begun
+				return false, nil // the group has not begun
 			}
 			return lag.Events == 0, err
 		})

@@ -1,20 +1,20 @@
-// Package ticket is the kitchen's service: what is to be cooked, and how far that has got. A ticket
-// has the id of its order.
+// Package ticket is the kitchen's service: the dishes to prepare, and their progress. A ticket has
+// the id of its order.
 package ticket
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Definition makes tickets an aggregate type. Its name is also the topic of its events.
+// Definition defines the aggregate type. Its name is also the topic of its events.
 var Definition = aggregate.Define[Ticket]("ticket", Requested{}, Accepted{}, Declined{}, Preparing{}, Ready{}, Cancelled{})
 
-// Ticket is the state of a ticket; the zero value is that before it is requested.
+// Ticket is the state of a ticket. The zero value is the state before it is requested.
 type Ticket struct {
 	Status   Status
-	Revision int // of the order
+	Revision int // revision of the order
 }
 
-// Status is how far a ticket has got: through the first four in turn, unless it is declined or
-// cancelled.
+// Status is the progress of a ticket. It has the first four values in turn, unless the ticket is
+// declined or cancelled.
 type Status string
 
 const (
@@ -23,7 +23,7 @@ const (
 	StatusDeclined, StatusCancelled          Status = "DECLINED", "CANCELLED"
 )
 
-// Event is anything that happens. The names under which events are stored stay the same for good.
+// Event is an event of a ticket. Stored names of events never change.
 type (
 	Event     = aggregate.Event[Ticket]
 	Events    = aggregate.Events[Ticket]
@@ -51,14 +51,13 @@ func (Preparing) Apply(t *Ticket)   { t.Status = StatusPreparing }
 func (Ready) Apply(t *Ticket)       { t.Status = StatusReady }
 func (Cancelled) Apply(t *Ticket)   { t.Status = StatusCancelled }
 
-// Refused is why a ticket does not take a command: for its status, which is empty for one that is
-// not there.
+// Refused reports that the status of a ticket does not allow a command. The status is empty if
+// there is no such ticket.
 type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the ticket's status is '" + string(e.Status) + "'" }
 
-// Request asks the kitchen for dishes; for those of a later revision once more, however far it has
-// got with the others.
+// Request asks the kitchen for dishes. For a later revision it asks again, at any stage.
 func Request(revision int, dishes []string) aggregate.Decision[Ticket] {
 	return func(t Ticket) (Events, error) {
 		if t.Status != "" && revision <= t.Revision || t.Status == StatusDeclined || t.Status == StatusCancelled {
@@ -68,8 +67,8 @@ func Request(revision int, dishes []string) aggregate.Decision[Ticket] {
 	}
 }
 
-// Accept agrees to a request as it is now, and Decline does not. What is accepted goes through
-// Prepare and Finish, or to waste by Cancel.
+// Accept accepts the current request, and Decline declines it. Prepare and Finish follow after
+// Accept. Cancel ends the ticket.
 func Accept(t Ticket) (Events, error)  { return t.from(StatusAwaitingAcceptance, Accepted{t.Revision}) }
 func Prepare(t Ticket) (Events, error) { return t.from(StatusAccepted, Preparing{}) }
 func Finish(t Ticket) (Events, error)  { return t.from(StatusPreparing, Ready{}) }

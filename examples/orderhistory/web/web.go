@@ -1,5 +1,5 @@
-// Package web is the page that shows a consumer's orders: plain HTML, CSS and JavaScript, without a
-// build step, on the REST API.
+// Package web has the page with a consumer's orders: plain HTML, CSS and JavaScript, without a
+// build step, which use the REST API.
 package web
 
 import (
@@ -18,7 +18,7 @@ func Page() http.Handler {
 	})
 }
 
-// Files serves what the page is made of at /static/.
+// Files serves the files of the page at /static/.
 func Files() http.Handler {
 	files := http.FileServerFS(embedded)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

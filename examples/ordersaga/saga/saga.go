@@ -1,6 +1,6 @@
-// Package saga is the process manager of the example: it takes an order from its placing to its
-// approval, by way of the customer's credit, the kitchen's ticket and the payment, and undoes what
-// was done when one of them refuses or none of them answers in time.
+// Package saga is the process manager of the example. It leads an order to its approval: it
+// reserves the customer's credit, creates the kitchen's ticket and authorises the payment. If one
+// of these is refused, or there is no reply in time, it undoes the completed steps.
 package saga
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Saga is what is known of an order on its way.
+// Saga is the state of a process.
 type Saga struct {
 	Customer string
 	Total    int
-	Outcome  string // empty until it is over
+	Outcome  string // empty until the process is over
 }
 
-// What a saga remembers.
+// These are the events of a process.
 
 type (
 	// Begun begins a saga.
@@ -27,10 +27,10 @@ type (
 		Total    int
 	}
 
-	// Went is a step further.
+	// Went records the next step.
 	Went struct{ To string }
 
-	// Ended is its end.
+	// Ended records the end of a saga.
 	Ended struct{ Outcome string }
 )
 
@@ -42,22 +42,22 @@ func (e Begun) Apply(s *Saga) { s.Customer, s.Total = e.Customer, e.Total }
 func (Went) Apply(*Saga)      {}
 func (e Ended) Apply(s *Saga) { s.Outcome = e.Outcome }
 
-// What a saga commands.
+// These are the commands of a process.
 
 type (
-	// ReserveCredit asks the customer.
+	// ReserveCredit asks for credit of the customer.
 	ReserveCredit struct {
 		Customer, Order string
 		Total           int
 	}
 
-	// ReleaseCredit undoes that.
+	// ReleaseCredit undoes ReserveCredit.
 	ReleaseCredit struct{ Customer, Order string }
 
-	// CreateTicket asks the kitchen.
+	// CreateTicket asks the kitchen for a ticket.
 	CreateTicket struct{ Order string }
 
-	// CancelTicket undoes that.
+	// CancelTicket undoes CreateTicket.
 	CancelTicket struct{ Order string }
 
 	// AuthorisePayment asks the bank.
@@ -66,22 +66,22 @@ type (
 		Total int
 	}
 
-	// ApproveOrder ends the order well.
+	// ApproveOrder ends the order with success.
 	ApproveOrder struct{ Order string }
 
-	// RejectOrder ends it otherwise.
+	// RejectOrder ends the order without success.
 	RejectOrder struct{ Order, Reason string }
 )
 
-// Patience is how long the answers may take, all together.
+// Patience is the time limit for all replies together.
 const Patience = 10 * time.Second
 
-// Answers is the timeout that ends a saga after that.
+// Answers is the timeout that ends a saga after Patience.
 const Answers = "answers"
 
 type step = process.Step[Saga]
 
-// Definition is the process manager. A process has the id of its order.
+// Definition defines the process manager. A process has the id of its order.
 var Definition = process.Define(
 	aggregate.Define[Saga]("order-saga", Begun{}, Went{}, Ended{}),
 	process.On(source[services.OrderPlaced], func(_ Saga, e services.OrderPlaced, in process.Input) (step, error) {
@@ -111,15 +111,14 @@ var Definition = process.Define(
 	}),
 ).OverWhen(func(s Saga) bool { return s.Outcome != "" })
 
-// source is the key of events whose aggregate has the id of the order.
+// source returns the id of the source aggregate, which is the id of the order.
 func source[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func further(to string, command any) step {
 	return process.Record(Went{to}).Send(command)
 }
 
-// reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that
-// is undone as well.
+// reject ends a saga and undoes all steps, including those whose command may still be in progress.
 func (s Saga) reject(order, reason string) step {
 	return process.Record(Ended{reason}).
 		Send(ReleaseCredit{s.Customer, order}, CancelTicket{order}, RejectOrder{order, reason}).

@@ -2,29 +2,29 @@ package services
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Customer has a credit that orders reserve parts of.
+// Customer has credit. Orders reserve parts of it.
 type Customer struct {
-	Credit   int            // that is left
-	Reserved map[string]int // by order
+	Credit   int            // remaining credit
+	Reserved map[string]int // reserved credit by order
 	Released map[string]bool
 }
 
-// What happens to a customer.
+// These are the events of a customer.
 
 type (
 	// CreditGranted adds to the credit.
 	CreditGranted struct{ Amount int }
 
-	// CreditReserved sets a part aside for an order.
+	// CreditReserved reserves a part of the credit for an order.
 	CreditReserved struct {
 		Order  string
 		Amount int
 	}
 
-	// CreditRefused says that there is not enough.
+	// CreditRefused records that there is not enough credit.
 	CreditRefused struct{ Order string }
 
-	// CreditReleased gives that part back.
+	// CreditReleased returns the reserved credit of an order.
 	CreditReleased struct{ Order string }
 )
 
@@ -53,17 +53,17 @@ func (e CreditReleased) Apply(c *Customer) {
 	delete(c.Reserved, e.Order)
 }
 
-// Customers are the aggregates.
+// Customers defines the aggregate.
 var Customers = aggregate.Define[Customer]("saga-customer", CreditGranted{}, CreditReserved{}, CreditRefused{}, CreditReleased{})
 
-// Grant returns credit.
+// Grant returns a decision that adds credit.
 func Grant(amount int) aggregate.Decision[Customer] {
 	return func(Customer) (aggregate.Events[Customer], error) {
 		return aggregate.Events[Customer]{CreditGranted{amount}}, nil
 	}
 }
 
-// Reserve sets credit aside for an order, or refuses to.
+// Reserve returns a decision that reserves credit for an order, or refuses to.
 func Reserve(order string, amount int) aggregate.Decision[Customer] {
 	return func(c Customer) (aggregate.Events[Customer], error) {
 		if c.Credit < amount || c.Released[order] {
@@ -73,7 +73,7 @@ func Reserve(order string, amount int) aggregate.Decision[Customer] {
 	}
 }
 
-// Release gives back what an order has reserved, or will have.
+// Release returns a decision that releases the credit of an order, even if it is reserved later.
 func Release(order string) aggregate.Decision[Customer] {
 	return func(Customer) (aggregate.Events[Customer], error) {
 		return aggregate.Events[Customer]{CreditReleased{order}}, nil

@@ -2,10 +2,10 @@ package services
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Order is what a customer wants.
+// Order is the state of an order.
 type Order struct{ Status, Reason string }
 
-// What happens to an order.
+// These are the events of an order.
 
 type (
 	// OrderPlaced begins an order.
@@ -14,10 +14,10 @@ type (
 		Total    int
 	}
 
-	// OrderApproved ends it well.
+	// OrderApproved ends the order with success.
 	OrderApproved struct{}
 
-	// OrderRejected ends it otherwise.
+	// OrderRejected ends the order without success.
 	OrderRejected struct{ Reason string }
 )
 
@@ -28,17 +28,17 @@ func (OrderPlaced) Apply(o *Order)      { o.Status = "placed" }
 func (OrderApproved) Apply(o *Order)    { o.Status = "approved" }
 func (e OrderRejected) Apply(o *Order)  { o.Status, o.Reason = "rejected", e.Reason }
 
-// Orders are the aggregates.
+// Orders defines the aggregate.
 var Orders = aggregate.Define[Order]("saga-order", OrderPlaced{}, OrderApproved{}, OrderRejected{})
 
-// Place begins it all.
+// Place returns a decision that begins an order.
 func Place(customer string, total int) aggregate.Decision[Order] {
 	return func(Order) (aggregate.Events[Order], error) {
 		return aggregate.Events[Order]{OrderPlaced{customer, total}}, nil
 	}
 }
 
-// Approve ends it well.
+// Approve ends the order with success.
 func Approve(o Order) (aggregate.Events[Order], error) {
 	if o.Status != "placed" {
 		return nil, nil
@@ -46,7 +46,7 @@ func Approve(o Order) (aggregate.Events[Order], error) {
 	return aggregate.Events[Order]{OrderApproved{}}, nil
 }
 
-// Reject ends it otherwise.
+// Reject returns a decision that ends the order without success.
 func Reject(reason string) aggregate.Decision[Order] {
 	return func(o Order) (aggregate.Events[Order], error) {
 		if o.Status != "placed" {

@@ -2,16 +2,16 @@ package services
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Payment is that of one order, and has its id.
+// Payment is the payment of one order, and has its id.
 type Payment struct{ Decided bool }
 
-// What happens to a payment.
+// These are the events of a payment.
 
 type (
-	// PaymentAuthorised says that the bank will pay.
+	// PaymentAuthorised records that the bank will pay.
 	PaymentAuthorised struct{ Amount int }
 
-	// PaymentRefused says that it will not.
+	// PaymentRefused records that the bank will not pay.
 	PaymentRefused struct{ Amount int }
 )
 
@@ -20,13 +20,13 @@ func (PaymentRefused) EventType() string    { return "payment.refused.v1" }
 func (PaymentAuthorised) Apply(p *Payment)  { p.Decided = true }
 func (PaymentRefused) Apply(p *Payment)     { p.Decided = true }
 
-// Payments are the aggregates.
+// Payments defines the aggregate.
 var Payments = aggregate.Define[Payment]("saga-payment", PaymentAuthorised{}, PaymentRefused{})
 
-// CardLimit is the highest amount that the bank of the example authorises.
+// CardLimit is the largest amount that the bank of the example authorises.
 const CardLimit = 500
 
-// Authorise asks the bank.
+// Authorise returns a decision that authorises or refuses a payment.
 func Authorise(amount int) aggregate.Decision[Payment] {
 	return func(p Payment) (aggregate.Events[Payment], error) {
 		switch {

@@ -2,16 +2,16 @@ package services
 
 import "github.com/millrace-dev/millrace/aggregate"
 
-// Ticket is what the kitchen works by. It has the id of its order.
+// Ticket is the kitchen's task for an order. It has the id of the order.
 type Ticket struct{ Open, Cancelled bool }
 
-// What happens to a ticket.
+// These are the events of a ticket.
 
 type (
 	// TicketCreated opens a ticket.
 	TicketCreated struct{}
 
-	// TicketCancelled ends it, or keeps it from being opened.
+	// TicketCancelled closes a ticket, or prevents that it is opened.
 	TicketCancelled struct{}
 )
 
@@ -20,10 +20,10 @@ func (TicketCancelled) EventType() string { return "ticket.cancelled.v1" }
 func (TicketCreated) Apply(t *Ticket)     { t.Open = true }
 func (TicketCancelled) Apply(t *Ticket)   { t.Open, t.Cancelled = false, true }
 
-// Tickets are the aggregates.
+// Tickets defines the aggregate.
 var Tickets = aggregate.Define[Ticket]("saga-ticket", TicketCreated{}, TicketCancelled{})
 
-// CreateTicket opens one, unless it was cancelled before.
+// CreateTicket opens a ticket, unless it was cancelled before.
 func CreateTicket(t Ticket) (aggregate.Events[Ticket], error) {
 	if t.Open || t.Cancelled {
 		return nil, nil
@@ -31,7 +31,7 @@ func CreateTicket(t Ticket) (aggregate.Events[Ticket], error) {
 	return aggregate.Events[Ticket]{TicketCreated{}}, nil
 }
 
-// CancelTicket ends one, also one that is not there yet.
+// CancelTicket cancels a ticket, even before it is created.
 func CancelTicket(t Ticket) (aggregate.Events[Ticket], error) {
 	if t.Cancelled {
 		return nil, nil

@@ -1,4 +1,5 @@
-// Package client plays planning poker by the REST API, as a browser would: for load runs and tests.
+// Package client plays planning poker by the REST API, as a browser would. Load runs and tests use
+// it.
 //
 //	ada := client.New(server.URL, http.DefaultTransport)
 //	id, err := ada.Open(ctx, client.Body{"name": "Sprint 12"})
@@ -19,23 +20,23 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 )
 
-// Visitor is somebody with a browser of their own.
+// Visitor is a person with a browser.
 type Visitor struct {
 	server func() string
 	http   *http.Client
 }
 
-// Body is what a POST sends.
+// Body is the body of a POST.
 type Body map[string]any
 
-// New makes a visitor. Server returns the URL of a server for each request, and transport is shared
-// by visitors.
+// New returns a visitor. Server returns the URL of a server for each request. Visitors can share a
+// transport.
 func New(server func() string, transport http.RoundTripper) *Visitor {
 	jar, _ := cookiejar.New(nil) // never fails
 	return &Visitor{server: server, http: &http.Client{Transport: transport, Jar: jar}}
 }
 
-// Problem is an error that the API reports.
+// Problem is a problem document of the API.
 type Problem struct {
 	Status int
 	Title  string
@@ -55,15 +56,15 @@ func (v *Visitor) Visit(ctx context.Context) error {
 	return err
 }
 
-// Open opens a room, by a body as the API takes it. Errors: [*Problem].
+// Open opens a room. Body is the body of the request. Errors: [*Problem].
 func (v *Visitor) Open(ctx context.Context, body Body) (roomID string, err error) {
 	var opened struct{ RoomID string }
 	err = v.decode(ctx, http.MethodPost, "/rooms", body, &opened)
 	return opened.RoomID, err
 }
 
-// Do carries out a command, such as "pick" or "pick?wait=true", and returns the version of the
-// room. Errors: [*Problem].
+// Do executes a command, such as "pick" or "pick?wait=true", and returns the version of the room.
+// Errors: [*Problem].
 func (v *Visitor) Do(ctx context.Context, roomID, command string, body Body) (version uint64, err error) {
 	if body == nil {
 		body = Body{}
@@ -79,8 +80,8 @@ func (v *Visitor) Room(ctx context.Context, roomID string) (r web.Room, err erro
 	return r, err
 }
 
-// History returns a page of the rounds of a room: of those before a round, or of all for 0. Errors:
-// [*Problem].
+// History returns a page of the rounds of a room: the rounds before the given one, or the newest
+// for 0. Errors: [*Problem].
 func (v *Visitor) History(ctx context.Context, roomID string, before int) (h web.History, err error) {
 	path := "/rooms/" + roomID + "/history"
 	if before > 0 {
@@ -90,9 +91,9 @@ func (v *Visitor) History(ctx context.Context, roomID string, before int) (h web
 	return h, err
 }
 
-// Watch calls show with each state of a room that the server sends, until that says that it has
-// seen enough, the room is gone, or the stream ends, which is no error. Errors: [*Problem], those
-// of the connection, the context's.
+// Watch calls show with each state of a room that the server sends. It returns nil when show
+// returns true, the room is gone, or the stream ends. Errors: [*Problem], those of the connection,
+// the context's.
 func (v *Visitor) Watch(ctx context.Context, roomID string, show func(web.Room) (enough bool)) error {
 	response, err := v.send(ctx, http.MethodGet, "/rooms/"+roomID+"/events", nil)
 	if err != nil {
@@ -132,7 +133,7 @@ func (v *Visitor) decode(ctx context.Context, method, path string, body, into an
 	return nil
 }
 
-// send returns a reply of success, whose body is to be closed.
+// send returns a successful reply. The caller closes its body.
 func (v *Visitor) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content bytes.Buffer
 	if body != nil {

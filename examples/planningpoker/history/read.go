@@ -11,24 +11,24 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrTooLong reports a room with more than 20,000 events, the most that [Read] replays.
+// ErrTooLong reports a room with more than 20,000 events, the maximum that [Read] replays.
 var ErrTooLong = errors.New("too much has happened in the room to show its history")
 
-// mostEvents bounds what one history reads. A round of ten members has about 20 events, of 0.25 KB
+// mostEvents limits the cost of a history. A round of ten members has about 20 events, of 0.25 KB
 // each.
 const mostEvents = 20_000
 
-// Journal is where events are read. A *journal.Journal is one.
+// Journal reads events. A *journal.Journal implements it.
 type Journal interface {
 	Version(ctx context.Context, id aggregate.ID) (uint64, error)
 	Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*journal.Record, error]
 }
 
-// Read returns the newest rounds of a room that come before a round, or of all for 0: those that
-// are revealed or over, the newest one first, at most [Page]. It reads the version of the room, and
-// its events from the first one to the end of these rounds.
+// Read returns the newest rounds of a room before the given round, or the newest of all for 0. It
+// returns at most [Page] rounds that are revealed or over, the newest first. It reads the version
+// of the room, and its events from the first one to the end of these rounds.
 //
-// It keeps a page of rounds in memory, and the members of the room. Errors: room.ErrNotFound,
+// It keeps a page of rounds and the members of the room in memory. Errors: room.ErrNotFound,
 // [ErrTooLong], those of journal.Journal.Events and of aggregate.Definition.Upcast.
 func Read(ctx context.Context, j Journal, roomID string, before int) ([]Round, error) {
 	id, err := room.Definition.ID(roomID)
@@ -59,7 +59,7 @@ func Read(ctx context.Context, j Journal, roomID string, before int) ([]Round, e
 	return rounds.Newest(), nil
 }
 
-// replay applies what a stored event stands for today.
+// replay applies the current events for a stored event.
 func (r *Rounds) replay(record *journal.Record) error {
 	events, err := room.Definition.Upcast(aggregate.EncodedEvent{Type: record.EventType, Payload: record.Payload})
 	if err != nil {

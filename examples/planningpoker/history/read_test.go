@@ -29,7 +29,7 @@ func open(t *testing.T, layout journal.Layout) *journal.Journal {
 	return j
 }
 
-// store commits events one by one. The definition is today's or an older one.
+// store commits events one by one. The definition is the current one or an older one.
 func store[S any](t *testing.T, j *journal.Journal, definition aggregate.Definition[S], events ...aggregate.Event[S]) {
 	t.Helper()
 	rooms, err := repository.New(j, definition, repository.Config{IgnoreSnapshots: true})
@@ -70,7 +70,7 @@ func TestTheHistoryIsReadInPages(t *testing.T) {
 	}
 }
 
-// What a program stored that knew no stories.
+// A program without stories stored these events.
 type (
 	roomV1   struct{}
 	openedV1 struct {
@@ -123,7 +123,7 @@ func TestARoomThatWasNeverOpenedHasNoHistory(t *testing.T) {
 	assert.ErrorIs(t, err, room.ErrNotFound)
 }
 
-// fake is a journal of one room.
+// fake is a journal with one room.
 type fake struct {
 	version uint64
 	records []*journal.Record

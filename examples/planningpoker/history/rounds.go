@@ -1,5 +1,5 @@
-// Package history returns the rounds of a room: their stories, and who had picked what when the
-// cards were revealed. No table holds that: [Read] replays the events of the room. Picks that were
+// Package history returns the rounds of a room: their stories, and the cards that were picked when
+// they were revealed. No table stores them: [Read] replays the events of the room. Picks that were
 // never revealed are left out.
 package history
 
@@ -10,34 +10,36 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 )
 
-// Page is how many rounds are read at once, at most.
+// Page is the maximum number of rounds that are read at once.
 const Page = 50
 
-// Round is a round that was revealed, or that ended before.
+// Round is a round that was revealed, or that ended before it was revealed.
 type Round struct {
-	Number     int       `json:"round"`               // from 1
-	Title      string    `json:"title"`               // of the story; empty for none
-	RevealedAt time.Time `json:"revealedAt,omitzero"` // zero if the table was refreshed before
-	Picks      []Pick    `json:"picks,omitempty"`     // when the cards were revealed, in the order of picking
+	Number int    `json:"round"` // from 1
+	Title  string `json:"title"` // title of the story; empty for none
+	// Zero if the table was refreshed before the cards were revealed.
+	RevealedAt time.Time `json:"revealedAt,omitzero"`
+	// The revealed cards, in the order of picking.
+	Picks []Pick `json:"picks,omitempty"`
 }
 
-// Pick is the card that a member had picked, who may have left since.
+// Pick is a card with the member who picked it. The member may have left since.
 type Pick struct {
 	UserID string `json:"userId"`
 	Name   string `json:"name"`
 	Card   string `json:"card"`
 }
 
-// Rounds folds the events of a room, from the first one on, into its rounds. The zero value has
-// none.
+// Rounds computes the rounds of a room from its events, starting with the first. The zero value has
+// no rounds.
 type Rounds struct {
-	over    []Round // the last ones, at most Page
+	over    []Round // the last rounds, at most Page
 	current Round
-	names   map[string]string // of the members
-	picks   []Pick            // in the current round, face down
+	names   map[string]string // names of the members
+	picks   []Pick            // face down, in the current round
 }
 
-// Apply adds an event that happened at some time.
+// Apply adds an event and its time.
 func (r *Rounds) Apply(event room.Event, at time.Time) {
 	switch e := event.(type) {
 	case room.Opened:
@@ -96,7 +98,7 @@ func (r *Rounds) find(userID string) int {
 	return slices.IndexFunc(r.picks, func(p Pick) bool { return p.UserID == userID })
 }
 
-// Newest returns the last rounds that are revealed or over, the newest one first, at most [Page].
+// Newest returns the last rounds that are revealed or over, the newest first, at most [Page].
 func (r *Rounds) Newest() []Round {
 	newest := slices.Clone(r.over)
 	if !r.current.RevealedAt.IsZero() {

@@ -12,7 +12,7 @@ import (
 
 var began = time.Date(2024, 5, 1, 9, 30, 0, 0, time.UTC)
 
-// after is the time of an event by its number, a minute each.
+// after returns the time of an event by its number. Events are one minute apart.
 func after(number int) time.Time { return began.Add(time.Duration(number) * time.Minute) }
 
 func opened(title string) room.Opened { return room.Opened{Name: "Sprint 12", Title: title} }

@@ -14,10 +14,10 @@ import (
 
 var deck = []string{"1", "2", "3", "5", "8"}
 
-// again is how long a page waits until it asks for a stream once more.
+// again is the pause before a page reconnects to a stream.
 const again = 100 * time.Millisecond
 
-// game is one room with its players, and one who watches.
+// game is one room with its players and one watcher.
 type game struct {
 	roomID  string
 	players []*client.Visitor
@@ -33,7 +33,7 @@ type game struct {
 	shown            uint64 // the version on the page
 	unshown          map[uint64]time.Time
 	latencies        []time.Duration
-	moved            chan struct{} // a signal that shown has risen
+	moved            chan struct{} // signals that shown has increased
 }
 
 func newGame(players, watcher func() string, transport http.RoundTripper, config Config) *game {
@@ -44,7 +44,7 @@ func newGame(players, watcher func() string, transport http.RoundTripper, config
 	}
 }
 
-// open opens the room, lets everybody join and begins to watch.
+// open opens the room, makes all users join and starts to watch.
 func (g *game) open(ctx context.Context, users int) (err error) {
 	for n := range users {
 		player := g.newUser()
@@ -77,8 +77,8 @@ func (g *game) open(ctx context.Context, users int) (err error) {
 	return nil
 }
 
-// play plays rounds while the one context lasts: all pick, and then one takes the cards back.
-// Requests that are out then go on with the other.
+// play plays rounds until the context playing ends: all users pick, and then one refreshes the
+// table. Requests in progress then continue with ctx.
 func (g *game) play(playing, ctx context.Context) error {
 	for round := 0; playing.Err() == nil; round++ {
 		var picking sync.WaitGroup
@@ -99,7 +99,7 @@ func (g *game) play(playing, ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause reports whether there is still time after it.
+// pause waits, and reports whether there is time left after it.
 func (g *game) pause(playing context.Context) bool {
 	if g.think <= 0 {
 		return playing.Err() == nil
@@ -129,7 +129,7 @@ func (g *game) command(ctx context.Context, player *client.Visitor, command stri
 	g.commands++
 }
 
-// show takes down what the page shows now.
+// show records the version that the page shows.
 func (g *game) show(r web.Room) (enough bool) {
 	now := time.Now()
 	g.mu.Lock()
@@ -148,14 +148,14 @@ func (g *game) show(r web.Room) (enough bool) {
 	return false
 }
 
-// pending is how many commands the page has not shown.
+// pending returns the number of commands that the page has not shown.
 func (g *game) pending() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return len(g.unshown)
 }
 
-// finish waits for the page to show all, and stops watching.
+// finish waits until the page shows all commands, and stops watching.
 func (g *game) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -168,7 +168,7 @@ func (g *game) finish(ctx context.Context) {
 	g.stop()
 }
 
-// stop stops watching, if that has begun.
+// stop stops watching, if it has started.
 func (g *game) stop() {
 	if g.stopWatching != nil {
 		g.stopWatching()

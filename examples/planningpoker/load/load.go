@@ -1,6 +1,6 @@
-// Package load measures planning poker as its users would feel it: rooms full of people who play
-// rounds over HTTP on two servers that share their tables, and someone in each room who watches the
-// page. For half of the rooms that is on the other server than the players are.
+// Package load measures the performance of planning poker for its users. Users in many rooms play
+// rounds over HTTP on two servers that share their tables, and one person in each room watches the
+// page. In half of the rooms that person uses another server than the players.
 package load
 
 import (
@@ -20,30 +20,33 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// patience bounds how long the pages have to show the last commands, and the removal of the tables.
+// patience limits the wait for the last commands on the pages, and for the removal of the tables.
 const patience = 2 * time.Minute
 
-// Config says how much load. All but Logger is required.
+// Config configures the load. All fields except Logger are required.
 type Config struct {
-	Rooms, Users int            // users are those of each room
-	Duration     time.Duration  // of the measurement, behind the opening and joining
-	Think        time.Duration  // how long a user takes from a new round to a pick, on average; 0 for no time at all
-	Layout       journal.Layout // of the tables of events; default: journal.Classic
-	Logger       *slog.Logger   // of the servers; default: slog.Default()
+	Rooms, Users int // Users is the number of users in each room
+	// Of the measurement, after rooms were opened and users have joined.
+	Duration time.Duration
+	// Average time of a user from a new round to a pick. 0 means no pause.
+	Think time.Duration
+	// Of the tables of events. Default: journal.Classic.
+	Layout journal.Layout
+	Logger *slog.Logger // for the servers; default: slog.Default()
 }
 
-// Report is what was measured.
+// Report holds the results of the measurement.
 type Report struct {
 	Rooms, Users int
 	Took         time.Duration
-	Commands     int // that were carried out
-	Failed       int // that were not, or that no page has shown
-	// Latencies are the times from the reply to a command to the page that shows it, or a later
-	// one, in order; 0 where the page was faster.
+	Commands     int // executed commands
+	Failed       int // failed commands, or not shown on a page
+	// Latencies are the times from the reply to a command to the page that shows it or a later
+	// version, sorted. 0 means that the page was faster than the reply.
 	Latencies []time.Duration
 }
 
-// Run plays on tables of its own, which it deletes in the end.
+// Run measures on its own tables, which it deletes at the end.
 func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
 	shared := service.Config{Prefix: "load-" + uuid.NewString()[:8] + "-", Layout: config.Layout, Logger: config.Logger}
 	var servers [2]*service.Server
@@ -89,7 +92,7 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 	return report, ctx.Err()
 }
 
-// each does something with all games at once.
+// each calls a function for all games at once.
 func each(games []*game, do func(*game) error) error {
 	failures := make([]error, len(games))
 	var doing sync.WaitGroup
@@ -104,7 +107,7 @@ func each(games []*game, do func(*game) error) error {
 	return errors.Join(failures...)
 }
 
-// Quantile returns the latency that a part of them does not exceed.
+// Quantile returns the latency that the given fraction of the commands does not exceed.
 func (r *Report) Quantile(part float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0
@@ -112,7 +115,7 @@ func (r *Report) Quantile(part float64) time.Duration {
 	return r.Latencies[min(int(part*float64(len(r.Latencies))), len(r.Latencies)-1)]
 }
 
-// String is the report in one line.
+// String returns the report in one line.
 func (r *Report) String() string {
 	return fmt.Sprintf("planningpoker %d rooms of %d users: %.0f commands a second, commit to page %d ms in the median, %d ms at 99%%, %d failed",
 		r.Rooms, r.Users, float64(r.Commands)/r.Took.Seconds(),

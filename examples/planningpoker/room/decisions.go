@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Open opens a room for some time, with the story of the first round, or none. Errors:
+// Open opens a room for a lifetime, with the title of the first round's story, or none. Errors:
 // [ErrInvalid], [ErrExists], [ErrExpired].
 func Open(name, title string, deck []string, lifetime time.Duration, now time.Time) Decision {
 	title = strings.TrimSpace(title)
@@ -46,7 +46,7 @@ func Join(userID, name string, now time.Time) Decision {
 	}
 }
 
-// Leave removes the member, who may join again.
+// Leave removes a member, who may join again.
 func Leave(userID string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		if err := r.admit(now); err != nil || !slices.Contains(r.Members, userID) {
@@ -56,8 +56,9 @@ func Leave(userID string, now time.Time) Decision {
 	}
 }
 
-// Pick picks a card, or another one, in the round that the user saw; 0 is the current one. Errors:
-// [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
+// Pick picks a card, or replaces the picked one, in the round that the user saw; 0 means the
+// current round. Errors: [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that is not in the
+// deck, [ErrRevealed].
 func Pick(userID, card string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, userID); {
@@ -76,8 +77,8 @@ func Pick(userID, card string, round int, now time.Time) Decision {
 	}
 }
 
-// Reveal shows the cards of the round that the user saw, before all have picked; 0 is the current
-// round. Errors: [ErrNotMember], [ErrNoCards].
+// Reveal shows the cards before all members have picked, in the round that the user saw; 0 means
+// the current round. Errors: [ErrNotMember], [ErrNoCards].
 func Reveal(userID string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, userID); {
@@ -90,9 +91,9 @@ func Reveal(userID string, round int, now time.Time) Decision {
 	}
 }
 
-// Refresh ends the round that the user saw, revealed or not, and starts the next one, with its
-// story or none; 0 is the current round. A round without cards is ended only for another story.
-// Errors: [ErrNotMember], [ErrInvalid] for the title of the story.
+// Refresh ends the round that the user saw, revealed or not, and starts the next one; 0 means the
+// current round. Title is the title of the next story, or empty. A round without cards is ended
+// only if the title is another one. Errors: [ErrNotMember], [ErrInvalid] for the title.
 func Refresh(userID string, round int, title string, now time.Time) Decision {
 	title = strings.TrimSpace(title)
 	return func(r Room) (Events, error) {
@@ -104,8 +105,8 @@ func Refresh(userID string, round int, title string, now time.Time) Decision {
 	}
 }
 
-// Kick removes a member, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the
-// user.
+// Kick removes a member, who may join again. Errors: [ErrNotMember] for the member by,
+// [ErrNotThere] for the user.
 func Kick(userID, by string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, by); {
@@ -118,7 +119,7 @@ func Kick(userID, by string, now time.Time) Decision {
 	}
 }
 
-// reveal returns an event, followed by Revealed if after it every member has a card.
+// reveal returns an event. If every member has a card after it, Revealed follows.
 func (r Room) reveal(happened Event) Events {
 	r.Members, r.Cards = slices.Clone(r.Members), maps.Clone(r.Cards)
 	happened.Apply(&r)

@@ -6,45 +6,51 @@ import (
 )
 
 type (
-	// Opened is a room's beginning.
+	// Opened records that a room was opened.
 	Opened struct {
-		Name      string    `json:"name"`
-		Title     string    `json:"title"` // of the first round's story; empty for none
+		Name string `json:"name"`
+		// The title of the first round's story; empty for none.
+		Title     string    `json:"title"`
 		Deck      []string  `json:"deck"`
 		ExpiresAt time.Time `json:"expiresAt"`
 	}
-	// Joined means that a user has joined. The data about them expires with the room, at ExpiresAt.
+	// Joined records that a user has joined. The data about the user expires with the room, at
+	// ExpiresAt.
 	Joined struct {
 		UserID    string    `json:"userId"`
 		Name      string    `json:"name"`
 		ExpiresAt time.Time `json:"expiresAt"`
 	}
-	// Left means that a user has left.
+	// Left records that a user has left.
 	Left struct {
 		UserID string `json:"userId"`
 	}
-	// Picked means that a member has picked a card, or replaced the one picked before.
+	// Picked records that a member has picked a card, or replaced it.
 	Picked struct {
 		UserID string `json:"userId"`
 		Card   string `json:"card"`
 	}
-	// Revealed means that the cards are shown, because everybody has picked or a member has asked.
+	// Revealed records that the cards are shown, because all members have picked or one of them has
+	// asked for it.
 	Revealed struct {
-		By string `json:"by,omitempty"` // the member who asked; empty if everybody has picked
+		// The member who asked for it; empty if all members have picked.
+		By string `json:"by,omitempty"`
 	}
 	// TableRefreshed removes the cards of the members, for the next round.
 	TableRefreshed struct {
 		UserIDs []string `json:"userIds"`
-		Title   string   `json:"title"` // of the next round's story; empty for none
+		// The title of the next round's story; empty for none.
+		Title string `json:"title"`
 	}
-	// Kicked means that a member has removed another one, who may join again.
+	// Kicked records that a member has removed another one, who may join again.
 	Kicked struct {
 		UserID string `json:"userId"`
 		By     string `json:"by"`
 	}
 )
 
-func (Opened) EventType() string         { return "room.opened.v2" } // the names are stored, so they never change
+// Stored names never change.
+func (Opened) EventType() string         { return "room.opened.v2" }
 func (Joined) EventType() string         { return "room.joined.v1" }
 func (Left) EventType() string           { return "room.left.v1" }
 func (Picked) EventType() string         { return "room.picked.v1" }

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/text"
 )
 
-// Why a command is refused, for errors.Is. The texts are shown to users.
+// These errors refuse a command, for errors.Is. Their texts are shown to users.
 var (
 	ErrNotFound  = errors.New("there is no such room")
 	ErrExists    = errors.New("the room is open already")
@@ -17,18 +17,18 @@ var (
 	ErrInvalid   = errors.New("invalid")
 	ErrNotMember = errors.New("you are not in the room, join it first")
 	ErrNotThere  = errors.New("there is no such user in the room")
-	ErrFull      = errors.New("the room is full, or too many have come and gone: open another one")
+	ErrFull      = errors.New("the room is full, or too many users have joined so far: open another one")
 	ErrRevealed  = errors.New("the cards are revealed, refresh the table to pick again")
 	ErrNoCards   = errors.New("nobody has picked a card yet")
-	ErrRoundOver = errors.New("the round is over, pick in the present one")
+	ErrRoundOver = errors.New("the round is over, pick in the current one")
 )
 
-// Expired returns the [ErrExpired] of a room that was open until some time.
+// Expired returns an [ErrExpired] for a room that was open until the given time.
 func Expired(at time.Time) error {
 	return fmt.Errorf("%w: it was open until %s, open a new one", ErrExpired, at.Format(time.RFC3339))
 }
 
-// invalidError is an [ErrInvalid] that says only what is wrong.
+// invalidError is an [ErrInvalid] with a text for users.
 type invalidError string
 
 func (e invalidError) Error() string        { return string(e) }
@@ -36,8 +36,8 @@ func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(format string, args ...any) error { return invalidError(fmt.Sprintf(format, args...)) }
 
-// titled refuses titles of stories that are too long or have characters that cannot be seen. A
-// round needs no title.
+// titled refuses titles of stories that are too long or have invisible characters. A round needs no
+// title.
 func titled(title string) error {
 	if title != "" && (utf8.RuneCountInString(title) > maxTitle || text.Fault(title) != "") {
 		return invalid("the title of a story has at most %d characters, all of which can be seen, on one line", maxTitle)
@@ -45,7 +45,7 @@ func titled(title string) error {
 	return nil
 }
 
-// legible refuses names that are empty, too long, or have characters that cannot be seen.
+// legible refuses names that are empty, too long, or have invisible characters.
 func legible(what string, most int, names ...string) error {
 	for _, name := range names {
 		if utf8.RuneCountInString(name) > most || text.Fault(name) != "" {

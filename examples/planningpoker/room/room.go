@@ -1,7 +1,7 @@
 // Package room is the domain of the example: a room in which a team plays planning poker. Its
-// members pick cards face down. The cards are revealed when all have picked, or when a member asks
-// for it, until the table is refreshed for the next round. The package knows no database, no broker
-// and no clock.
+// members pick cards face down. The cards are revealed when all members have picked, or when a
+// member asks for it. They are shown until the table is refreshed for the next round. The package
+// uses no database, no broker and no clock.
 package room
 
 import (
@@ -10,39 +10,43 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Definition makes rooms an aggregate type. Its name is also the topic of their events.
+// Definition defines the aggregate type. Its name is also the topic of its events.
 var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Picked{}, Revealed{}, TableRefreshed{}, Kicked{}).
 	WithUpcasters(upcasters...)
 
-// Schema is the version of [Room] as it is stored in snapshots. Version 1 has a title.
+// Schema is the version of [Room] in snapshots. Version 1 has a title.
 const Schema = 1
 
-// Event is anything that happens to a room.
+// Event is an event of a room.
 type Event = aggregate.Event[Room]
 
-// Events are what follows from a command.
+// Events are the events that follow from a command.
 type Events = aggregate.Events[Room]
 
-// Decision is a command to a room. It changes nothing if the room is already as it asks, so it may
-// be sent again. [Pick], [Reveal] and [Refresh] may only be sent again with their round, as they
-// could otherwise apply to the next one. Errors of all except [Open]: [ErrNotFound], [ErrExpired].
+// Decision decides on a command to a room. A command that asks for the current state changes
+// nothing, so it may be sent again. [Pick], [Reveal] and [Refresh] may only be sent again with
+// their round; otherwise they could apply to the next one. Errors of all commands except [Open]:
+// [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
 type Room struct {
-	Name      string            `json:"name"`
-	Deck      []string          `json:"deck"`
-	ExpiresAt time.Time         `json:"expiresAt"` // seconds, UTC
-	Round     int               `json:"round"`     // from 1
-	Title     string            `json:"title"`     // of the round's story; empty for none
-	Revealed  bool              `json:"revealed"`
-	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
-	Joins     int               `json:"joins"`   // so far: the data of a user stays as long as the room
-	Cards     map[string]string `json:"cards"`   // that members have picked
-	Kicked    []string          `json:"kicked"`  // user ids of those who were kicked and have not joined again
+	Name      string    `json:"name"`
+	Deck      []string  `json:"deck"`
+	ExpiresAt time.Time `json:"expiresAt"` // whole seconds, in UTC
+	Round     int       `json:"round"`     // from 1
+	Title     string    `json:"title"`     // title of the round's story; empty for none
+	Revealed  bool      `json:"revealed"`
+	// User ids of the current members, in the order in which they joined.
+	Members []string `json:"members"`
+	// Number of joins so far. The data of a user stays as long as the room.
+	Joins int               `json:"joins"`
+	Cards map[string]string `json:"cards"` // the picked cards of the members
+	// User ids of kicked users who have not joined again.
+	Kicked []string `json:"kicked"`
 }
 
-// Limits of a room: members at once, joins ever, cards, and characters of names, cards and
+// Limits of a room: current members, joins so far, cards, and characters of names, cards and
 // titles.
 const (
 	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20

@@ -60,7 +60,7 @@ func TestATitleIsShortAndSeenAsItIs(t *testing.T) {
 		When(room.Refresh("ada", 1, longest, now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}, Title: longest})
 }
 
-// The events are as a program stored them that knew no stories.
+// A program without stories stored these events.
 func TestARoomFromBeforeThereWereStoriesHasRoundsWithoutOne(t *testing.T) {
 	t.Parallel()
 	given(t).

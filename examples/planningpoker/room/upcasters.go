@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Rounds had no stories when these events were stored. They are read as events of today with an
-// empty title. The new names keep a program that does not know titles from losing them: it fails on
-// an event that it does not know.
+// Rounds had no stories when these events were stored. They are read as current events with an
+// empty title. The current events have new names, so that a program that does not know titles fails
+// on them instead of losing titles.
 type (
 	openedV1 struct {
 		Name      string    `json:"name"`

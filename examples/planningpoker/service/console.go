@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/console"
 )
 
-// withConsole mounts the console under /console/ if only this machine can reach the server: it
-// shows all rooms to everybody.
+// withConsole mounts the console under /console/ if only this machine can reach the server, since
+// the console shows all rooms to every visitor.
 func (s *Service) withConsole(at net.Addr, api http.Handler) (handler http.Handler, end func(), err error) {
 	if tcp, ok := at.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() || s.config.Host != "" {
 		return api, func() {}, nil
@@ -26,7 +26,7 @@ func (s *Service) withConsole(at net.Addr, api http.Handler) (handler http.Handl
 	return mux, c.Close, nil
 }
 
-// withoutCards hides the cards of events and states: a player could look there.
+// withoutCards hides the cards in events and states, because a player could read them there.
 func withoutCards(p console.Payload) []byte {
 	fields := map[string]any{}
 	if p.Kind == console.MetadataPayload || json.Unmarshal(p.Data, &fields) != nil {

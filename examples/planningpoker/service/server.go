@@ -21,7 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Server is a process that serves rooms: API, page, feed and the projection of the view.
+// Server is a process that serves rooms: the API, the page, the feed and the projection of the
+// view.
 type Server struct {
 	*Service
 	Projection *projection.Projection
@@ -30,7 +31,7 @@ type Server struct {
 }
 
 // Start opens the service and serves it until the context ends or Close is called. It returns when
-// all parts run. It returns an error if one cannot start, or if the context ends before.
+// all parts run. It returns an error if a part cannot start, or if the context ends before that.
 func Start(ctx context.Context, client journal.Client, config Config) (*Server, error) {
 	service, err := Open(ctx, client, config)
 	if err != nil {
@@ -49,7 +50,7 @@ func Start(ctx context.Context, client journal.Client, config Config) (*Server, 
 	return s, nil
 }
 
-// URL is where it serves.
+// URL returns the URL of the server.
 func (s *Server) URL() string { return s.url }
 
 // Wait waits until the server has stopped, and returns the error of the part that failed, if any.
@@ -61,8 +62,8 @@ func (s *Server) Wait() error {
 // Close stops the server, and returns the error of [Server.Wait].
 func (s *Server) Close() error { return s.stop() }
 
-// Listen makes the service serve the API and the page, at the URL that it returns. Its metrics are
-// those of what was added to the App before.
+// Listen makes the service serve the API and the page, and returns the URL. Its metrics are those
+// of the parts that were added to the App before.
 func (s *Service) Listen(ctx context.Context) (url string, err error) {
 	feed, err := s.newFeed()
 	if err != nil {
@@ -99,12 +100,12 @@ func (s *Service) Listen(ctx context.Context) (url string, err error) {
 	return "http://" + listener.Addr().String(), nil
 }
 
-// newFeed makes the feed of the rooms that change, for the streams of this process.
+// newFeed returns the feed of changed rooms, for the streams of this process.
 func (s *Service) newFeed() (*live.Feed, error) {
 	return s.Live(live.Config{
 		Group: ViewGroup, Topics: []string{room.Definition.Type()},
 		Key: func(ctx context.Context, r *journal.Record) (string, error) {
-			// After an error watchers are notified too early, and query again at the next refresh.
+			// After an error, watchers are notified too early, and query again at the next refresh.
 			_ = s.View.WaitConsistent(ctx, r.Aggregate.Value, r.Number)
 			return r.Aggregate.Value, nil
 		},

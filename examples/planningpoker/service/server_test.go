@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 )
 
-// patience bounds a failing test, and is shorter than a router that does not run takes to close.
+// patience limits a failing test. It is shorter than the time in which a router that does not run
+// closes.
 const patience = 25 * time.Second
 
 func TestAServerWhoseConsumerCannotBeginSaysSoAtOnce(t *testing.T) {

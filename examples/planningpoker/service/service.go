@@ -25,18 +25,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// ViewGroup is the consumer group of the view. A group with another name would be a new one, and
+// ViewGroup is the consumer group of the view. A group with another name would be a new group, and
 // begin with the first event.
 const ViewGroup = "room-view"
 
-// cached is how many rooms a process remembers, so that a command takes one round trip while no
-// other process writes.
+// cached is the number of rooms that a process caches, so that a command takes one round trip while
+// no other process writes.
 const cached = 10_000
 
 // Pages are live, so the journal is polled more often than by default. This costs at most about 40
-// read units a second for each process, group and four shards. An event that the live read misses
-// is found by a trailing read, at an age of 0.5 seconds or of trailingDelay, which must be longer
-// than clock differences and index delay together.
+// read units per second for each process, group and four shards. If the live read misses an event,
+// a trailing read finds it after 0.5 seconds or after trailingDelay, which must be longer than
+// clock differences and index delay together.
 const (
 	pollInterval    = 50 * time.Millisecond
 	maxPollInterval = 200 * time.Millisecond
@@ -46,16 +46,19 @@ const (
 // Config configures a [Service] and a [Server]. The zero value serves on any free port of this
 // machine.
 type Config struct {
-	Prefix     string            // of the names of tables; default: none
-	Layout     journal.Layout    // of the tables of events; default: journal.Classic
-	Now        func() time.Time  // default: time.Now
-	Subscriber subscriber.Config // as in millrace.Config, with shorter intervals by default
-	Logger     *slog.Logger      // default: slog.Default()
-	Address    string            // to listen on; default: 127.0.0.1:0
+	Prefix string // prefix of the names of tables; default: none
+	// Of the tables of events. Default: journal.Classic.
+	Layout journal.Layout
+	Now    func() time.Time // default: time.Now
+	// As in millrace.Config, with shorter default intervals.
+	Subscriber subscriber.Config
+	Logger     *slog.Logger // default: slog.Default()
+	Address    string       // to listen on; default: 127.0.0.1:0
 	// SecureCookie makes browsers send the cookie over HTTPS only. Use it behind a proxy that
 	// terminates TLS.
 	SecureCookie bool
-	Host         string // host name of a proxy in front, if Address is a loopback address
+	// The host name of a proxy in front, if Address is a loopback address.
+	Host string
 }
 
 func (c *Config) setDefaults() {
@@ -76,8 +79,8 @@ func prompt(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-// Service is one process of the application. It takes commands at once. The projection and the
-// server run while its App runs: see [Service.Consume] and [Service.Listen].
+// Service is one process of the application. It can execute commands as soon as it is open. The
+// projection and the server run while its App runs: see [Service.Consume] and [Service.Listen].
 type Service struct {
 	*millrace.App
 	Rooms  *repository.Repository[room.Room]
@@ -86,8 +89,8 @@ type Service struct {
 	tables []string
 }
 
-// Open creates the tables that are missing, and opens them: Operation is the journal, and Room the
-// view.
+// Open creates the tables that are missing, and opens them: Operation is the journal, and Room is
+// the view.
 func Open(ctx context.Context, client journal.Client, config Config) (*Service, error) {
 	config.setDefaults()
 	tables := journal.Tables{
@@ -96,7 +99,8 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	app, err := millrace.Open(ctx, client, millrace.Config{
 		Journal: journal.Config{
 			Tables: tables, Layout: config.Layout, RetryBudget: trailingDelay / 2,
-			Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
+			// Each takes about 1,000 write units a second; the number never changes.
+			Shards: 4,
 		},
 		Subscriber: config.Subscriber, Logger: watermill.NewSlogLogger(config.Logger),
 	})
@@ -115,8 +119,8 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	return s, err
 }
 
-// Consume adds the projection that keeps the view up to date with the events of the rooms.
-// Processes with the same group share the logical shards of the journal.
+// Consume adds the projection that updates the view from the events of the rooms. Processes with
+// the same group share the logical shards of the journal.
 func (s *Service) Consume(group string) (*projection.Projection, error) {
 	return s.Project(millrace.Group{Name: group, Topics: []string{room.Definition.Type()}}, s.View.Reactions()...)
 }
@@ -131,13 +135,14 @@ func (s *Service) WaitShown(ctx context.Context, roomID string, version uint64) 
 	return s.View.WaitConsistent(ctx, roomID, version)
 }
 
-// History returns the newest rounds of a room before a round, or of all for 0. See [history.Read].
+// History returns the newest rounds of a room before the given round, or the newest of all for 0.
+// See [history.Read].
 func (s *Service) History(ctx context.Context, roomID string, before int) ([]history.Round, error) {
 	return history.Read(ctx, s.Journal(), roomID, before)
 }
 
-// Ready returns nil if commands and queries work: the App runs and the tables answer. The metrics
-// show how far behind the view is.
+// Ready returns nil if commands and queries work: the App runs and the tables can be read. The
+// metrics show the lag of the view.
 func (s *Service) Ready(ctx context.Context) error {
 	if err := s.App.Ready(ctx); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// faultMix lets requests fail, and events come late, until it is calm.
+// faultMix makes requests fail and events late, until it is calm.
 type faultMix struct {
 	calm   atomic.Bool
 	hidden atomic.Int64
@@ -32,7 +32,7 @@ func (m *faultMix) draws(chance float64) bool {
 	return !m.calm.Load() && m.random.Float64() < chance
 }
 
-// failed counts the requests that have failed.
+// failed returns the number of requests that have failed.
 func (m *faultMix) failed() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -42,12 +42,13 @@ func (m *faultMix) failed() (n int) {
 	return n
 }
 
-// connection is a server's way to the database. Closing it looks to the database like a crash of
-// the server.
+// connection is a server's connection to the database. Closing it looks to the database like a
+// crash of the server.
 type connection struct {
 	*dynamotest.Proxy
-	client  *dynamodb.Client
-	started atomic.Bool // what needs to work once, at the beginning, has
+	client *dynamodb.Client
+	// Requests that must succeed once at the start have succeeded.
+	started atomic.Bool
 }
 
 func (m *faultMix) connect(db *dynamodb.Client) *connection {
@@ -71,8 +72,8 @@ func (m *faultMix) connect(db *dynamodb.Client) *connection {
 	return c
 }
 
-// late hides one event in ten from the first query of the tail that would find it, as an index does
-// that has not caught up.
+// late hides one event in ten from the first query of the tail that would find it, as an index that
+// is behind does.
 func (m *faultMix) late(c *connection) func(item map[string]types.AttributeValue) bool {
 	var mu sync.Mutex
 	seen := map[string]bool{}

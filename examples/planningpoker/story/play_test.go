@@ -20,16 +20,17 @@ import (
 
 var deck = []string{"1", "2", "3"}
 
-// play is what users do. Who does what follows from the seed, in which order it happens does not.
+// play holds the actions of the users. The seed decides who does what, but not in which order it
+// happens.
 type play struct {
 	t        *testing.T
 	rooms    []*game
-	progress chan struct{} // one for each command
+	progress chan struct{} // receives a value for each command
 
 	done, refused, repeated atomic.Int64
 }
 
-// game is what happens in one room, and what somebody sees who watches it.
+// game is the play in one room, with the states that a watcher sees.
 type game struct {
 	*play
 	id      string
@@ -64,7 +65,7 @@ func newPlay(t *testing.T, servers *servers, seed uint64) *play {
 	return p
 }
 
-// open opens all rooms, and everybody joins and learns their user id.
+// open opens all rooms. All users join, and learn their user ids.
 func (p *play) open(ctx context.Context) {
 	p.t.Helper()
 	for n, g := range p.rooms {
@@ -89,7 +90,7 @@ func (p *play) open(ctx context.Context) {
 	}
 }
 
-// everybody plays at once.
+// everybody lets all users play at once.
 func (p *play) everybody(ctx context.Context) {
 	var playing sync.WaitGroup
 	for _, g := range p.rooms {
@@ -112,7 +113,7 @@ func (p *play) everybody(ctx context.Context) {
 	playing.Wait()
 }
 
-// next is what a user does next.
+// next returns the next action of a user.
 func (g *game) next(who *player) (command string, body client.Body) {
 	switch n := who.random.IntN(100); {
 	case n < 57:
@@ -134,9 +135,9 @@ func (g *game) next(who *player) (command string, body client.Body) {
 	return command, body
 }
 
-// untilDone sends a request again until the server has decided: it may be down, or its database may
-// not answer. A command that was carried out without a reply may be carried out twice then, as it
-// says no round: the journal tells what came of it.
+// untilDone sends a request again until the server has replied: the server may be down, or its
+// database may not reply. A command without a reply may be executed twice, since it has no round.
+// The journal shows the result.
 func (p *play) untilDone(ctx context.Context, request func() error) {
 	for ctx.Err() == nil {
 		err := request()
@@ -158,7 +159,7 @@ func (p *play) untilDone(ctx context.Context, request func() error) {
 	assert.NoError(p.t, ctx.Err(), "a request must be answered in the end")
 }
 
-// after does something once so many commands are done.
+// after calls do once when the given number of commands is done.
 func (p *play) after(commands int, do func()) {
 	for p.done.Load() < int64(commands) {
 		select {
@@ -171,8 +172,8 @@ func (p *play) after(commands int, do func()) {
 	do()
 }
 
-// watch looks at the room as a page does, which comes back when its stream ends, and whose network
-// breaks now and then.
+// watch watches the room as a page does: it reconnects when its stream ends, and its network fails
+// at times.
 func (g *game) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		connected, cut := context.WithTimeout(ctx, 3*time.Second)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// servers are two places, with one server after another at each.
+// servers are the servers at two places. At each place one server runs after another.
 type servers struct {
 	t      *testing.T
 	db     *dynamodb.Client
@@ -54,7 +54,7 @@ func (s *servers) start(ctx context.Context, place int) {
 			LeaseDuration: 2 * time.Second, // so that the story is short
 			TrailingDelay: time.Second,
 		},
-		Logger: slog.New(slog.DiscardHandler), // most requests that fail are logged
+		Logger: slog.New(slog.DiscardHandler), // most failed requests are logged
 	})
 	if !assert.NoError(s.t, err) {
 		return
@@ -72,12 +72,12 @@ func (s *servers) in(place int) *server {
 	return s.at[place]
 }
 
-// url returns where the server of a place is now.
+// url returns a function that returns the URL of the current server at a place.
 func (s *servers) url(place int) func() string {
 	return func() string { return s.in(place).URL() }
 }
 
-// restart closes a server as a deployment does, and starts the next.
+// restart closes a server as a deployment does, and starts the next one.
 func (s *servers) restart(ctx context.Context, place int) {
 	old := s.in(place)
 	if err := old.Close(); err != nil {
@@ -87,8 +87,8 @@ func (s *servers) restart(ctx context.Context, place int) {
 	s.start(ctx, place)
 }
 
-// crash cuts a server off in the middle of what it does: it can neither finish nor release
-// anything. The next one starts at once.
+// crash cuts the connection of a server while it works: it can neither finish nor release anything.
+// The next one starts at once.
 func (s *servers) crash(ctx context.Context, place int) {
 	crashed := s.in(place)
 	crashed.connection.Close()
@@ -96,11 +96,11 @@ func (s *servers) crash(ctx context.Context, place int) {
 	s.closing.Add(1)
 	go func() {
 		defer s.closing.Done()
-		_ = crashed.Close() // it has no connection
+		_ = crashed.Close() // it has no connection any more
 	}()
 }
 
-// duplicates counts the writes that events would have made that were not new.
+// duplicates counts the writes for events that had been applied before.
 func (s *servers) duplicates() (n uint64) {
 	for _, each := range s.all {
 		n += each.Projection.Stats().Dropped

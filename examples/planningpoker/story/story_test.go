@@ -1,5 +1,5 @@
-// Package story plays planning poker through its REST API under conditions that it should stand,
-// and compares the table Room with the truth: what a replay of the journal says.
+// Package story plays planning poker through its REST API under difficult conditions, and compares
+// the table Room with a replay of the journal.
 package story_test
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = time.Minute
 
 const rooms, users, commandsEach = 6, 5, 14
@@ -56,7 +56,8 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	all := rooms * users * commandsEach
 	play.after(all/4, func() { servers.restart(ctx, 0) })
 	play.after(all/2, func() {
-		for _, r := range play.rooms[:2] { // every event of theirs comes once more
+		// Every event of these rooms is delivered again.
+		for _, r := range play.rooms[:2] {
 			assert.NoError(t, truth.Groups().ResetAggregate(ctx, service.ViewGroup, roomAggregate(r.id), 0))
 		}
 	})

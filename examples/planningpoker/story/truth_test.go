@@ -19,24 +19,25 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// replayed is a room as its events have made it.
+// replayed is a room, computed from its events.
 type replayed struct {
 	version uint64
 	state   room.Room
-	ever    map[string]string // the names of all who were in it, by user id
-	writes  int               // of rows, by the events from the first one on
-	titles  map[int]string    // of the rounds
-	results map[int]result    // of the rounds that were revealed
+	ever    map[string]string // names of all users so far, by user id
+	// Number of writes of rows by all events.
+	writes  int
+	titles  map[int]string // of the rounds
+	results map[int]result // of the rounds that were revealed
 }
 
-// result is which user had picked which card.
+// result maps users to the cards that they had picked.
 type result map[string]string
 
 func roomAggregate(id string) aggregate.ID {
 	return aggregate.ID{Type: room.Definition.Type(), Value: id}
 }
 
-// replay applies all events of a room to the aggregate, from the first one on.
+// replay applies all events of a room to the aggregate, starting with the first.
 func replay(t *testing.T, s *service.Service, id string) replayed {
 	t.Helper()
 	version, err := s.Journal().Version(t.Context(), roomAggregate(id))
@@ -66,7 +67,7 @@ func replay(t *testing.T, s *service.Service, id string) replayed {
 	return r
 }
 
-// compare looks at every row of the table Room.
+// compare checks every row of the table Room.
 func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replayed) {
 	t.Helper()
 	expected := map[string]map[string]string{}
@@ -112,8 +113,10 @@ func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replaye
 			key := row["room_id"] + "/" + row["item_key"]
 			delete(row, "room_id")
 			delete(row, "item_key")
-			delete(row, "present_until") // which no event says
-			delete(row, "joined")        // the view's own book-keeping, as is the version of a user's row
+			delete(row, "present_until") // it does not follow from events
+			// The view needs these attributes for itself. The version of a user's row is one of
+			// them.
+			delete(row, "joined")
 			if row["item_type"] == "USER" {
 				delete(row, "version")
 			}
@@ -123,7 +126,7 @@ func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replaye
 	assert.Equal(t, expected, found)
 }
 
-// compareReplies asks as one of the players, who sees what the rules let them see.
+// compareReplies queries as one of the players, who sees what the rules allow.
 func compareReplies(t *testing.T, p *play, want map[string]replayed) {
 	t.Helper()
 	for _, g := range p.rooms {
@@ -149,7 +152,7 @@ func compareReplies(t *testing.T, p *play, want map[string]replayed) {
 	}
 }
 
-// compareHistories looks at the rounds of the rooms that a player is shown.
+// compareHistories checks the rounds of the rooms that a player sees.
 func compareHistories(t *testing.T, p *play, want map[string]replayed) {
 	t.Helper()
 	for _, g := range p.rooms {
@@ -177,7 +180,7 @@ func compareHistories(t *testing.T, p *play, want map[string]replayed) {
 	}
 }
 
-// againFromTheBeginning has another consumer group tell the view every event once more.
+// againFromTheBeginning runs another consumer group, which applies every event to the view again.
 func againFromTheBeginning(t *testing.T, db *dynamodb.Client, want map[string]replayed) projection.Stats {
 	t.Helper()
 	s, err := service.Open(t.Context(), db, service.Config{})

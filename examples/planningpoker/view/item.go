@@ -7,26 +7,30 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attributes of the table. The first five are fixed by its design; the sort key is a user id, or
-// the room's own id for the room.
+// Attributes of the table. The first five are fixed by its design. The sort key is a user id, or
+// the id of the room for the row of the room.
 const (
 	attrRoomID    = "room_id"
 	attrItemKey   = "item_key"
 	attrItemType  = "item_type"
 	attrStatus    = "status"
-	attrExpiresAt = "expiration_unix_timestamp" // seconds since 1970; time to live
+	attrExpiresAt = "expiration_unix_timestamp" // Unix time in seconds; time to live
 	attrName      = "name"
-	attrVersion   = "version" // the number of the last event that changed the row
-	attrDeck      = "deck"
-	attrRound     = "round"
-	attrTitle     = "title"   // of the round's story
-	attrChanged   = "changed" // the users whose rows that event changed too
-	attrCard      = "card"
-	attrJoined    = "joined"        // the number of the event by which a user joined
-	attrPresent   = "present_until" // seconds since 1970; a user without a page by then is away
+	// The number of the last event that changed the row.
+	attrVersion = "version"
+	attrDeck    = "deck"
+	attrRound   = "round"
+	attrTitle   = "title" // title of the round's story
+	// The users whose rows that event changed too.
+	attrChanged = "changed"
+	attrCard    = "card"
+	// The number of the event by which a user joined.
+	attrJoined = "joined"
+	// Unix time in seconds. A user without a page open by then is away.
+	attrPresent = "present_until"
 )
 
-// What rows are, and how rooms and users are.
+// These are the types of rows, and the statuses of rooms and users.
 const (
 	itemRoom       = "ROOM"
 	itemUser       = "USER"
@@ -83,7 +87,7 @@ func number[N int | int64 | uint64](n N) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
 }
 
-// textOf, textsOf and numberOf give the zero value for an attribute that is absent.
+// textOf, textsOf and numberOf return the zero value for a missing attribute.
 
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {

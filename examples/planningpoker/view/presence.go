@@ -10,7 +10,7 @@ import (
 )
 
 // A user is present for presenceTimeout after each report of an open page, so a reload or a short
-// visit to another tab does not show them as away. The stream of a page reports with each state
+// visit to another tab does not show the user as away. The stream of a page reports with each state
 // that it sends, at least every 25 seconds. A report within reportInterval of the last one is not
 // written.
 const (
@@ -18,8 +18,9 @@ const (
 	reportInterval  = 10 * time.Second
 )
 
-// Attend notes that a user has a page of the room open, if they are in it. It reports whether they
-// were away before. The room is changed to show the user as present. Errors: journal.ErrThrottled.
+// Attend records that a user has a page of the room open, if the user is in the room. Arrived
+// reports whether the user was away before. The room then changes to show the user as present.
+// Errors: journal.ErrThrottled.
 func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, err error) {
 	for i := range r.Users {
 		u := &r.Users[i]
@@ -29,9 +30,11 @@ func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, 
 		}
 		switch written, err := d.setPresent(ctx, r.RoomID, userID, until); {
 		case err == nil && !written:
-			return false, nil // they have left, or the room has expired
+			// The user has left, or the room has expired.
+			return false, nil
 		case errors.As(err, new(*types.TransactionConflictException)):
-			return false, nil // an event is changing the row, and shows the room again
+			// An event changes the row, and shows the room again.
+			return false, nil
 		case err != nil:
 			return false, d.explain("note that "+userID+" is present in room "+r.RoomID, err)
 		}
@@ -40,8 +43,8 @@ func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, 
 	return arrived, nil
 }
 
-// setPresent changes the row of a user who has not left, and reports whether there is one. Events
-// do not look at what it changes.
+// setPresent changes the row of a user who has not left, and reports whether there is one.
+// Reactions to events do not read the changed attribute.
 func (d *DAO) setPresent(ctx context.Context, roomID, userID string, until time.Time) (written bool, err error) {
 	change, condition := "SET #present_until = :until", "#status <> :left AND #item_type = :type"
 	_, err = d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{

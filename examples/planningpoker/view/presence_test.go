@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 )
 
-// present are the user ids of those in the room who are.
+// present returns the ids of the users who are present.
 func present(t *testing.T, f *fixture) (all []string) {
 	t.Helper()
 	r, err := f.view.GetRoom(t.Context(), id)

@@ -11,16 +11,17 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 )
 
-// consistencyTimeout bounds how long a query that saw half a transaction is repeated. Usually the
-// other half shows within milliseconds. After the timeout the result is returned as it is.
+// consistencyTimeout limits how long a query that saw half a transaction is repeated. Usually the
+// other half is visible within milliseconds. After the timeout the incomplete result is returned.
 const consistencyTimeout = time.Second
 
-// soon is how long before its end a room is reported to end soon.
+// soon is the remaining time at which a room is reported to end soon.
 const soon = 10 * time.Minute
 
-// GetRoom returns a room with those who are in it, as it was after one event: strongly consistent,
-// one read unit for each 4 KB of its rows, those of users who left among them. What the view has
-// not been told yet is not there. Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
+// GetRoom returns a room with its current users, as it was after one event. It is strongly
+// consistent, and costs one read unit for each 4 KB of the room's rows, including those of users
+// who have left. It shows only events that the projection has applied. Errors: room.ErrNotFound,
+// room.ErrExpired, journal.ErrThrottled.
 func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	err = untilConsistent(ctx, func() (bool, error) {
 		items, err := d.query(ctx, roomID, "", nil)
@@ -45,9 +46,9 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	return r, nil
 }
 
-// WaitConsistent waits until queries show an event of a room that the projection has applied: the
-// position, which a transaction writes with the rows, may be seen a moment before them. Errors:
-// journal.ErrThrottled, the context's.
+// WaitConsistent waits until queries show an event of a room that the projection has applied. A
+// reader can see the position a moment before the rows, although one transaction writes both.
+// Errors: journal.ErrThrottled, the context's.
 func (d *DAO) WaitConsistent(ctx context.Context, roomID string, version uint64) error {
 	return untilConsistent(ctx, func() (bool, error) {
 		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
@@ -57,7 +58,7 @@ func (d *DAO) WaitConsistent(ctx context.Context, roomID string, version uint64)
 			return false, d.explain("get room "+roomID, err)
 		}
 		r := roomOf(out.Item)
-		return r.Version >= version || d.past(r.ExpiresAt), nil // of a room that is gone, too
+		return r.Version >= version || d.past(r.ExpiresAt), nil // also for a room that is gone
 	})
 }
 
@@ -76,8 +77,9 @@ func untilConsistent(ctx context.Context, read func() (consistent bool, err erro
 	}
 }
 
-// GetActiveUsers returns those who are in a room, in the order in which they joined; none if there
-// is no such room, or if it has expired. Strongly consistent. Errors: journal.ErrThrottled.
+// GetActiveUsers returns the current users of a room, in the order in which they joined. It returns
+// none if there is no such room, or if it has expired. Strongly consistent. Errors:
+// journal.ErrThrottled.
 func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, err error) {
 	items, err := d.query(ctx, roomID, "#status <> :left AND #item_type = :user", attributes{":left": text(statusLeft), ":user": text(itemUser)})
 	if err != nil {
@@ -90,8 +92,8 @@ func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, 
 	return active(users), nil
 }
 
-// ExistRoom reports whether there is a room, strongly consistent. Errors: room.ErrExpired while its
-// row is still there, journal.ErrThrottled.
+// ExistRoom reports whether a room exists, strongly consistent. Errors: room.ErrExpired while the
+// row of an expired room still exists, journal.ErrThrottled.
 func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 	items, err := d.query(ctx, roomID, "#item_type = :room", attributes{":room": text(itemRoom)})
 	if err != nil {
@@ -106,8 +108,8 @@ func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 	return true, nil
 }
 
-// GetUser returns somebody who is in a room, or was, strongly consistent. Errors: [ErrNoUser], also
-// once the room has expired; journal.ErrThrottled.
+// GetUser returns a current or former user of a room, strongly consistent. Errors: [ErrNoUser],
+// also when the room has expired; journal.ErrThrottled.
 func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) {
 	if userID == "" || len(userID) > maxSortKey {
 		return User{}, ErrNoUser
@@ -124,10 +126,10 @@ func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) 
 	return User{}, ErrNoUser
 }
 
-// maxSortKey is DynamoDB's limit in bytes.
+// maxSortKey is the maximum size of a sort key in DynamoDB, in bytes.
 const maxSortKey = 1024
 
-// query returns all rows of a room that a filter lets through.
+// query returns all rows of a room that match a filter.
 func (d *DAO) query(ctx context.Context, roomID, filter string, values attributes) (items []attributes, err error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &d.table,

@@ -103,7 +103,7 @@ func TestARoomThatHasExpiredIsGoneBeforeItIsDeletedAndStaysInTheJournal(t *testi
 	assert.Equal(t, []string{"ada"}, stored.State.Members)
 }
 
-// Which rows of a transaction are written first is drawn by the seed.
+// The seed decides which rows of a transaction are written first.
 func TestAQueryNeverShowsHalfAnEvent(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

@@ -12,14 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Reactions are what the events do to the view: openRoom and join put a row, the others update rows
-// of users who have not left. Each event also leaves its number in the row of the room, so that a
-// query can tell what it has seen.
+// Reactions returns the changes of the view for each event. openRoom and join put a row. The others
+// update rows of users who have not left. Each event also records its number in the row of the
+// room, so that a query can report the number of the last event that it shows.
 //
-// An event that comes again or late changes nothing, as each row knows the last event that changed
-// it, and what its condition does not let through is left out. A room that has expired does not
-// come back when the view is rebuilt: its rows are not made any more, so there is nothing to
-// update. They would only wait for DynamoDB to delete them.
+// A repeated or late event changes nothing: each row records the last event that changed it, and a
+// write with a false condition is dropped. If the view is rebuilt, the rows of expired rooms are
+// not created again, since they would only wait until DynamoDB deletes them.
 func (d *DAO) Reactions() []projection.Reaction {
 	return []projection.Reaction{
 		on(d.openRoom), on(d.join), on(d.leave), on(d.pick), on(d.reveal), on(d.refreshPokerTable), on(d.kick),
@@ -93,13 +92,14 @@ func (d *DAO) put(source *journal.Record, itemKey string, item attributes) proje
 	}).Idempotent()
 }
 
-// updateUser changes the row of a user who has not left.
+// updateUser returns a write that changes the row of a user who has not left.
 func (d *DAO) updateUser(source *journal.Record, userID, change string, values attributes) projection.Write {
 	return d.update(source, userID, change, values, "#status <> :left AND #item_type = :type",
 		attributes{":left": text(statusLeft), ":type": text(itemUser)})
 }
 
-// updateRoom changes the row of the room, and notes there which users the event concerned.
+// updateRoom returns a write that changes the row of the room, and records there the users of the
+// event.
 func (d *DAO) updateRoom(source *journal.Record, change string, values attributes, changed ...string) projection.Write {
 	return d.update(source, source.Aggregate.Value, ", #changed = :changed"+change, values, "#item_type = :type",
 		attributes{":changed": texts(changed), ":type": text(itemRoom)})
@@ -121,8 +121,8 @@ func (d *DAO) update(
 
 var placeholder = regexp.MustCompile(`#\w+`)
 
-// names says which attributes the placeholders of an expression stand for. All names have one, as
-// "status" is only one of DynamoDB's reserved words.
+// names maps the placeholders of an expression to attributes. All names have a placeholder, since
+// DynamoDB reserves words such as "status".
 func names(expression string) map[string]string {
 	all := map[string]string{}
 	for _, name := range placeholder.FindAllString(expression, -1) {
@@ -131,7 +131,7 @@ func names(expression string) map[string]string {
 	return all
 }
 
-// on makes a reaction of what an event does.
+// on returns the reaction to an event.
 func on[E interface{ EventType() string }](do func(E, *journal.Record) []projection.Write) projection.Reaction {
 	return projection.On(func(_ context.Context, event E, source *journal.Record) ([]projection.Write, error) {
 		return do(event, source), nil

@@ -64,7 +64,7 @@ func TestTheTableIsLaidOutAsItsDesignSays(t *testing.T) {
 	require.NoError(t, f.view.CreateTable(t.Context()), "a second time")
 }
 
-// A second group that writes to the same table is told every event once more.
+// A second group writes every event to the same table again.
 func TestOldEventsThatComeAgainChangeNothing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 const (
@@ -30,7 +30,7 @@ const (
 
 var deck = []string{"1", "2", "3"}
 
-// fixture is a database with one room and its view. Rooms live for an hour.
+// fixture is a database with one room and its view. Rooms are open for an hour.
 type fixture struct {
 	t       *testing.T
 	client  *dynamodb.Client
@@ -78,7 +78,7 @@ func (f *fixture) execute(commands ...room.Decision) {
 
 func (f *fixture) join(user string) room.Decision { return room.Join(user, "Name of "+user, f.now()) }
 
-// project brings a view up to date by a consumer group that starts at the beginning.
+// project runs a consumer group from the first event until the view has all events.
 func (f *fixture) project(group string, v *view.DAO) projection.Stats {
 	f.t.Helper()
 	p, err := projection.New(f.client, projection.Config{Definitions: []aggregate.AnyDefinition{room.Definition}}, v.Reactions()...)
@@ -102,7 +102,7 @@ func (f *fixture) project(group string, v *view.DAO) projection.Stats {
 	}
 }
 
-// show projects and gives the room.
+// show projects and returns the room.
 func (f *fixture) show() view.Room {
 	f.t.Helper()
 	f.project("view", f.view)
@@ -111,7 +111,7 @@ func (f *fixture) show() view.Room {
 	return r
 }
 
-// rows returns all that the table holds, by sort key.
+// rows returns all rows of the table, by sort key.
 func (f *fixture) rows(table string) map[string]map[string]types.AttributeValue {
 	f.t.Helper()
 	out, err := f.client.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
@@ -125,7 +125,7 @@ func (f *fixture) rows(table string) map[string]map[string]types.AttributeValue 
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// who returns what the users of a room show, in their order.
+// who returns the texts of the users of a room, in their order.
 func who(users []view.User) (all [][2]string) {
 	for _, u := range users {
 		all = append(all, [2]string{u.UserID, u.Card})

@@ -6,9 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// CreateTable makes the table where it is missing, waits until it is active, and turns time to live
-// on. It may be called again, and by several processes at once. Errors:
-// *journal.DescriptorMismatchError for a table that was made for something else, journal.ErrAccess.
+// CreateTable creates the table if it is missing, waits until it is active, and enables its time to
+// live. It may be called again, and by several processes at once. Errors:
+// *journal.DescriptorMismatchError for a table with another purpose, journal.ErrAccess.
 func (d *DAO) CreateTable(ctx context.Context) error {
 	return projection.CreateTable(ctx, d.client, projection.Table{
 		Name: d.table, PartitionKey: attrRoomID, SortKey: attrItemKey, TimeToLive: attrExpiresAt,

@@ -23,7 +23,7 @@ func TestTheViewShowsTheStoryOfTheRound(t *testing.T) {
 	assert.Empty(t, f.show().Title)
 }
 
-// What a program stored that knew no stories.
+// A program without stories stored these events.
 type (
 	roomV1   struct{}
 	openedV1 struct {

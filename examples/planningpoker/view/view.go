@@ -1,13 +1,14 @@
-// Package view is the query side of the example: the rooms and who is in them, in one DynamoDB
-// table of its own, kept up to date by the events of the rooms.
+// Package view is the query side of the example: the rooms and their users, in one DynamoDB table.
+// The events of the rooms keep it up to date.
 //
-// [DAO.Reactions] says what each event changes, and a projection commits that together with its
-// position. [DAO.GetRoom], [DAO.GetActiveUsers], [DAO.ExistRoom] and [DAO.GetUser] read. A room has
-// one row, and each of its users another in the same partition. All of them expire with the room:
-// what is past its time counts as gone here, even before DynamoDB deletes it, which may take days.
+// [DAO.Reactions] returns the changes for each event, and a projection commits them together with
+// its position. [DAO.GetRoom], [DAO.GetActiveUsers], [DAO.ExistRoom] and [DAO.GetUser] answer
+// queries. A room has one row, and each of its users has another row in the same partition. All of
+// them expire with the room. Queries ignore expired rows, even before DynamoDB deletes them, which
+// may take days.
 //
-// One attribute does not follow from events: until when a user is present. [DAO.Attend] writes it
-// while the user has a page open, on any server, so that all servers show the same.
+// One attribute does not follow from events: the time until which a user is present. [DAO.Attend]
+// writes it while the user has a page open, on any server, so that all servers show the same.
 package view
 
 import (
@@ -23,33 +24,36 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrNoUser says that a room never had such a user, that they have left where only those who are
-// there count, or that the room has expired.
+// ErrNoUser reports that a room never had such a user, that the user has left, if only current
+// users count, or that the room has expired.
 var ErrNoUser = errors.New("there is no such user in the room")
 
-// Room is a room as queries show it.
+// Room is the result of a query about a room.
 type Room struct {
 	RoomID    string
 	Name      string
 	Deck      []string
 	Round     int    // from 1
-	Title     string // of the round's story; empty for none
+	Title     string // title of the round's story; empty for none
 	Revealed  bool
-	ExpiresAt time.Time // seconds, UTC
+	ExpiresAt time.Time // whole seconds, in UTC
 	EndsSoon  bool      // in 10 minutes at most
-	Version   uint64    // the number of the last event that the view has been told
-	Users     []User    // who are there now, in the order in which they joined
+	// The number of the last event in the view.
+	Version uint64
+	// The current users, in the order in which they joined.
+	Users []User
 
-	changed []string // the users whom that event concerned
+	changed []string // the users of that event
 }
 
-// User is somebody who is in a room, or was.
+// User is a current or former user of a room.
 type User struct {
 	UserID string
 	Name   string
-	Card   string // empty until they pick, and after they have left
-	Left   bool   // or was kicked
-	// Present reports that the user has a page open, or had one less than a minute ago.
+	// Empty until the user picks, and after the user has left.
+	Card string
+	Left bool // or was kicked
+	// Present reports whether the user has a page open, or had one less than a minute ago.
 	Present bool
 
 	joined, version         uint64 // numbers of events
@@ -63,7 +67,7 @@ type DAO struct {
 	now    func() time.Time
 }
 
-// NewDAO makes a DAO on a table, by a clock that says what has expired. It makes no round trip.
+// NewDAO returns a DAO for a table. Now is the clock for expiry. NewDAO makes no request.
 func NewDAO(client journal.Client, table string, now func() time.Time) *DAO {
 	return &DAO{client: client, table: table, now: now}
 }
@@ -72,7 +76,7 @@ func (d *DAO) explain(doing string, err error) error {
 	return fmt.Errorf("%s in table %q: %w", doing, d.table, throttle.Explain(err))
 }
 
-// assemble makes the room of all rows of a partition.
+// assemble makes a room from all rows of a partition.
 func (d *DAO) assemble(items []attributes) (r Room, found bool) {
 	for _, item := range items {
 		if textOf(item[attrItemType]) == itemRoom {
@@ -87,8 +91,8 @@ func (d *DAO) assemble(items []attributes) (r Room, found bool) {
 	return r, found
 }
 
-// torn reports that the rows are of different moments: a query may see one part of a transaction
-// and not yet the other.
+// torn reports whether the rows are from different moments: a query may see one part of a
+// transaction before the other.
 func (r Room) torn() bool {
 	for _, u := range r.Users {
 		if u.version > r.Version {
@@ -100,7 +104,7 @@ func (r Room) torn() bool {
 	})
 }
 
-// active leaves those who are there, in the order in which they joined.
+// active returns the current users, in the order in which they joined.
 func active(users []User) []User {
 	users = slices.DeleteFunc(users, func(u User) bool { return u.Left })
 	slices.SortFunc(users, func(a, b User) int { return cmp.Compare(a.joined, b.joined) })

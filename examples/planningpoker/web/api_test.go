@@ -72,7 +72,8 @@ func TestUsersAreListedAndLookedUp(t *testing.T) {
 	bob.join("Bob")
 
 	own := `{"userId": "` + you + `", "name": "Ada", "present": true, "picked": true, "card": "2"}`
-	others := `{"userId": "` + you + `", "name": "Ada", "present": true, "picked": true, "card": "2"}` // the cards were revealed before Bob came
+	// The cards were revealed before Bob joined.
+	others := `{"userId": "` + you + `", "name": "Ada", "present": true, "picked": true, "card": "2"}`
 	assert.JSONEq(t, own, ada.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
 	assert.JSONEq(t, others, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
 	ada.post("/rooms/"+roomID+"/refresh", `{}`)
@@ -83,7 +84,7 @@ func TestUsersAreListedAndLookedUp(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").status)
 }
 
-// changes is a database in which something happens between the first read and the second.
+// changes is a database in which the room changes between the first read and the second.
 type changes struct {
 	journal.Client
 	reads   *int
@@ -236,7 +237,8 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "POST", "/rooms", `{"name": "x", "roomId": "x"}`, 400, "roomId"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": 9223372036854775807}`, 400, "1 minute to 7 days"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "1 minute to 7 days"},
-		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "1 minute to 7 days"}, // as nanoseconds: a minute and a half, mod 2^64
+		// As nanoseconds this is 1.5 minutes modulo 2^64.
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "1 minute to 7 days"},
 		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
 		{ada, "POST", "/rooms", `{"name": "x", "title": "two\nlines"}`, 400, "at most 200 characters"},
 		{ada, "POST", "/rooms/" + roomID + "/refresh", `{"title": "\u0000"}`, 400, "at most 200 characters"},

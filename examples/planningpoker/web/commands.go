@@ -29,21 +29,22 @@ const patience = 5 * time.Second
 // asks that site for permission.
 var errNotJSON = errors.New("the body is not JSON, by its Content-Type: send application/json")
 
-// The bodies of commands. Some need no more than their path.
+// These are the bodies of commands. Some commands need no body.
 type (
 	joining struct {
 		Name string `json:"name"`
 	}
 	picking struct {
-		Card  string `json:"card"`
-		Round int    `json:"round"` // that the visitor saw; 0 for the present one
+		Card string `json:"card"`
+		// The round that the visitor saw; 0 for the current one.
+		Round int `json:"round"`
 	}
 	ending struct {
 		Round int `json:"round"` // as in picking
 	}
 	refreshing struct {
 		Round int    `json:"round"` // as in picking
-		Title string `json:"title"` // of the next round's story
+		Title string `json:"title"` // title of the next round's story
 	}
 	kicking struct {
 		UserID string `json:"userId"`
@@ -73,7 +74,7 @@ func (a *api) commands() {
 	}))
 }
 
-// command serves what a visitor does in a room.
+// command returns the handler of a command in a room.
 func command[B any](a *api, decide func(user string, body B, now time.Time) room.Decision) func(*http.Request) (rest.Reply, error) {
 	return func(r *http.Request) (rest.Reply, error) {
 		id, err := roomID(r)
@@ -99,14 +100,15 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	var body struct {
 		Name            string   `json:"name"`
 		RoomID          string   `json:"roomId"`
-		Title           string   `json:"title"` // of the first round's story
+		Title           string   `json:"title"` // title of the first round's story
 		Deck            []string `json:"deck"`
 		LifetimeMinutes int64    `json:"lifetimeMinutes"`
 	}
 	if err := decode(r, &body); err != nil {
 		return rest.Reply{}, err
 	}
-	id := ulid.MustNew(ulid.Now(), rand.Reader) // anyone with the id can join, so it must not be guessable
+	// Anyone with the id can join, so it must not be guessable.
+	id := ulid.MustNew(ulid.Now(), rand.Reader)
 	if body.RoomID != "" {
 		var err error
 		if id, err = ulid.ParseStrict(body.RoomID); err != nil {
@@ -131,8 +133,8 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	}{id.String(), version}}, err
 }
 
-// execute returns the version of the room after a command and, if the client wants to wait, the
-// status that says whether queries show it.
+// execute returns the version of the room after a command. If the client wants to wait, the status
+// says whether queries show that version.
 func (a *api) execute(r *http.Request, id string, decide room.Decision, success int) (version uint64, status int, err error) {
 	wait := r.URL.Query().Get("wait")
 	if wait != "" && wait != "true" && wait != "false" {
@@ -145,7 +147,8 @@ func (a *api) execute(r *http.Request, id string, decide room.Decision, success 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	if err := a.Wait(ctx, id, done.Version); err != nil {
-		// The command was executed, so a view that does not show it yet is no error of the command.
+		// The command was executed. A view that does not show it yet is not an error of the
+		// command.
 		if !errors.Is(err, groups.ErrNotApplied) {
 			a.Logger.Error("Could not wait for the view", "room", id, "version", done.Version, "error", err)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 )
 
-// historyOf returns what the page of a user shows of the rounds before, and their JSON.
+// historyOf returns the earlier rounds on a user's page, and their JSON.
 func historyOf(u *browsertest.User) (shown, answer string) {
 	return browsertest.Evaluate[string](u, `document.getElementById("history").innerText`),
 		browsertest.Evaluate[string](u, `fetch(location.pathname.replace("/r/", "/rooms/") + "/history").then((reply) => reply.text())`)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/rest"
 )
 
-// readiness bounds how long the readiness check waits for the database.
+// readiness limits the wait of the readiness check for the database.
 const readiness = 3 * time.Second
 
 var errNotReady = errors.New("not ready, the log says why")

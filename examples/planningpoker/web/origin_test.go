@@ -13,7 +13,7 @@ import (
 
 func TestAPageOfAnotherSiteCannotPlay(t *testing.T) {
 	t.Parallel()
-	handler := web.New(web.Config{Metrics: http.NotFoundHandler()}) // a refusal asks nobody
+	handler := web.New(web.Config{Metrics: http.NotFoundHandler()}) // a refusal needs no other part
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/rooms", strings.NewReader("{}"))
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Sec-Fetch-Site", "cross-site")

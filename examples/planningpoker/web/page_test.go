@@ -24,12 +24,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// open has a user open a room, and gives the path of its page.
+// open makes a user open a room, and returns the path of its page.
 func open(u *browsertest.User, base, name string) (path string) {
 	return openWith(u, base, name, "")
 }
 
-// openWith has the first round be about a story.
+// openWith does the same with a story for the first round.
 func openWith(u *browsertest.User, base, name, story string) (path string) {
 	u.Open(base)
 	u.Type("Room name", name)
@@ -39,7 +39,7 @@ func openWith(u *browsertest.User, base, name, story string) (path string) {
 	return strings.TrimPrefix(u.URL(), base)
 }
 
-// enter has a user join the room of the page.
+// enter makes a user join the room of the page.
 func enter(u *browsertest.User, url, name string) {
 	u.Open(url)
 	u.Type("Your name", name)
@@ -94,13 +94,13 @@ func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 	ada.Press("Kick out")
 	ada.Sees("0 of 1 have picked")
 	ben.Sees("You are no longer at the table", "You can join again.")
-	ben.Press("Join") // who was kicked may come back, and so may who left
+	ben.Press("Join") // kicked users may join again, as may users who left
 	ada.Sees("0 of 2 have picked")
 	cleo.Press("Join")
 	ada.Sees("0 of 3 have picked")
 }
 
-// nextRound has a user refresh the table, and confirm it.
+// nextRound makes a user refresh the table, and confirm it.
 func nextRound(u *browsertest.User, confirm string) {
 	u.Press("Refresh the table")
 	u.Press(confirm)
@@ -126,7 +126,7 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 		u.Press("Refresh the table")
 		u.Sees("Start round 2")
 	}
-	confirm := func(u *browsertest.User) func() { // where the question may have gone already
+	confirm := func(u *browsertest.User) func() { // the question may be gone already
 		return func() { browsertest.Evaluate[any](u, `{ document.getElementById("ask-yes").click(); null; }`) }
 	}
 	browsertest.Together(t, confirm(ada), confirm(ben))
@@ -134,7 +134,7 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 		u.Sees("Round 2", "0 of 2 have picked")
 	}
 
-	// Ben's refresh is on its way until Ada has picked in the next round.
+	// Ben's refresh arrives after Ada has picked in the next round.
 	ada.Press("1")
 	ben.Sees("1 of 2 have picked")
 	browsertest.Evaluate[any](ben, `{
@@ -173,7 +173,7 @@ func TestTheCardThatWasClickedLastCounts(t *testing.T) {
 	enter(ben, s.URL()+path, "Ben")
 	ada.Sees("0 of 2 have picked")
 
-	// While the first is on its way.
+	// While the first request is in progress.
 	browsertest.Evaluate[any](ada, `document.querySelectorAll("#hand .card").forEach((card) => ["1", "2"].includes(card.value) && card.click())`)
 	ada.Waits(`performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/pick")).length === 2`)
 	ben.Press("8")
@@ -235,7 +235,7 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	ada.Waits(`document.activeElement.name === "name"`)
 }
 
-// The browser reports that a dialog was closed some time later, when it may be open again.
+// The browser reports later that a dialog was closed, when it may be open again.
 func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
 	t.Parallel()
 	base := serve(t, dynamotest.New(t).Client(), service.Config{}).URL()

@@ -46,7 +46,7 @@ func TestPicture(t *testing.T) {
 
 func top(u *browsertest.User) { browsertest.Evaluate[any](u, "scrollTo(0, 0)") }
 
-// beside puts one picture to the right of another.
+// beside joins pictures side by side.
 func beside(t *testing.T, pictures ...[]byte) []byte {
 	t.Helper()
 	whole := image.NewRGBA(image.Rectangle{})

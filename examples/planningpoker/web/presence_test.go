@@ -45,15 +45,15 @@ func TestEveryServerShowsWhoHasAPageOpen(t *testing.T) {
 	assert.Equal(t, [2]bool{false, false}, present(), "the page is closed")
 }
 
-// toldFeed is a feed that shows a room once, and keeps what it is told.
-type toldFeed struct{ told *[]string }
+// notedFeed is a feed that shows a room once, and records its notifications.
+type notedFeed struct{ noted *[]string }
 
-func (toldFeed) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Event, error)) error {
+func (notedFeed) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Event, error)) error {
 	_, err := show(r.Context())
 	return err
 }
 
-func (f toldFeed) Notify(key string) { *f.told = append(*f.told, key) }
+func (f notedFeed) Notify(key string) { *f.noted = append(*f.noted, key) }
 
 func TestTheOthersAreToldOfWhoReturns(t *testing.T) {
 	t.Parallel()
@@ -63,18 +63,18 @@ func TestTheOthersAreToldOfWhoReturns(t *testing.T) {
 	ada.open(opening)
 	ada.join("Ada")
 	db.Clock().Advance(time.Minute)
-	var told []string
-	handler := web.New(web.Config{View: s.View, Feed: toldFeed{&told}, Metrics: http.NotFoundHandler()})
+	var noted []string
+	handler := web.New(web.Config{View: s.View, Feed: notedFeed{&noted}, Metrics: http.NotFoundHandler()})
 	base, err := url.Parse(s.URL())
 	require.NoError(t, err)
 	request := httptest.NewRequest(http.MethodGet, "/rooms/"+roomID+"/events", nil)
 	request.AddCookie(ada.client.Jar.Cookies(base)[0])
 
-	for range 2 { // of which the second is nothing new
+	for range 2 { // the second one is not new
 		handler.ServeHTTP(httptest.NewRecorder(), request)
 	}
 
-	assert.Equal(t, []string{roomID}, told)
+	assert.Equal(t, []string{roomID}, noted)
 }
 
 func TestARoomIsShownWhereItCannotBeNotedWhoIsPresent(t *testing.T) {

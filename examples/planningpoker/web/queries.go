@@ -22,7 +22,7 @@ type Room struct {
 	Name      string    `json:"name"`
 	Deck      []string  `json:"deck"`
 	Round     int       `json:"round"`
-	Title     string    `json:"title"` // of the round's story; empty for none
+	Title     string    `json:"title"` // title of the round's story
 	Revealed  bool      `json:"revealed"`
 	ExpiresAt time.Time `json:"expiresAt"`
 	EndsSoon  bool      `json:"endsSoon"` // in 10 minutes at most
@@ -32,17 +32,19 @@ type Room struct {
 	Users     []User    `json:"users"`
 }
 
-// User is somebody who is in the room.
+// User is a current user of the room.
 type User struct {
-	UserID  string `json:"userId"`
-	Name    string `json:"name"`
-	Present bool   `json:"present"` // whether a page of theirs is open, or was less than a minute ago
-	Picked  bool   `json:"picked"`
-	Card    string `json:"card,omitempty"` // one's own, or everybody's once revealed
+	UserID string `json:"userId"`
+	Name   string `json:"name"`
+	// Whether the user has a page open, or had one less than a minute ago.
+	Present bool `json:"present"`
+	Picked  bool `json:"picked"`
+	// The visitor's own card, or the card of any user once revealed.
+	Card string `json:"card,omitempty"`
 }
 
-// History is a page of the rounds of a room that are revealed or over, the newest one first. It
-// says nothing of cards that were not revealed.
+// History is a page of the rounds of a room that are revealed or over, the newest first. It does
+// not contain cards that were not revealed.
 type History struct {
 	Rounds []history.Round `json:"rounds"`
 	Older  string          `json:"older,omitempty"` // the path of the next page
@@ -61,7 +63,7 @@ func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: document}, err
 }
 
-// seen returns what the visitor may see of the room in the path.
+// seen returns the parts of the room in the path that the visitor may see.
 func (a *api) seen(r *http.Request) (Room, error) {
 	id, err := roomID(r)
 	if err != nil {
@@ -82,15 +84,15 @@ func (a *api) view(ctx context.Context, id string) (view.Room, error) {
 	return v, err
 }
 
-// missing returns [room.ErrExpired] if the journal has the room, else [room.ErrNotFound]. The rows
-// of the view are deleted some time after the room has expired; the journal keeps it.
+// missing returns [room.ErrExpired] if the journal has the room, and otherwise [room.ErrNotFound].
+// The rows of the view are deleted some time after the room has expired; the journal keeps it.
 func (a *api) missing(ctx context.Context, id string) error {
 	_, err := a.Rooms.Execute(ctx, id, room.Visit(a.Now()))
 	return cmp.Or(err, room.ErrNotFound)
 }
 
-// document returns what a user may see of a room. All of it comes from one query, so that cards are
-// shown only if they were revealed in the same round.
+// document returns the parts of a room that a user may see. All of it comes from one query, so that
+// cards are shown only if they were revealed in the same round.
 func document(v view.Room, you string) Room {
 	return Room{
 		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Title: v.Title, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
@@ -104,7 +106,7 @@ func (a *api) existRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{}, err
 }
 
-// existing returns the id of the room in the path, if it is there to be seen.
+// existing returns the id of the room in the path, if the room exists and has not expired.
 func (a *api) existing(r *http.Request) (string, error) {
 	id, err := roomID(r)
 	if err != nil {

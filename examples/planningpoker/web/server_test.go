@@ -58,7 +58,7 @@ func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
 	assert.EqualValues(t, 5, versions[len(versions)-1])
 }
 
-// looksTwice is a feed that shows a room, and again after something has happened.
+// looksTwice is a feed that shows a room twice, and calls a function in between.
 type looksTwice struct {
 	between func()
 	events  *[]live.Event
@@ -113,7 +113,7 @@ func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
 	}
 }
 
-// opensAll takes every command.
+// opensAll accepts every command.
 type opensAll struct{}
 
 func (opensAll) Execute(
@@ -140,7 +140,7 @@ func TestWhoKnowsARoomCannotGuessTheNextOne(t *testing.T) {
 	}
 }
 
-func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
+func TestThePageIsServedForEachRoomAndLoadsNothingFromOtherSites(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	ada := stranger(t, s.URL())
@@ -161,7 +161,7 @@ func TestOperatorsAreTold(t *testing.T) {
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/healthz", "").status)
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/readyz", "").status)
 	var metrics reply
-	require.Eventually(t, func() bool { // once the consumer has claimed its shards
+	require.Eventually(t, func() bool { // when the consumer has claimed its shards
 		metrics = operator.do(http.MethodGet, "/metrics", "")
 		return strings.Contains(metrics.body, `millrace_subscriber_shards_held{consumer_group="room-view"`)
 	}, patience, 10*time.Millisecond)

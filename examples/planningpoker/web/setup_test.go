@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits a failing test. It is not a claim about speed.
 const patience = 2 * time.Minute
 
 // roomID is the room that a test opens.
@@ -30,13 +30,14 @@ func serve(t *testing.T, client *dynamodb.Client, config service.Config) *servic
 	t.Helper()
 	var log bytes.Buffer
 	config.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
-	s, err := service.Start(context.WithoutCancel(t.Context()), client, config) // pages are open until its cleanup
+	// Pages are open until the cleanup.
+	s, err := service.Start(context.WithoutCancel(t.Context()), client, config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close(), "%s", &log) })
 	return s
 }
 
-// browser is one of a visitor, who is known from its first GET on.
+// browser is the browser of a visitor, who is known after the first GET.
 type browser struct {
 	t      *testing.T
 	client *http.Client
@@ -50,7 +51,7 @@ func visit(t *testing.T, base string) *browser {
 	return b
 }
 
-// stranger has no cookie.
+// stranger returns a browser without a cookie.
 func stranger(t *testing.T, base string) *browser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -60,7 +61,7 @@ func stranger(t *testing.T, base string) *browser {
 	return &browser{t: t, client: &http.Client{Transport: transport, Jar: jar}, base: base}
 }
 
-// reply is what came back.
+// reply is a reply of the server.
 type reply struct {
 	status int
 	header http.Header

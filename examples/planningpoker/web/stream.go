@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/live"
 )
 
-// stream sends a room, now and after each change, until the room has expired. Its visitor counts as
+// stream sends a room, now and after each change, until the room has expired. Its visitor is
 // present meanwhile.
 func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := roomID(r)
@@ -37,12 +37,12 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// attend records that a visitor is present, and notifies the other streams if that is new. A
-// failure is logged only.
+// attend records that a visitor is present, and notifies the other streams if that is new. Failures
+// are only logged.
 func (a *api) attend(ctx context.Context, v view.Room, you string) {
 	arrived, err := a.View.Attend(ctx, v, you)
 	if err != nil && ctx.Err() == nil {
-		a.Logger.Warn("Could not note who is present", "room", v.RoomID, "error", err)
+		a.Logger.Warn("Could not record who is present", "room", v.RoomID, "error", err)
 	}
 	if arrived {
 		a.Feed.Notify(v.RoomID)

@@ -27,8 +27,8 @@ var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, whic
 
 type visitorKey struct{}
 
-// visit identifies the visitor by the cookie. It sends new visitors a cookie with the reply to a
-// GET; with secure, browsers send it over encrypted connections only.
+// visit identifies the visitor by the cookie. It sets a cookie for new visitors with the reply to a
+// GET. With secure, browsers send the cookie over encrypted connections only.
 func visit(next http.Handler, secure bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		userID := ""
@@ -56,7 +56,8 @@ func isForVisitors(r *http.Request) bool {
 		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/r/") || strings.HasPrefix(r.URL.Path, "/rooms/"))
 }
 
-// userIDOf returns the user id of a cookie, or "" for a value that visit does not set.
+// userIDOf returns the user id for the value of a cookie, or "" for a value that visit does not
+// set.
 func userIDOf(cookie string) string {
 	secret, err := hex.DecodeString(cookie)
 	if err != nil || len(secret) != secretBytes {
@@ -72,7 +73,7 @@ func currentUser(r *http.Request) string {
 	return userID
 }
 
-// requireUser is currentUser for commands, which need the id.
+// requireUser returns the user id for a command, or an error if it is not known.
 func requireUser(r *http.Request) (string, error) {
 	if userID := currentUser(r); userID != "" {
 		return userID, nil

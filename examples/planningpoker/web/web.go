@@ -1,15 +1,14 @@
-// Package web serves the planning poker: a REST API for commands and queries, server-sent events
-// that show a room as it changes, and the page that uses both. Errors are problem documents (RFC
-// 9457).
+// Package web serves planning poker: a REST API for commands and queries, server-sent events that
+// show a room as it changes, and the page that uses both. Errors are problem documents (RFC 9457).
 //
 //	POST /rooms                         open a room
 //	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie identifies;
-//	     /pick, /reveal, /refresh,      ?wait=true has any POST wait until queries show what it did
-//	     /kick
+//	     /pick, /reveal, /refresh,      with ?wait=true the reply waits until queries show
+//	     /kick                          the effect
 //	GET  /rooms/{id}                    the room as the visitor may see it
-//	GET  /rooms/{id}/users[/{userId}]   who is in it
+//	GET  /rooms/{id}/users[/{userId}]   its users
 //	GET  /rooms/{id}/history            its rounds that are revealed or over, the newest 50;
-//	                                    ?before=51 has those before a round
+//	                                    ?before=51 selects those before a round
 //	GET  /rooms/{id}/events             the room, now and whenever it changes; its visitor is
 //	                                    present meanwhile
 //	GET  /, /r/{id}, /static/...        the page
@@ -34,35 +33,37 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Rooms take commands. A *repository.Repository is one.
+// Rooms executes commands. A *repository.Repository implements it.
 type Rooms interface {
 	Execute(context.Context, string, aggregate.Decision[room.Room], ...repository.Option) (repository.Aggregate[room.Room], error)
 }
 
-// Feed streams rooms as they change. A *live.Feed is one.
+// Feed streams rooms as they change. A *live.Feed implements it.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 	Notify(key string)
 }
 
-// Config is what the API is made of. All but SecureCookie and Logger is required.
+// Config configures the API. All fields except SecureCookie and Logger are required.
 type Config struct {
 	Rooms Rooms
 	View  *view.DAO
 	Feed  Feed
-	// History returns the newest rounds of a room before a round, or of all for 0. See
-	// [history.Read].
+	// History returns the newest rounds of a room before the given round, or the newest of all for
+	// 0. See [history.Read].
 	History func(ctx context.Context, roomID string, before int) ([]history.Round, error)
-	// Wait waits until queries show an event of a room, as long as the context lasts. Errors:
+	// Wait waits until queries show an event of a room, or until ctx ends. Errors:
 	// groups.ErrNotApplied.
-	Wait    func(ctx context.Context, roomID string, version uint64) error
-	Ready   func(context.Context) error // why commands or queries would fail
+	Wait func(ctx context.Context, roomID string, version uint64) error
+	// Returns why commands or queries would fail.
+	Ready   func(context.Context) error
 	Metrics http.Handler
 	Now     func() time.Time
 	// SecureCookie makes browsers send the cookie over HTTPS only. Use it behind a proxy that
 	// terminates TLS.
 	SecureCookie bool
-	Logger       *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
+	// For errors that a visitor cannot fix. Default: slog.Default().
+	Logger *slog.Logger
 }
 
 type api struct {
@@ -70,7 +71,7 @@ type api struct {
 	mux *rest.Mux
 }
 
-// New makes a handler for all of it.
+// New returns a handler for all requests.
 func New(config Config) http.Handler {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
@@ -79,14 +80,15 @@ func New(config Config) http.Handler {
 	a.commands()
 	a.queries()
 	a.mux.Raw("GET /rooms/{id}/events", http.HandlerFunc(a.stream))
-	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
+	// A stream without content would not end.
+	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom)
 	a.operations()
 	page(a.mux)
 	return secure(rest.SameOrigin(visit(a.mux, config.SecureCookie)))
 }
 
 func explain(err error) (status int, detail string, ok bool) {
-	if errors.Is(err, errNotReady) { // the reason is in the log only
+	if errors.Is(err, errNotReady) { // the reason is only in the log
 		return http.StatusServiceUnavailable, errNotReady.Error(), true
 	}
 	for status, reasons := range map[int][]error{
@@ -106,7 +108,7 @@ func explain(err error) (status int, detail string, ok bool) {
 	return 0, "", false
 }
 
-// roomID returns the id in the path as it is stored, or room.ErrNotFound if it is not a ULID.
+// roomID returns the id in the path in its stored form, or room.ErrNotFound if it is not a ULID.
 func roomID(r *http.Request) (string, error) {
 	id, err := ulid.ParseStrict(r.PathValue("id"))
 	if err != nil {

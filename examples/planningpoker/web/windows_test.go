@@ -46,7 +46,7 @@ func TestAPageThatIsNotSeenKeepsNoStream(t *testing.T) {
 	ada.Sees("Average 6.5")
 }
 
-// many windows, with the first one, are more than a browser's connections to a server.
+// many windows, together with the first one, are more than a browser's connections to a server.
 const many = 7
 
 func TestManyWindowsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {

@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 )
 
-// Client returns a client for an empty database that no other test uses while this one runs, so
-// tests may run in parallel without table names of their own. The cleanup of the test deletes the
-// tables, and another test is then given the database. A second client for the same database, with
-// options of its own, is dynamodb.New(client.Options(), ...).
+// Client returns a client for an empty database that no other test uses while this one runs. So
+// tests may run in parallel and use the same table names. The cleanup of the test deletes the
+// tables, and another test can use the database then. To create a second client for the same
+// database with other options, call dynamodb.New(client.Options(), ...).
 //
-// Without an endpoint in the environment it skips the test under -short and fails it otherwise.
+// Without an endpoint in the environment, it skips the test with -short, and fails it otherwise.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	endpoint := Endpoint(t)
@@ -35,7 +35,8 @@ func Client(t testing.TB) *dynamodb.Client {
 	client := dynamodb.New(dynamolocal.NewClient(endpoint, key).Options(), withOwnTokens(rand.Text()))
 	connections := limit(client)
 	t.Cleanup(func() {
-		defer closeIdle(keys.list) // idle connections have goroutines that look like leaks of the test
+		// A leak check would report the goroutines of idle connections.
+		defer closeIdle(keys.list)
 		defer closeIdle(client)
 		connections.end()
 		if t.Failed() {
@@ -52,7 +53,7 @@ func Client(t testing.TB) *dynamodb.Client {
 	return client
 }
 
-// releaseTimeout bounds what a test waits for an emulator that hangs or has ended.
+// releaseTimeout limits how long a test waits for an emulator that hangs or has ended.
 const releaseTimeout = time.Minute
 
 func closeIdle(client *dynamodb.Client) {
@@ -61,8 +62,8 @@ func closeIdle(client *dynamodb.Client) {
 	}
 }
 
-// limited is the transport of a client that no longer works once its test has ended: what the test
-// has left running must not write into the next test's tables.
+// limited is the transport of a client that stops working after its test has ended. Goroutines that
+// the test has left running must not write into the tables of the next test.
 type limited struct {
 	http.RoundTripper
 	ended atomic.Bool
@@ -84,11 +85,11 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	return l.RoundTripper.RoundTrip(r)
 }
 
-// CloseIdleConnections is what http.Client looks for in its transport.
+// CloseIdleConnections is the method that http.Client calls on its transport.
 func (l *limited) CloseIdleConnections() { l.RoundTripper.(*http.Transport).CloseIdleConnections() }
 
 // Endpoint returns the URL of the emulator, for a test that needs more than a client. It skips and
-// fails as Client does.
+// fails tests like Client.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := dynamolocal.EndpointFromEnv()
@@ -98,15 +99,16 @@ func Endpoint(t testing.TB) string {
 			t.Fatalf("%s: %v", dynamolocal.EndpointEnv, err)
 		}
 	case testing.Short():
-		t.Skip("needs DynamoDB Local, which -short leaves out")
+		t.Skip("needs DynamoDB Local, which -short skips")
 	default:
-		t.Fatalf("this test needs DynamoDB Local: `make test` starts it by itself; "+
-			"else set %s to the URL of one, or pass -short to leave such tests out", dynamolocal.EndpointEnv)
+		t.Fatalf("this test needs DynamoDB Local: run `make test`, which starts it, "+
+			"or set %s to the URL of one, or pass -short to skip such tests", dynamolocal.EndpointEnv)
 	}
 	return endpoint
 }
 
-var checked sync.Map // endpoint -> func() error, so that a test binary asks once
+// Maps an endpoint to a func() error, so that a test binary checks it once.
+var checked sync.Map
 
 func check(endpoint string) error {
 	once, _ := checked.LoadOrStore(endpoint, sync.OnceValue(func() error {

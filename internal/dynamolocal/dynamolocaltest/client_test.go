@@ -23,8 +23,9 @@ func TestEachClientHasADatabaseOfItsOwn(t *testing.T) {
 	assert.Equal(t, []string{"journal"}, tables(t, dynamodb.New(mine.Options())), "a client made of its options must")
 }
 
-// One test after the other makes a table of the same name. Other packages use the emulator at the
-// same time and may take a key in between, so the test counts the keys instead of comparing them.
+// Two tests make a table of the same name, one after the other. Other packages use the emulator at
+// the same time and may take a key in between, so the test counts the keys instead of comparing
+// them.
 func TestATestReturnsItsDatabaseEmpty(t *testing.T) {
 	t.Parallel()
 	const tests = 20
@@ -57,7 +58,7 @@ func put(t *testing.T, client *dynamodb.Client, key string) {
 
 func TestAClientEndsWithItsTest(t *testing.T) {
 	t.Parallel()
-	dynamolocaltest.Endpoint(t) // skips this test too where there is no emulator
+	dynamolocaltest.Endpoint(t) // also skips this test if there is no emulator
 	var client *dynamodb.Client
 	require.True(t, t.Run("ended", func(t *testing.T) { client = dynamolocaltest.Client(t) }))
 

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 )
 
-// opened holds the keys of an endpoint, so that a test process makes their list once.
+// opened holds the keys of each endpoint, so that a test process creates their list once.
 var opened sync.Map // endpoint -> func() (*keys, error)
 
 func keysOf(endpoint string) (*keys, error) {
@@ -24,15 +24,15 @@ func keysOf(endpoint string) (*keys, error) {
 	return once.(func() (*keys, error))()
 }
 
-// keys lends the access keys of one emulator, and with them its databases. The emulator keeps about
-// six threads for each key that it has ever seen, so a returned key is lent again. The list of keys
-// is a table of the emulator: the test processes that share the emulator also share its keys, and
-// the list ends with the emulator. A key that is not returned, such as one of a process that
+// keys lends the access keys of one emulator, and so its databases. The emulator keeps about six
+// threads for each key that it has ever seen, so a returned key is lent again. The list of free
+// keys is a table of the emulator. So test processes that share the emulator share its keys, and
+// the list ends with the emulator. A key that was not returned, for example because a process
 // crashed, is not lent again.
 type keys struct{ list *dynamodb.Client }
 
 const (
-	// keyPrefix is the start of each lent access key; the list is in a database of its own.
+	// keyPrefix is the start of each lent access key. The list is in a separate database.
 	keyPrefix = "test"
 	listKey   = "testkeys"
 	listTable = "keys"
@@ -40,7 +40,7 @@ const (
 	counter = "count"
 )
 
-// openKeys makes the list unless another process has made it.
+// openKeys creates the list unless another process has created it.
 func openKeys(ctx context.Context, endpoint string) (*keys, error) {
 	list := dynamolocal.NewClient(endpoint, listKey)
 	_, err := list.CreateTable(ctx, &dynamodb.CreateTableInput{
@@ -55,7 +55,7 @@ func openKeys(ctx context.Context, endpoint string) (*keys, error) {
 	return &keys{list}, nil
 }
 
-// take returns a key whose database is empty and that no other test has.
+// take returns a key whose database is empty and that no other test uses.
 func (k *keys) take(ctx context.Context) (string, error) {
 	out, err := k.list.Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(listTable), ConsistentRead: aws.Bool(true),
@@ -72,7 +72,7 @@ func (k *keys) take(ctx context.Context) (string, error) {
 			TableName: aws.String(listTable), Key: keyItem(id), ConditionExpression: aws.String("attribute_exists(id)"),
 		})
 		if isA[*types.ConditionalCheckFailedException](err) {
-			continue // another test was quicker
+			continue // another test was faster
 		}
 		if err != nil {
 			return "", fmt.Errorf("take access key %s: %w", id, err)
@@ -82,7 +82,7 @@ func (k *keys) take(ctx context.Context) (string, error) {
 	return k.add(ctx)
 }
 
-// add returns a key that the emulator has not seen. It enters the list when it is returned.
+// add returns a key that the emulator has not seen. The list contains it after it is returned.
 func (k *keys) add(ctx context.Context) (string, error) {
 	out, err := k.list.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(listTable), Key: keyItem(counter), ReturnValues: types.ReturnValueUpdatedNew,

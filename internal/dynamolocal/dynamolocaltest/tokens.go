@@ -9,12 +9,12 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// maxToken is the length limit of a ClientRequestToken, in bytes.
+// maxToken is the largest length of a ClientRequestToken, in bytes.
 const maxToken = 36
 
 // withOwnTokens makes the ClientRequestTokens of a client differ from those of other tests. The
-// emulator keeps tokens for ten minutes, also beyond the deletion of the tables, and would take the
-// transaction of a test for the one that an earlier test has sent with the same token.
+// emulator keeps tokens for ten minutes, even after the tables are deleted. It would treat the
+// transaction of a test as a repetition of an earlier test's transaction with the same token.
 func withOwnTokens(test string) func(*dynamodb.Options) {
 	own := middleware.InitializeMiddlewareFunc("OwnTokens", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,

@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/internal/permissions"
 )
 
 func TestThePageOfTheCommandHasEveryField(t *testing.T) {
@@ -68,4 +70,91 @@ func commandsOf(t *testing.T, help, parent string) (names []string) {
 		names = append(names, parent+strings.Fields(line)[0])
 	}
 	return names
+}
+
+// generated are the documents of the page, each after a comment with the command that prints it.
+var generated = regexp.MustCompile("(?s)<!-- millrace ([^>]+) -->\n```[a-z]+\n(.*?)```\n")
+
+func TestThePageOfInfrastructureHasWhatTheCommandPrints(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "operations/infrastructure.md")
+	documents := generated.FindAllStringSubmatch(page, -1)
+	require.Len(t, documents, 3)
+	for _, document := range documents {
+		assert.Equal(t, setup(t).ok(t, strings.Fields(document[1])...), document[2], "millrace %s", document[1])
+	}
+}
+
+func TestThePageOfInfrastructureHasEveryRoleAndFlag(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "operations/infrastructure.md")
+	for _, role := range permissions.Roles {
+		assert.Contains(t, page, "\n| `"+role.Name+"` | "+role.Does+" |\n")
+	}
+	help := setup(t).ok(t, "schema", "--help")
+	_, flags, found := strings.Cut(help, "\nFlags:\n")
+	require.True(t, found)
+	flags, _, _ = strings.Cut(flags, "\n\n")
+	for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(flags, -1) {
+		if flag != "--help" {
+			assert.Contains(t, page, "`"+flag+"`")
+		}
+	}
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../../../docs/" + name)
+	require.NoError(t, err)
+	return string(page)
+}
+
+func TestCommandLinesOfTheHowToPagesAreUnderstood(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../../../docs/howto/*.md")
+	require.NoError(t, err)
+	found := 0
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for n, block := range strings.Split(string(page), "```") {
+			if n%2 == 0 || !strings.HasPrefix(block, "\n") {
+				continue // text, or code that is not of the shell
+			}
+			for _, line := range strings.Split(block, "\n") {
+				if args, ok := commandLine(line); ok {
+					found++
+					assert.NoError(t, command.Understands(args...), "%s: %s", filepath.Base(name), line)
+				}
+			}
+		}
+	}
+	assert.Greater(t, found, 40)
+}
+
+func TestAWrongCommandLineIsNoticed(t *testing.T) {
+	t.Parallel()
+	args, ok := commandLine(`     millrace group parked "a b" order --reason "no carrier" | head  # some of them`)
+	require.True(t, ok)
+	require.Equal(t, []string{"group", "parked", "a b", "order", "--reason", "no carrier"}, args)
+	require.NoError(t, command.Understands(args...))
+	for _, wrong := range []string{"group paused a order", "group parked a", "group parked a order --reasons b", "nothing"} {
+		require.Error(t, command.Understands(strings.Fields(wrong)...), wrong)
+	}
+}
+
+var shellWord = regexp.MustCompile(`"[^"]*"|[^\s"]+`)
+
+// commandLine returns the arguments of the command in a line of the shell. $NEW stands for flags.
+func commandLine(line string) (args []string, ok bool) {
+	line, ok = strings.CutPrefix(strings.TrimSpace(line), "millrace ")
+	for _, word := range shellWord.FindAllString(line, -1) {
+		if strings.ContainsAny(word[:1], "#|<>") {
+			break
+		}
+		if word != "$NEW" {
+			args = append(args, strings.Trim(word, `"`))
+		}
+	}
+	return args, ok
 }

@@ -34,3 +34,18 @@ var Lines = []any{
 	commandLine{},
 	consoleLine{},
 }
+
+// Understands returns an error if a command line is wrong. It runs nothing.
+func Understands(args ...string) error {
+	cmd, rest, err := (&app{env: Env{Getenv: func(string) string { return "" }}}).root().Find(args)
+	if err != nil {
+		return err
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err
+	}
+	if !cmd.Runnable() {
+		return onlyCommands(cmd, cmd.Flags().Args())
+	}
+	return cmd.ValidateArgs(cmd.Flags().Args())
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -120,6 +122,9 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
+	if err := o.validateNames(selected); err != nil {
+		return d, err
+	}
 	capacity, err := o.capacity()
 	if err != nil {
 		return d, err
@@ -166,6 +171,31 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 		return nil, wrongUsage("--tables is empty: want %s, or all", kindsText())
 	}
 	return selected, nil
+}
+
+// Names of tables, and the parts of an ARN. No format needs an escape for them.
+var (
+	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	arnPart   = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
+)
+
+func (o schemaOptions) validateNames(selected infra.Names) error {
+	used := map[string]bool{}
+	for _, name := range append(slices.Sorted(maps.Values(selected)), o.projected...) {
+		if !tableName.MatchString(name) {
+			return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+		}
+		if used[name] {
+			return wrongUsage("two tables have the name %q", name)
+		}
+		used[name] = true
+	}
+	for flag, part := range map[string]string{"partition": o.where.Partition, "region": o.where.Region, "account": o.where.Account} {
+		if !arnPart.MatchString(part) {
+			return wrongUsage("--%s is %q: want lower-case letters, digits and dashes", flag, part)
+		}
+	}
+	return nil
 }
 
 func kindsText() string {

@@ -322,8 +322,7 @@ func fromCloudFormation(t *testing.T, document string) (tables []declared) {
 	return tables
 }
 
-// The blocks of Terraform, by the names of the provider. Blocks and attributes that are not here are
-// errors.
+// The blocks of Terraform, by the names of the provider. Other blocks and attributes are errors.
 type (
 	tfFile struct {
 		Tables []tfTable `hcl:"resource,block"`

@@ -155,8 +155,7 @@ func (b *block) text(indent string) string {
 	return text.String()
 }
 
-// quoted returns a string of HCL. Names of tables, indexes and attributes have no templates in them
-// and no characters that need an escape, as schemas refuse those.
+// quoted returns a string of HCL. The command takes only names that need no escapes.
 func quoted(text string) string { return `"` + text + `"` }
 
 func allQuoted(texts []string) (all []string) {

@@ -10,18 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Order has the events of today.
 type (
+	// Order has the events of today.
 	Order struct {
 		Customer, Currency string
 		Total              int
 		Paid, Shipped      bool
 	}
+	// Placed is order.placed.v2.
 	Placed struct {
 		Customer, Currency string // Currency is new in order.placed.v2
 		Total              int
 	}
-	Paid    struct{}
+	// Paid says that the customer has paid.
+	Paid struct{}
+	// Shipped says that the order is on its way.
 	Shipped struct{}
 )
 

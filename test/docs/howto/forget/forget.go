@@ -16,15 +16,18 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// A Person is an aggregate with a random id. Other aggregates know the id alone.
 type (
+	// Person is an aggregate with a random id. Other aggregates know the id alone.
 	Person struct {
 		Name      string
 		Forgotten bool
 	}
+	// Registered is the first event of a person.
 	Registered struct{ Name string }
-	Forgotten  struct{}
+	// Forgotten is the last one.
+	Forgotten struct{}
 
+	// Events are those of a person.
 	Events = aggregate.Events[Person]
 )
 

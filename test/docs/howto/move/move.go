@@ -21,6 +21,6 @@ func Open(ctx context.Context, client *dynamodb.Client, stopped time.Time) (*mil
 			Journal: "shop-journal2", Snapshot: "shop-snapshot2", Checkpoint: "shop-checkpoint2",
 		}},
 		ExistingTables: true,
-		Subscriber:     subscriber.Config{Start: subscriber.At(stopped)}, // for groups that are new here
+		Subscriber:     subscriber.Config{Start: subscriber.At(stopped)}, // of groups that are new
 	})
 }

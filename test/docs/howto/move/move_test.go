@@ -99,8 +99,8 @@ func TestEventsOfAnotherProgramAreReadAfterTheMove(t *testing.T) {
 	require.NoError(t, err)
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	require.NoError(t, err)
-	msg := message.NewMessage(watermill.NewUUID(), []byte(`{"Customer":"ada","Total":30}`)) // without a type
-	msg.Metadata.Set(publisher.AggregateIDKey, "1")
+	msg := message.NewMessage(watermill.NewUUID(), []byte(`{"Customer":"ada","Total":30}`))
+	msg.Metadata.Set(publisher.AggregateIDKey, "1") // and no type
 	require.NoError(t, p.Publish("order", msg))
 	require.NoError(t, p.Close())
 	copyTo(t, client, j)

@@ -66,7 +66,7 @@ func Rebuild(ctx context.Context, model *readmodel.Model) error {
 func AddForms(ctx context.Context, app *millrace.App, client *dynamodb.Client) (*readmodel.Model, error) {
 	config := readmodel.Config{
 		Name: "totals", Topics: []string{"order"},
-		Forms: []string{"", "2"}, // what this release can build and query; the one before named none
+		Forms: []string{"", "2"}, // what this release can build and query; the last one had none
 	}
 	return app.ReadModel(ctx, config, func(ctx context.Context, g readmodel.Generation) ([]projection.Reaction, error) {
 		table := totals(g)

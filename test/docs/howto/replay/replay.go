@@ -14,7 +14,7 @@ import (
 // Live handles the events that occur at a time or later. It stays where it is when it is restarted.
 func Live(since time.Time) millrace.Group {
 	return millrace.Group{Name: "labels", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
-		c.Start = subscriber.At(since) // or subscriber.Now(), which is when the group first subscribes
+		c.Start = subscriber.At(since) // or subscriber.Now(): when it first subscribes
 	}}
 }
 

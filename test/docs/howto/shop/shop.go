@@ -7,17 +7,19 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// An Order is placed by a customer, and shipped.
 type (
+	// Order is placed by a customer, and shipped.
 	Order struct {
 		Customer string
 		Total    int
 		Shipped  bool
 	}
+	// Placed is the first event of an order.
 	Placed struct {
 		Customer string
 		Total    int
 	}
+	// Shipped says that the order is on its way.
 	Shipped struct{ Customer string }
 )
 

@@ -31,8 +31,8 @@ func PlaceAndWait(ctx context.Context, orders *repository.Repository[shop.Order]
 	return err == nil, err
 }
 
-// WaitServing waits for the generation that queries read, and returns it.
-func WaitServing(ctx context.Context, model *readmodel.Model, g *groups.Groups, t aggregate.Token) (readmodel.Generation, error) {
+// Serving waits for the generation that queries read, and returns it.
+func Serving(ctx context.Context, model *readmodel.Model, g *groups.Groups, t aggregate.Token) (readmodel.Generation, error) {
 	serving, err := model.Serving(ctx)
 	if err != nil {
 		return serving, err

@@ -52,7 +52,7 @@ func TestAQueryShowsWhatWasWritten(t *testing.T) {
 
 	order, err := orders.Load(t.Context(), "1")
 	require.NoError(t, err)
-	serving, err := wait.WaitServing(t.Context(), history, app.Groups(), order.Token())
+	serving, err := wait.Serving(t.Context(), history, app.Groups(), order.Token())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, serving.Number)
 }
@@ -77,7 +77,7 @@ func TestAClientSendsTheTokenOfItsCommand(t *testing.T) {
 	queries := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	server := httptest.NewServer(wait.Routes(app, orders, queries))
 	t.Cleanup(server.Close)
-	request := func(method, path, token string) *http.Response {
+	request := func(method, path, token string) (status int, sent string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, nil)
 		require.NoError(t, err)
 		if token != "" {
@@ -86,14 +86,17 @@ func TestAClientSendsTheTokenOfItsCommand(t *testing.T) {
 		reply, err := server.Client().Do(r)
 		require.NoError(t, err)
 		require.NoError(t, reply.Body.Close())
-		return reply
+		return reply.StatusCode, reply.Header.Get(consistency.Header)
 	}
 
-	placed := request(http.MethodPut, "/orders/7", "")
+	status, token := request(http.MethodPut, "/orders/7", "")
 
-	require.Equal(t, http.StatusCreated, placed.StatusCode)
-	token := placed.Header.Get(consistency.Header)
+	require.Equal(t, http.StatusCreated, status)
 	require.Equal(t, "order:7@1", token)
-	require.Eventually(t, func() bool { return request(http.MethodGet, "/totals/ada", token).StatusCode == http.StatusOK }, time.Minute, time.Millisecond)
-	assert.Equal(t, http.StatusServiceUnavailable, request(http.MethodGet, "/totals/ada", "order:7@99").StatusCode)
+	require.Eventually(t, func() bool {
+		status, _ := request(http.MethodGet, "/totals/ada", token)
+		return status == http.StatusOK
+	}, time.Minute, time.Millisecond)
+	status, _ = request(http.MethodGet, "/totals/ada", "order:7@99")
+	assert.Equal(t, http.StatusServiceUnavailable, status)
 }

@@ -14,47 +14,46 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// throttling is the part of the calls that DynamoDB refuses in a storm.
+// throttling is the fraction of the requests that DynamoDB refuses while throttling is on.
 const throttling = 0.04
 
-// sky is what the processes of a story have over them: in a storm their calls of DynamoDB are
-// throttled now and then.
-type sky struct {
-	storm     atomic.Bool
+// throttler throttles some of the requests of all processes of a story.
+type throttler struct {
+	on        atomic.Bool
 	throttled atomic.Int64
 
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-func newSky(seed uint64) *sky { return &sky{random: rand.New(rand.NewPCG(seed, 1))} }
+func newThrottler(seed uint64) *throttler { return &throttler{random: rand.New(rand.NewPCG(seed, 1))} }
 
-// connect returns a process's own way to the database, which can be cut off.
-func (s *sky) connect(to *dynamodb.Client) (*dynamodb.Client, *connection) {
+// connect returns a client of the database for one process, whose connection can be cut.
+func (t *throttler) connect(to *dynamodb.Client) (*dynamodb.Client, *connection) {
 	options := to.Options()
-	wire := &connection{client: options.HTTPClient, sky: s}
+	wire := &connection{client: options.HTTPClient, throttler: t}
 	options.HTTPClient = wire
 	return dynamodb.New(options), wire
 }
 
 var calls = []string{"GetItem", "PutItem", "UpdateItem", "Query", "Scan", "TransactWriteItems", "TransactGetItems"}
 
-func (s *sky) strikes(r *http.Request) bool {
+func (t *throttler) refuses(r *http.Request) bool {
 	_, call, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-	if !s.storm.Load() || !slices.Contains(calls, call) {
+	if !t.on.Load() || !slices.Contains(calls, call) {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.random.Float64() < throttling
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.random.Float64() < throttling
 }
 
-// connection is an HTTP client that can be cut off. What is under way then may still have an
-// effect, but no reply comes back: that is how a crash looks to the database.
+// connection is an HTTP client that can be cut off. Requests in progress may still have an effect,
+// but no reply arrives: this is how a crash looks to the database.
 type connection struct {
-	client dynamodb.HTTPClient
-	sky    *sky
-	cut    atomic.Bool
+	client    dynamodb.HTTPClient
+	throttler *throttler
+	cut       atomic.Bool
 }
 
 var errCut = errors.New("the process has crashed")
@@ -63,8 +62,8 @@ func (c *connection) Do(r *http.Request) (*http.Response, error) {
 	if c.cut.Load() {
 		return nil, errCut
 	}
-	if c.sky.strikes(r) {
-		c.sky.throttled.Add(1)
+	if c.throttler.refuses(r) {
+		c.throttler.throttled.Add(1)
 		return refuse(r), nil
 	}
 	response, err := c.client.Do(r)
@@ -77,7 +76,7 @@ func (c *connection) Do(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// refuse answers as DynamoDB does for want of capacity.
+// refuse replies as DynamoDB does if there is not enough capacity.
 func refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException","message":"slow down"}`
 	return &http.Response{

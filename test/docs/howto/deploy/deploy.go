@@ -1,0 +1,37 @@
+// Package deploy has an instance of a service, of which several run at the same time.
+package deploy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Run runs an instance until ctx ends, as that of signal.NotifyContext does at SIGTERM.
+func Run(ctx context.Context, client *dynamodb.Client, listener net.Listener, name string, handle message.NoPublishHandlerFunc) error {
+	app, err := millrace.Open(ctx, client, millrace.Config{
+		Prefix: "shop-", ExistingTables: true, // a job of the deployment has made them
+		HandlerTimeout: 15 * time.Second,                    // the longest handler
+		StopTimeout:    25 * time.Second,                    // less than the platform waits
+		Subscriber:     subscriber.Config{MemberName: name}, // such as the name of the pod
+	})
+	if err != nil {
+		return err
+	}
+	if err := app.Handle(millrace.Group{Name: "labels", Topics: []string{"order"}}, handle); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /readyz", app.ReadyHandler()) // 503 before the start and during the stop
+	if err := app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}); err != nil {
+		return err
+	}
+	return app.Run(ctx)
+}

@@ -1,0 +1,226 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// aShop is an App with a group mails on topic account, whose handler gets the event of account 42.
+type aShop struct {
+	t      *testing.T
+	db     *dynamotest.DB
+	group  millrace.Group
+	sub    subscriber.Config
+	handle message.NoPublishHandlerFunc
+	ready  func() // between the commit of the event and the start
+	logged *logBuffer
+}
+
+func newShop(t *testing.T) *aShop {
+	t.Helper()
+	s := &aShop{t: t, db: dynamotest.New(t), logged: &logBuffer{}}
+	s.group = millrace.Group{Name: "mails", Topics: []string{"account"}}
+	s.handle = func(*message.Message) error { return nil }
+	s.ready = func() {}
+	return s
+}
+
+// start runs the App until the test ends.
+func (s *aShop) start() *millrace.App {
+	s.t.Helper()
+	s.sub.NackResendSleep, s.sub.MaxNackResendSleep = time.Millisecond, time.Millisecond
+	app, err := millrace.Open(s.t.Context(), s.db.Client(), millrace.Config{
+		Journal: journal.Config{Shards: 1, Layout: journal.Packed}, Subscriber: s.sub, HandlerTimeout: 10 * time.Millisecond,
+		Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(s.logged, nil))),
+	})
+	require.NoError(s.t, err)
+	accounts, err := millrace.Repository(app, deposits, repository.Config{})
+	require.NoError(s.t, err)
+	require.NoError(s.t, app.Handle(s.group, s.handle))
+	_, err = accounts.Execute(s.t.Context(), "42", depositTo())
+	require.NoError(s.t, err)
+	s.ready()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = app.Run(ctx) }()
+	s.t.Cleanup(func() { cancel(); <-ended })
+	return app
+}
+
+func fails(*message.Message) error { return errors.New("no such customer") }
+
+func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
+	t.Parallel()
+	page := read(t, "operations/troubleshooting.md")
+	deny := func(operation string) func(*aShop) {
+		return func(s *aShop) {
+			s.ready = func() {
+				s.db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}), dynamotest.On(operation))
+			}
+		}
+	}
+	policy := func(p subscriber.FailurePolicy) func(*aShop) {
+		return func(s *aShop) { s.sub.Failures, s.handle = p, fails }
+	}
+	for name, symptom := range map[string]struct {
+		cause func(*aShop)
+		lines []string
+	}{
+		"subscribed":                       {func(*aShop) {}, []string{"Starting handler"}},
+		"a handler fails":                  {func(s *aShop) { s.handle = fails }, []string{"Handler returned error"}},
+		"parked":                           {policy(subscriber.Park(2)), []string{"Aggregate is parked, its events wait until it is told to go on"}},
+		"skipped":                          {policy(subscriber.Skip(2)), []string{"Event is skipped, with a record of it"}},
+		"stopped":                          {policy(subscriber.Stop(2)), []string{"Consumer group is stopped by an event that keeps failing, until it is resumed"}},
+		"deferred":                         {policy(subscriber.Defer(subscriber.Backoff{Pause: time.Minute})), []string{"Event is deferred"}},
+		"no permission to read the tail":   {deny("Query"), []string{"Cannot read the tail of the journal, will try again", "access to DynamoDB denied"}},
+		"no permission to write positions": {deny("UpdateItem"), []string{"Cannot write a checkpoint, will try again", "access to DynamoDB denied"}},
+		"throttled": {func(s *aShop) {
+			s.ready = func() { s.db.Inject(dynamotest.Throttle(), dynamotest.On("Query")) }
+		}, []string{"Cannot read the tail of the journal, will try again", "throttled: DynamoDB has no capacity left"}},
+		"no index": {func(s *aShop) {
+			s.ready = func() {
+				_, err := s.db.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+					TableName: aws.String("journal"), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+						{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("journal-tail-index")}},
+					},
+				})
+				require.NoError(t, err)
+			}
+		}, []string{"Cannot read the tail of the journal, will try again", `table or index missing: "journal" lacks an index`}},
+		"a lease that is not renewed": {func(s *aShop) {
+			s.sub.LeaseDuration = 200 * time.Millisecond
+			deny("UpdateItem")(s)
+		}, []string{"Cannot renew the lease, will try again", "Could not renew the lease for its whole duration"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			symptom.cause(s)
+
+			s.start()
+
+			for _, line := range symptom.lines {
+				require.Eventually(t, func() bool { return strings.Contains(strings.ReplaceAll(s.logged.String(), `\"`, `"`), line) }, time.Minute, time.Millisecond, line)
+				assert.Contains(t, page, line)
+			}
+		})
+	}
+}
+
+func TestAGroupOnAMisspelledTopicLooksHealthy(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.group.Topics = []string{"acount"}
+	app := s.start()
+
+	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "Starting handler") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		g, err := app.Groups().Get(t.Context(), "mails", "acount")
+		return err == nil && len(g.Free()) == 0
+	}, time.Minute, time.Millisecond)
+
+	lag, err := app.Groups().Lag(t.Context(), "mails", "acount", groups.LagOptions{})
+	require.NoError(t, err)
+	assert.Zero(t, lag.Events)
+	assert.NotContains(t, s.logged.String(), "level=ERROR")
+	_, err = app.Groups().Get(t.Context(), "mails", "account")
+	require.ErrorIs(t, err, groups.ErrNoGroup)
+}
+
+func TestAGroupThatAsksForAnotherTypePassesOverTheEvent(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.group.Configure = func(c *subscriber.Config) { c.EventTypes = []string{"account.deposited"} }
+	s.handle = func(*message.Message) error { assert.Fail(t, "it is passed over"); return nil }
+	app := s.start()
+
+	require.NoError(t, app.Groups().WaitApplied(t.Context(), "mails", aggregate.ID{Type: "account", Value: "42"}, 1))
+	assert.NotContains(t, s.logged.String(), "level=ERROR")
+}
+
+func TestAHandlerThatIsAddedTooLateIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	app := s.start()
+	<-app.Running()
+
+	err := app.Handle(millrace.Group{Name: "late", Topics: []string{"account"}}, s.handle)
+
+	require.ErrorIs(t, err, millrace.ErrStarted)
+	assert.Contains(t, read(t, "operations/troubleshooting.md"), "`"+err.Error()+"`")
+}
+
+func TestAProgramWithAWrongPrefixFindsNoTables(t *testing.T) {
+	t.Parallel()
+	_, err := millrace.Open(t.Context(), dynamotest.New(t).Client(), millrace.Config{Prefix: "shop-", ExistingTables: true})
+
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	require.ErrorContains(t, err, `table or index missing: "shop-journal"`)
+	assert.Contains(t, read(t, "operations/troubleshooting.md"), `table or index missing: "shop-journal"`)
+}
+
+func TestAShutdownNamesWhatHasNotStopped(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	hangs, release := make(chan struct{}), make(chan struct{})
+	s.handle = func(*message.Message) error { close(hangs); <-release; return nil }
+	app, err := millrace.Open(t.Context(), s.db.Client(), millrace.Config{
+		Journal: journal.Config{Shards: 1}, StopTimeout: time.Second, HandlerTimeout: time.Minute,
+	})
+	require.NoError(t, err)
+	require.NoError(t, app.Handle(s.group, s.handle))
+	writer, err := repository.New(app.Journal(), deposits, repository.Config{})
+	require.NoError(t, err)
+	_, err = writer.Execute(t.Context(), "42", depositTo())
+	require.NoError(t, err)
+	stop, err := app.Start(t.Context())
+	require.NoError(t, err)
+	<-hangs
+
+	err = stop()
+
+	close(release)
+	require.ErrorContains(t, err, "not stopped within 1s: subscribers")
+	assert.Contains(t, read(t, "operations/troubleshooting.md"), "not stopped within 30s: subscribers")
+}
+
+// logBuffer holds a log that is written and read at the same time.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
