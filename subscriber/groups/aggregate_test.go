@@ -191,6 +191,20 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	assert.Equal(t, expect("x", 4, 4), got.of("x"))
 }
 
+func TestAnAggregateWhoseLastEventIsSkippedIsNotListed(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.begin(t, time.Time{})
+	s.write(t, "x", 0, 3)
+	s.acked(t, "x", 2)
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 3)) // no member removes the entry
+
+	listed, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	require.NoError(t, err)
+	assert.Empty(t, listed)
+}
+
 func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)

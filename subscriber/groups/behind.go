@@ -68,8 +68,15 @@ type Parked struct {
 // journal and the context.
 func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
 	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list aggregates that hold up"}
-	return list.all(ctx, g.behind)
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+		all, err := g.behind(ctx, r, shard, listed)
+		return slices.DeleteFunc(all, Behind.done), err
+	})
 }
+
+// done reports whether the group has handled all known events. An edit of an operator lists the
+// aggregate until the next owner of the shard has checked it.
+func (b Behind) done() bool { return b.Parked == nil && b.Next > b.Head }
 
 // Parked yields the parked aggregates of a group, in the order of [Groups.Behind]. The parameter
 // after has the same meaning as there. [Groups.SelectParked] selects some of them, and also returns

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +91,27 @@ func TestAnExportOfWhatIsNew(t *testing.T) {
 	assert.Contains(t, o.err, "already exists: delete it, or choose another name")
 	require.NoError(t, os.Remove(file))
 	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), "exported 0 aggregates")
+}
+
+func TestAnImportHasTheReasonWhyASnapshotIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 1)
+	heads, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("snapshot")})
+	require.NoError(t, err)
+	for _, head := range heads.Items { // another program stores its snapshot
+		head["payload"] = &types.AttributeValueMemberB{Value: []byte("{}")}
+		_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: head})
+		require.NoError(t, err)
+	}
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	s.ok(t, "create", "--layout", "packed", "--shards", "2", "--prefix", "new-")
+
+	text := s.ok(t, "import", file, "--prefix", "new-")
+
+	const reason = "snapshot of account-0: another program wrote the snapshot, so it is not known of which event it is"
+	assert.Regexp(t, `, 1 snapshot left out \(`+reason+`\)\n$`, text)
+	assert.Equal(t, reason, lines(t, s.ok(t, "import", file, "--prefix", "new-", "--json"))[0]["snapshot_reason"])
 }
 
 func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
