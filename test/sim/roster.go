@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const rosterRow = "roster"
+const rosterRow = "membership"
 
 // owners is who owns the shards of a group and topic, as far as was seen.
 type owners struct {

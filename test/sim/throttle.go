@@ -22,7 +22,7 @@ const (
 	headReads       request = "heads"
 	positionReading request = "position reads"
 	positionWriting request = "position writes"
-	rosterRequests  request = "roster"
+	rosterRequests  request = "membership"
 	listRequests    request = "list entries"
 	transactions    request = "transactions"
 )

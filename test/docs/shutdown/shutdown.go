@@ -31,7 +31,7 @@ func Run(ctx context.Context, j *journal.Journal, handle message.NoPublishHandle
 	closed, ended := make(chan error, 1), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		select {
-		case <-router.Running(): // before that it cannot be closed
+		case <-router.Running(): // the router cannot be closed before that
 			closed <- router.Close()
 		case <-ended:
 			closed <- nil
