@@ -9,13 +9,13 @@ const $ = (id) => document.getElementById(id);
 
 const firstConsumer = "ada"; // of the sample
 const pageSize = 10;
-const thisTab = newKey(); // a part of the keys of its commands
-const reloadDelay = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
+const thisTab = newKey(); // part of the idempotency keys of its commands
+const reloadDelay = 1_500; // ms; by then the server may have restarted, and the index includes the change of an event
 
 const versionOf = { orders: "order", tickets: "ticket", deliveries: "delivery" };
 
-let view; // what the address asks for: {consumer, params, trail, path}
-let shown; // the view that is
+let view; // the view in the address: {consumer, params, trail, path}
+let shown; // the shown view
 let leave; // ends watching the consumer
 let loading = false, stale = false, timer;
 
@@ -26,7 +26,7 @@ function say(id, text) {
 
 const connected = (there) => ($("connection").textContent = there ? "" : "Connection lost, trying again …");
 
-// midnight is when a day begins for the visitor. What is no day goes to the server, which says so.
+// midnight returns the beginning of a day for the visitor. It passes an invalid day to the server, which refuses it.
 function midnight(day, later) {
   const at = new Date(`${day}T00:00`);
   if (Number.isNaN(at.valueOf())) return day;
@@ -41,8 +41,8 @@ function go(params, trail) {
   open();
 }
 
-// open shows what the address asks for. The trail is the tokens of the newer pages, from the
-// newest; who was sent a link has none.
+// open shows the view in the address. The trail holds the tokens of the newer pages, starting with
+// the newest; it is empty after a link.
 function open() {
   const params = new URLSearchParams(location.search);
   const consumer = params.get("consumer") || firstConsumer;
@@ -50,7 +50,7 @@ function open() {
   for (const [name, value] of params) {
     if (name === "from") query.set("since", midnight(value, 0));
     else if (name === "to") query.set("until", midnight(value, 1));
-    else if (name !== "consumer") query.set(name, value); // one that the server does not know, too, which says so
+    else if (name !== "consumer") query.set(name, value); // unknown ones too; the server refuses them
   }
   if (consumer !== view?.consumer) leave = leave?.();
   const filtered = [...query.keys()].some((name) => name !== "pageSize" && name !== "pageToken");
@@ -72,7 +72,7 @@ function open() {
   load();
 }
 
-// lead makes a link that goes to another view.
+// lead makes a link to another view.
 function lead(id, visible, params, trail) {
   $(id).hidden = !visible;
   $(id).href = addressOf(params);

@@ -1,9 +1,9 @@
 // Talking to the server: requests, and the events by which it tells of changes.
 
 const patience = 30_000; // ms for a reply
-const again = 2_000; // ms until a stream that was refused is tried again
+const again = 2_000; // ms until a refused stream is tried again
 
-// Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
+// Problem is an error of the server, with its text. Its status is 0 if there is no reply.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);

@@ -1,17 +1,17 @@
-// Talking to the server: requests, and the events that it sends.
+// This module talks to the server: it sends requests and receives events.
 
 import { sentence } from "./words.js";
 
-const patience = 30_000; // ms for a reply; the server gives up by itself at about that time
-const silence = 120_000; // ms without an event, until a stream is opened anew
-const again = 2_000; // ms until a stream that was refused is tried again
+const patience = 30_000; // ms for a reply; the time limit of the server is about the same
+const silence = 120_000; // ms without an event, until a stream is opened again
+const again = 2_000; // ms until a refused stream is tried again
 
 // A browser has six connections to a server that speaks HTTP/1.1, for all its windows together. An
 // open stream takes one of them, so a hidden tab has none, and of the windows that can be seen only
 // those few have one that were used last.
 const mostStreams = 4;
 
-// Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
+// Problem is an error of the server, with its text. Its status is 0 if there is no reply.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);
@@ -44,7 +44,7 @@ export async function request(method, path, body) {
 export function listen(path, { handlers, connected, refused, why = path }) {
   const windows = new BroadcastChannel("streams"); // of this browser
   const self = Math.random();
-  const newer = new Set(); // windows that have opened a stream since this one did
+  const newer = new Set(); // windows that have opened a stream after this one
   let source, watchdog, ended;
 
   function open() {
