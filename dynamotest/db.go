@@ -53,9 +53,9 @@ func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expi
 // support this option.
 //
 // A partition here consists of the items of a table that have the same partition key, with their
-// local indexes, or of the items of a global index with the same partition key of the index. A
-// write needs units of the table's partition, and of each index partition in which it changes an
-// entry. So an index partition without units throttles writes to the table.
+// local indexes. The items of a global index with the same partition key of the index are another
+// partition. A write needs units of the table's partition, and of each index partition in which it
+// changes an entry. So an index partition without units throttles writes to the table.
 //
 // This is simpler than DynamoDB. There a partition contains many partition keys and splits under
 // load, also between the sort keys of one partition key, but not if these grow with time. DynamoDB

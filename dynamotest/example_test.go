@@ -46,6 +46,7 @@ func Example() {
 	// balance: 40
 }
 
+// Throttle all updates of a table.
 func ExampleDB_Inject() {
 	db := dynamotest.Open(dynamotest.Seed(7))
 	defer db.Close()
@@ -64,6 +65,7 @@ func ExampleDB_Inject() {
 	// <nil>
 }
 
+// Measure the capacity units of a function.
 func ExampleDB_Record() {
 	db := dynamotest.Open()
 	defer db.Close()
@@ -117,6 +119,7 @@ func ExampleProxy() {
 	// beside it: true
 }
 
+// A change reaches an index a second later.
 func ExampleDelayIndex() {
 	db := dynamotest.Open()
 	defer db.Close()
@@ -125,14 +128,15 @@ func ExampleDelayIndex() {
 	db.Inject(dynamotest.DelayIndex(time.Second, time.Second), dynamotest.Index("by-owner"))
 	createAccounts(ctx, client, "alice", 100)
 
-	fmt.Println("at once:", owned(ctx, client, "alice"))
+	fmt.Println("immediately:", owned(ctx, client, "alice"))
 	db.Clock().Advance(time.Second)
 	fmt.Println("a second later:", owned(ctx, client, "alice"))
 	// Output:
-	// at once: 0
+	// immediately: 0
 	// a second later: 1
 }
 
+// Read while only a part of a transaction is visible.
 func ExampleTear() {
 	db := dynamotest.Open()
 	defer db.Close()
@@ -161,6 +165,23 @@ func ExampleTear() {
 	// in the end: 70 130 <nil>
 }
 
+// A partition accepts one write unit a second. Its first second has one unit.
+func ExamplePartitionLimits() {
+	db := dynamotest.Open(dynamotest.PartitionLimits(1, 0))
+	defer db.Close()
+	db.Clock().Freeze()
+	client, ctx := db.Client(), context.Background()
+	createAccounts(ctx, client, "alice", 100) // one unit
+
+	fmt.Println("in the same second:", Withdraw(ctx, client, "alice", 30) == nil)
+	db.Clock().Advance(time.Second)
+	fmt.Println("a second later:", Withdraw(ctx, client, "alice", 30) == nil)
+	// Output:
+	// in the same second: false
+	// a second later: true
+}
+
+// Let an item expire.
 func ExampleClock() {
 	db := dynamotest.Open()
 	defer db.Close()
@@ -194,6 +215,7 @@ func ExampleClock() {
 	// tomorrow: 0
 }
 
+// Serve the database over HTTP, for other programs.
 func ExampleDB_Handler() {
 	db := dynamotest.Open()
 	defer db.Close()

@@ -7,12 +7,12 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 type TableSchema struct {
 	// Input is the request that creates the table.
 	Input *dynamodb.CreateTableInput
-	// TimeToLive is the attribute for which time to live is on. Empty: it is off.
+	// TimeToLive is the attribute for time to live. It is empty if time to live is off.
 	TimeToLive string
 }
 
 // Schema returns the journal, the snapshot and the checkpoint table, in this order, as [Create]
-// makes them. It sends no requests. Where other means create the tables, call Create afterwards: it
+// creates them. It sends no requests. If other means create the tables, call Create afterwards: it
 // verifies them and stores the descriptor, which [Open] needs. Schema does not use Config.Shards.
 //
 // Errors: [*ConfigError].

@@ -109,8 +109,9 @@ func classify(err error) attemptOutcome {
 	case err == nil:
 		return written
 	case errors.As(err, &canceled):
-		// While another transaction is under way on an item, the conditions of other items may be
-		// evaluated on a part of its writes, for example on an event whose head has not moved yet.
+		// Another transaction may be under way on an item. Then the conditions of other items may
+		// be evaluated on a part of its writes, for example on an event whose head has not moved
+		// yet.
 		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
 			return refused
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// reading is a source whose reads are all at one place, one of them trailing by 10 seconds.
+// reading returns a source whose reads are all at one place, one of them trailing by 10 seconds.
 func reading(at eventlog.Cursor) *source {
 	s := &source{trailing: []trailingRead{{delay: 10 * time.Second}}}
 	s.setCursors(at)
@@ -45,7 +45,7 @@ func TestATrailingReadStopsAtItsHorizon(t *testing.T) {
 	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_700}, s.trail(), "what it has not read itself")
 }
 
-// An imported event has a date long before.
+// An imported event has a much earlier date.
 func TestAHorizonIsComparedWithWhenEventsWereWritten(t *testing.T) {
 	t.Parallel()
 	s := reading(eventlog.Cursor{})

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// runs notes how many events each transaction was for.
+// runs records the number of events of each transaction.
 type runs struct {
 	mu      sync.Mutex
 	lengths []int
@@ -38,7 +38,7 @@ func (r *runs) all() []int {
 	return slices.Clone(r.lengths)
 }
 
-// ahead starts a member that takes runs of events, each of which commits the position unless handle
+// ahead starts a member that takes runs of events. Each run commits the position unless handle
 // fails.
 func ahead(
 	t *testing.T, config subscriber.Config, client journal.Client, handle func(context.Context, []*journal.Record) error,
@@ -143,7 +143,7 @@ func TestNoEventIsGivenUpWhereManyTakeTooLong(t *testing.T) {
 	})
 }
 
-// Whatever is sent meanwhile would spend its time waiting, and count as failed.
+// A message that is sent meanwhile would spend its time waiting, and count as failed.
 func TestAnEventDoesNotComeAloneWhileItIsAmongOthers(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
@@ -151,7 +151,7 @@ func TestAnEventDoesNotComeAloneWhileItIsAmongOthers(t *testing.T) {
 	write(t, j, "x", 0, 3)
 	config := quick(j)
 	config.AckDeadline = 500 * time.Millisecond
-	config.Failures = subscriber.Skip(5) // alone the event has that many times as long
+	config.Failures = subscriber.Skip(5) // the event alone may take five times as long
 	goOn := make(chan struct{})
 	sub, seen := ahead(t, config, client, func(_ context.Context, records []*journal.Record) error {
 		if len(records) > 1 {

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// strict is a store that refuses what does not go on from where it is. The reply to the first
-// Advance is lost.
+// strict is a store that refuses an Advance from another position than the stored one. The reply to
+// the first Advance is lost.
 type strict struct {
 	mu        sync.Mutex
 	positions map[aggregate.ID]uint64
@@ -70,7 +70,7 @@ func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
 }
 
 // The clocks of two processes differ, although both are corrected. A reply to a request is not lost
-// by that.
+// because of that.
 func TestAGroupThatStartsNowGetsWhatASlowClockDatesEarlier(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
@@ -97,7 +97,8 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		j := setup(t, 1)
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
-		config.PollInterval, config.MaxPollInterval = time.Second, time.Second // keeps the number of polls in two fake hours small
+		// This keeps the number of polls in two fake hours small.
+		config.PollInterval, config.MaxPollInterval = time.Second, time.Second
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)
@@ -111,7 +112,7 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 	})
 }
 
-// slowOnce takes its time for the first request, as for a connection.
+// slowOnce delays the first request, like a new connection.
 type slowOnce struct {
 	to   dynamodb.HTTPClient
 	done bool
@@ -125,7 +126,7 @@ func (s *slowOnce) Do(r *http.Request) (*http.Response, error) {
 	return s.to.Do(r)
 }
 
-// A slow first reply tells little of the clock.
+// A slow first reply shows little about the clock.
 func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {

@@ -21,14 +21,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// eager is a config that lists aggregates as behind, and moves the cursor, soon.
+// eager returns a config that soon lists aggregates as behind, and often moves the cursor.
 func eager(j *journal.Journal) subscriber.Config {
 	config := quick(j)
 	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
 	return subscriber.WithCursorInterval(config, time.Millisecond)
 }
 
-// apart acks all messages but those of x, which it passes on.
+// apart acks all messages except those of x, which it returns.
 func apart(messages <-chan *message.Message) <-chan *message.Message {
 	xs := make(chan *message.Message, 10)
 	go func() {
@@ -43,7 +43,7 @@ func apart(messages <-chan *message.Message) <-chan *message.Message {
 	return xs
 }
 
-// busy writes events of y until a condition holds, so that there is somewhere for the cursor to go.
+// busy writes events of y until a condition holds, so that the cursor can move.
 func busy(t *testing.T, j *journal.Journal, written *int, what string, condition func() bool) {
 	t.Helper()
 	eventually(t, what, func() bool {
@@ -53,7 +53,7 @@ func busy(t *testing.T, j *journal.Journal, written *int, what string, condition
 	})
 }
 
-// isBehind reports whether x is listed. Now and then y is, too.
+// isBehind reports whether x is listed. Sometimes y is listed too.
 func isBehind(t *testing.T, j *journal.Journal) bool {
 	t.Helper()
 	return slices.ContainsFunc(progress(t, j).Behind, func(b checkpoint.Behind) bool { return b.Aggregate == account("x") })
@@ -152,7 +152,7 @@ func record(t *testing.T, msg *message.Message) *journal.Record {
 	return r
 }
 
-// No cursor leads back to it, so whoever takes over has to reconciliation again.
+// No cursor leads to the event, so the next owner must reconcile again.
 func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
@@ -180,8 +180,8 @@ func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	}
 }
 
-// A former owner removes the entry of what it has handled. The request may arrive when only that
-// entry leads to later events.
+// A former owner deletes the entry of an aggregate that it has handled. The request may arrive when
+// only that entry leads to later events.
 func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
@@ -195,7 +195,8 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 		require.NoError(t, first.Close())
 		group, store := checkpoint.Group{Name: "group"}, checkpoint.New(j)
 		require.NoError(t, store.Advance(t.Context(), group, account("x"), former, 0, 1), "it was handled all the same")
-		write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 1, 1) // before the cursor
+		// The event is dated before the cursor.
+		write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 1, 1)
 
 		second, messages := subscribe(t, eager(j))
 		assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload)) // never answered
@@ -211,7 +212,7 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 	})
 }
 
-// Else a second stream of the aggregate would list it while the first takes it off.
+// Otherwise a second stream of the aggregate would list it while the first deletes its entry.
 func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// entryOf returns the entry of x on the list of those behind, if there is one.
+// entryOf returns the entry of x on the behind list, if there is one.
 func entryOf(t *testing.T, j *journal.Journal) (checkpoint.Behind, bool) {
 	t.Helper()
 	b, listed, err := checkpoint.New(j).Listed(t.Context(), checkpoint.Group{Name: "group"}, account("x"))
@@ -34,7 +34,7 @@ func refuse(msg *message.Message, err error) {
 	msg.Nack()
 }
 
-// once is a config that tries an event that failed again after an hour.
+// once returns a config that retries a failed event after an hour.
 func once(c subscriber.Config) subscriber.Config {
 	c.NackResendSleep, c.MaxNackResendSleep = time.Hour, time.Hour
 	return c
@@ -53,7 +53,7 @@ func TestAnAggregateThatFailsIsListedWithTheReasonAndTheAttempts(t *testing.T) {
 		for range 3 {
 			refuse(receive(t, xs), errDeclined)
 		}
-		fourth := receive(t, xs) // so the third has been noted
+		fourth := receive(t, xs) // so the third failure has been recorded
 		held.Remove()
 		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 
@@ -83,8 +83,8 @@ func TestAnAggregateWhoseHandlerTakesLongIsListedWithoutAFailure(t *testing.T) {
 	assert.Nil(t, entry.Failure)
 }
 
-// The next owner writes the entry again where it does not lead to all events, which may be before
-// it tries the first of them.
+// The next owner writes the entry again if it does not lead to all events. That may be before its
+// first attempt.
 func TestANewOwnerKeepsTheFailureUntilAnAttemptOfItsOwnFails(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// broadcast is a config whose subscriptions get all events.
+// broadcast returns a config whose subscriptions receive all events.
 func broadcast(j *journal.Journal) subscriber.Config {
 	config := quick(j)
 	config.ConsumerGroup, config.Broadcast = "", true

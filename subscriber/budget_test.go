@@ -16,7 +16,7 @@ func lanesFree() bool { return false }
 func lanesBusy() bool { return true }
 func trimNothing()    {}
 
-// reserving tells on a channel when it has reserved.
+// reserving returns a channel that is closed when the reservation is made.
 func reserving(t *testing.T, b *budget, busy func() bool, trim func()) <-chan error {
 	t.Helper()
 	reserved := make(chan error, 1)

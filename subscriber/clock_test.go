@@ -24,7 +24,8 @@ func TestAClockThatWasAheadAndIsRightAgainHidesNothing(t *testing.T) {
 		}
 		return time.Now()
 	})))
-	write(t, at(t, client, tomorrow), "x", 0, 1) // comes by the tail, which is read up to tomorrow then
+	// The tail shows it, because it is read up to tomorrow then.
+	write(t, at(t, client, tomorrow), "x", 0, 1)
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
 
 	ahead.Store(false)
@@ -47,13 +48,13 @@ func TestACursorThatAFormerOwnerLeftInTheFutureHidesNothing(t *testing.T) {
 	assert.Equal(t, expect("y", 1, 1), receiveAll(t, messages, 1))
 }
 
-func TestAReconciliationInTheFutureIsNotBelieved(t *testing.T) {
+func TestATimeOfReconciliationInTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
-	j, db, _ := late(t, "hidden") // which a reconciliation alone finds
+	j, db, _ := late(t, "hidden") // which only a reconciliation finds
 	config := quick(at(t, db.Client(), tomorrow))
 	config.ReconcileInterval = 20 * time.Millisecond
 	first, _ := subscribe(t, subscriber.WithCursorInterval(config, time.Millisecond))
-	eventually(t, "it has swept tomorrow", func() bool { return progress(t, j).Reconciled.After(time.Now().Add(time.Hour)) })
+	eventually(t, "it has reconciled tomorrow", func() bool { return progress(t, j).Reconciled.After(time.Now().Add(time.Hour)) })
 	require.NoError(t, first.Close())
 
 	config = quick(j)
@@ -91,14 +92,14 @@ func TestClocksThatAreFarOffAreWarnedOf(t *testing.T) {
 			write(t, at(t, client, func() time.Time { return time.Now().Add(c.offset) }), "x", 0, 1)
 
 			receiveAll(t, messages, 1)
-			eventually(t, "it is told", func() bool { return len(log.of(c.want)) == 1 })
+			eventually(t, "the warning is logged", func() bool { return len(log.of(c.want)) == 1 })
 		})
 	}
 }
 
-// That an aggregate begins with its first event is stored too, or a later event with an earlier
-// time would move where it begins.
-func TestAnAggregateThatBeginsWithItsFirstEventDoesSoForGood(t *testing.T) {
+// The position 0 of an aggregate that begins with its first event is stored too. Otherwise a later
+// event with an earlier time would change where the group begins.
+func TestAnAggregateThatBeginsWithItsFirstEventKeepsThatStart(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	start := time.Now()
@@ -112,7 +113,7 @@ func TestAnAggregateThatBeginsWithItsFirstEventDoesSoForGood(t *testing.T) {
 	require.Equal(t, "x/1", string(receive(t, messages).Payload)) // never answered
 	require.NoError(t, first.Close())
 
-	write1(-time.Millisecond, 1) // by a clock that is behind
+	write1(-time.Millisecond, 1) // its writer's clock is behind
 	write1(2*time.Millisecond, 2)
 	_, messages = subscribe(t, config)
 	assert.Equal(t, expect("x", 1, 3), receiveAll(t, messages, 3))

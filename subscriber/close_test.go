@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Not parallel: it counts the goroutines of the process.
+// This test is not parallel, because it counts the goroutines of the process.
 func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 	j := setup(t, 4)
 	idle := j.Client().(*dynamodb.Client).Options().HTTPClient.(*http.Client).CloseIdleConnections
@@ -27,7 +27,7 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 	for range 3 {
 		sub, messages := subscribe(t, quick(j))
 		receiveAll(t, messages, 5)
-		_, err := sub.Subscribe(t.Context(), topic) // stands by
+		_, err := sub.Subscribe(t.Context(), topic) // a member without a shard
 		require.NoError(t, err)
 		receive(t, messages).Nack()
 		receive(t, messages) // never answered
@@ -35,7 +35,7 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 	}
 	if !assert.Eventually(t, func() bool {
 		idle()
-		return runtime.NumGoroutine() <= before+1 // with the one that asks
+		return runtime.NumGoroutine() <= before+1 // including the goroutine that counts
 	}, patience, 10*time.Millisecond, "all goroutines end") {
 		stacks := make([]byte, 1<<20)
 		t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
@@ -50,7 +50,7 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 	receiveAll(t, messages, 1)
 	require.Len(t, membership(t, j).Members, 1)
-	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("roster", "REMOVE"), dynamotest.Times(2))
+	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("shards", "REMOVE"), dynamotest.Times(2))
 
 	require.NoError(t, sub.Close())
 

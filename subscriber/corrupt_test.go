@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// outgrown is a journal with ten events of x, the ninth of them corrupt, and a config with a buffer
-// that is too small for them: so they are read by aggregate, several at a time.
+// outgrown returns a journal with ten events of x, the ninth of them corrupt, and a config with a
+// buffer that is too small for them. So they are read by aggregate, several at a time.
 func outgrown(t *testing.T) subscriber.Config {
 	t.Helper()
 	client := create(t, 1)

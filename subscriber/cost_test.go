@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// counted makes a journal with one shard and some aggregates of one event each.
+// counted creates a journal with one shard and some aggregates of one event each.
 func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -28,14 +28,14 @@ func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	return db, j
 }
 
-// thrifty is a config that writes nothing of its own accord while a test counts.
+// thrifty returns a config that writes nothing by itself while a test counts.
 func thrifty(j *journal.Journal) subscriber.Config {
 	config := quick(j)
 	config.LeaseDuration, config.ReconcileInterval = time.Hour, -1
 	return subscriber.WithCursorInterval(config, time.Hour)
 }
 
-// writes counts the writes to rows of a kind.
+// writes returns the number of writes to rows of a kind.
 func writes(db *dynamotest.DB, prefix string) *dynamotest.Injection {
 	return db.Inject(dynamotest.Pause(func(context.Context) {}), dynamotest.On("UpdateItem"), onRow(prefix, ""))
 }
@@ -71,7 +71,7 @@ func TestAGroupThatStartsNowWritesNothingForAggregatesWithoutNewEvents(t *testin
 	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 20*time.Millisecond))
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	positions, listed := writes(db, "position/"), writes(db, "behind/")
-	eventually(t, "a sweep has found all of them", func() bool { return sub.Stats().Claims >= aggregates })
+	eventually(t, "a reconciliation has found all of them", func() bool { return sub.Stats().Claims >= aggregates })
 	write(t, j, "old7", 1, 1)
 	assert.Equal(t, expect("old7", 2, 2), receiveAll(t, messages, 1))
 	eventually(t, "its position is stored", func() bool { return sub.Stats().Positions == 2 })

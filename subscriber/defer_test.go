@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// deferring is quick with a policy that defers, with short pauses.
+// deferring returns the config quick with a policy that defers with short pauses.
 func deferring(j *journal.Journal, attempts int) subscriber.Config {
 	config := quick(j)
 	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Millisecond, MaxPause: 5 * time.Millisecond, Attempts: attempts})
@@ -76,7 +76,7 @@ func TestADeferredEventThatKeepsFailingIsGivenUpAndItsRecordStays(t *testing.T) 
 	j := setup(t, 1)
 	write(t, j, "x", 0, 2)
 	sub, messages := subscribe(t, deferring(j, 4))
-	for range 5 { // x/1 may come again before x/2 comes
+	for range 5 { // x/1 may be delivered again before x/2
 		if msg := receive(t, messages); string(msg.Payload) == "x/1" {
 			msg.Nack()
 		} else {
@@ -111,7 +111,7 @@ func TestWhatAFormerOwnerDeferredIsRetried(t *testing.T) {
 	receiveAll(t, messages, 1)
 	require.NoError(t, first.Close())
 
-	config.Failures = subscriber.Block() // another policy does not lose it
+	config.Failures = subscriber.Block() // another policy keeps the record
 	_, messages = subscribe(t, config)
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
 	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
@@ -148,7 +148,7 @@ func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
 	})
 }
 
-// A former owner may still be at its last attempt when its successor tries the event.
+// A former owner may still make its last attempt when the new owner retries the event.
 func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -182,12 +182,13 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 		select {
 		case msg := <-messages:
 			require.Fail(t, "it has been handled", msg.UUID)
-		case <-time.After(11 * time.Minute): // longer than the 10 minutes between reads of all records
+		// longer than the 10 minutes between reads of all records
+		case <-time.After(11 * time.Minute):
 		}
 	})
 }
 
-// A former owner may write the record after its successor has looked.
+// A former owner may write the record after the new owner has read the records.
 func TestARecordThatComesLateIsFound(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -253,7 +254,7 @@ func TestADeferredEventThatWasRemovedIsPassedOver(t *testing.T) {
 	assert.EqualValues(t, 1, sub.Stats().Truncated)
 }
 
-// While a service is down everything fails, and the table must not grow without a limit.
+// While a service is down all events fail, and the table must not grow without a limit.
 func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -277,7 +278,7 @@ func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
 		}
 	}()
 	eventually(t, "all are tried again and again", func() bool { return sub.Stats().Nacked > 200 })
-	// Those of the six that were being given up at the same moment come on top.
+	// Of six events that are given up at the same moment, all records may be written.
 	assert.LessOrEqual(t, sub.Stats().Deferred, uint64(2+6))
 	assert.LessOrEqual(t, len(skipped(t, j)), 2+6)
 	mu.Lock()
@@ -345,7 +346,7 @@ func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 	handled, attempts := map[string]bool{}, map[string]int{}
 	for len(handled) < n {
 		msg := receive(t, messages)
-		if attempts[msg.UUID]++; len(attempts) < n { // nothing succeeds before all had their turn
+		if attempts[msg.UUID]++; len(attempts) < n { // nothing succeeds before each event was tried
 			msg.Nack()
 			continue
 		}
@@ -381,7 +382,7 @@ func TestPartsOfADeferredEventThatAreAckedDoNotComeAgain(t *testing.T) {
 	}
 }
 
-// recordsOf waits a moment until none are left.
+// recordsOf returns the records. If there are some, it waits a moment for their removal.
 func recordsOf(t *testing.T, j *journal.Journal, group, topic string) (records []groups.SkippedEvent) {
 	t.Helper()
 	eventually(t, "no record is left", func() bool {
@@ -430,11 +431,11 @@ func TestDeferRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// ledgers is a store of positions that is never asked.
+// ledgers is a store of positions that is never called.
 type ledgers struct{ subscriber.PositionStore }
 
-// Members come and go, requests and handlers fail: each event is handled at last, and no record is
-// left.
+// Members join and leave, requests and handlers fail. In the end each event is handled, and no
+// record remains.
 func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any will do
@@ -479,7 +480,8 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 					handle(msg)
 				}
 			}()
-			time.Sleep(time.Duration(rewinds.IntN(400)) * time.Millisecond) // members come and go
+			// members join and leave
+			time.Sleep(time.Duration(rewinds.IntN(400)) * time.Millisecond)
 			require.NoError(t, sub.Close())
 			<-ended
 		}
@@ -503,7 +505,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 	})
 }
 
-// subscribeAmidFaults subscribes, again where that fails.
+// subscribeAmidFaults subscribes, and retries after errors.
 func subscribeAmidFaults(t *testing.T, sub *subscriber.Subscriber) (messages <-chan *message.Message) {
 	t.Helper()
 	eventually(t, "it subscribes", func() (ok bool) {
@@ -514,7 +516,7 @@ func subscribeAmidFaults(t *testing.T, sub *subscriber.Subscriber) (messages <-c
 	return messages
 }
 
-// A crash in mid-stream has at most the last event of an aggregate come again.
+// After a crash at most the last event of an aggregate is delivered again.
 func TestThePositionIsStoredAfterEachAckWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// setupEncrypted is a journal of one shard, plain or with an encryption.
+// setupEncrypted creates a journal of one shard, with or without encryption.
 func setupEncrypted(t *testing.T) (plain, encrypted *journal.Journal, secret *encrypt.Encryption) {
 	t.Helper()
 	client := testdb.Client(t)
@@ -36,7 +36,7 @@ func setupEncrypted(t *testing.T) (plain, encrypted *journal.Journal, secret *en
 	return open(t, client), encrypted, secret
 }
 
-// notes keeps what is logged at Info.
+// notes stores the lines that are logged at Info.
 type notes struct {
 	watermill.NopLogger
 	mu    sync.Mutex
@@ -96,7 +96,7 @@ func TestEventsWhoseKeyWasDestroyedArePassedOver(t *testing.T) {
 	assert.Zero(t, sub.Stats().Destroyed)
 }
 
-func TestAnAggregateOfWhichNothingCanBeReadIsDoneWith(t *testing.T) {
+func TestAnAggregateWithoutReadableEventsIsHandled(t *testing.T) {
 	t.Parallel()
 	_, j, secret := setupEncrypted(t)
 	write(t, j, "x", 0, 150)
@@ -138,7 +138,7 @@ func (d *jammed) mend() {
 	d.broken = false
 }
 
-func TestAKeyThatCannotBeHadBlocksItsAggregateAndNoOther(t *testing.T) {
+func TestAMissingKeyBlocksItsAggregateAndNoOther(t *testing.T) {
 	t.Parallel()
 	_, j, secret := setupEncrypted(t)
 	write(t, j, "x", 0, 2)

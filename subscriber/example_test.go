@@ -143,7 +143,8 @@ func ExamplePark() {
 func ExamplePoisonQueue() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
-	queue := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 1}, watermill.NopLogger{}) // any message.Publisher
+	// The queue can be any message.Publisher.
+	queue := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 1}, watermill.NopLogger{})
 	poisoned, err := queue.Subscribe(context.Background(), "poison")
 	if err != nil {
 		log.Fatal(err)
@@ -299,7 +300,6 @@ func ExamplePosition_Commit() {
 	happened(j, "alice", "account.deposited.v1")
 
 	sub, messages := subscribed(subscriber.Config{Journal: j, ConsumerGroup: "deposits"})
-	defer sub.Close()
 	msg := <-messages
 	position, ok := subscriber.PositionFromContext(msg.Context())
 	if !ok {
@@ -319,6 +319,9 @@ func ExamplePosition_Commit() {
 		log.Fatal(err)
 	}
 	msg.Ack()
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println("positions stored:", sub.Stats().Positions)
 
 	// Output:

@@ -80,8 +80,8 @@ func (c *stubbornClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItem
 	return c.Client.UpdateItem(ctx, in, opts...)
 }
 
-// process is the client of a process that can be killed: from then on no request of it
-// reaches DynamoDB.
+// process is the client of a process that can be killed. After that no request of it reaches
+// DynamoDB.
 type process struct {
 	journal.Client
 	mu   sync.Mutex
@@ -146,7 +146,7 @@ func (p *process) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, 
 	return p.Client.DeleteItem(ctx, in, opts...)
 }
 
-// transact commits a position by itself, as a projection does with its writes.
+// transact commits a position alone, as a projection does together with its writes.
 func transact(ctx context.Context, client journal.Client, advance subscriber.Advance) error {
 	_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{advance.Item}})
 	var canceled *types.TransactionCanceledException
@@ -156,7 +156,7 @@ func transact(ctx context.Context, client journal.Client, advance subscriber.Adv
 	return err
 }
 
-// corrupt returns an event a payload that is none.
+// corrupt overwrites the payload of an event with a value that is no payload.
 func corrupt(t *testing.T, client journal.Client, sortKey string) {
 	t.Helper()
 	setPayload(t, client, sortKey, &types.AttributeValueMemberN{Value: "1"})

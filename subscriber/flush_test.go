@@ -23,7 +23,8 @@ func TestAFlushWhoseReplyWasLostDoesNotCostTheShard(t *testing.T) {
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 2)
 	write(t, j, "y", 0, 1)
-	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onRow("position/x-0", "#p")) // others are claims
+	// Other updates of the row are claims.
+	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onRow("position/x-0", "#p"))
 	sub, messages := subscribe(t, quick(open(t, faulty.Client(testdb.Once))))
 	first := map[string]*message.Message{}
 	for range 2 {
@@ -68,8 +69,8 @@ func TestAFlushThatFailsWritesOneLine(t *testing.T) {
 	assert.Equal(t, aggregates, lines[0].fields["rows"])
 }
 
-// Nobody can tell whether the aggregate is parked, so its event does not come again: the next owner
-// would have the aggregate wait, and rely on an entry that this one would take off the list.
+// It is not known whether the aggregate is parked, so its event is not delivered again. The next
+// owner would let the aggregate wait, and rely on an entry that this owner would delete.
 func TestAnEventWhoseAggregateMayBeParkedDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
@@ -85,7 +86,7 @@ func TestAnEventWhoseAggregateMayBeParkedDoesNotComeAgain(t *testing.T) {
 	assert.EqualValues(t, 1, sub.Stats().Delivered)
 }
 
-// A former owner believes in its own entries, and has its cursor pass what they lead to.
+// A former owner relies on its own entries, and lets its cursor pass the events that they lead to.
 func TestNoEntryIsTakenOffTheListBeforeTheCursorIsTheOwners(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

@@ -43,7 +43,7 @@ func TestHandlersOfAnEventDoNotPileUpBehindOneThatHangs(t *testing.T) {
 	eventually(t, "the handler that hangs is left", func() bool { return handlers.Load() == 1 })
 }
 
-// What it does counts, so until then nobody can tell whether the event was handled.
+// The transaction counts, so until it ends it is not known whether the event was handled.
 func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
 	t.Parallel()
 	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
@@ -72,7 +72,7 @@ func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
 			close(goOn)
 			require.NoError(t, <-committed)
 
-			for next := ""; next != "x/2"; { // it may have come again
+			for next := ""; next != "x/2"; { // it may have been delivered again
 				msg := receive(t, messages)
 				next = string(msg.Payload)
 				msg.Ack()

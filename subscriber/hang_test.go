@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// apparatus is a journal in a process of its own time, and a proxy for members that meet faults.
+// apparatus is a journal in a process with a fake clock, and a proxy for members that meet faults.
 func apparatus(t *testing.T, shards int) (*journal.Journal, *dynamotest.DB, *dynamotest.Proxy) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -28,10 +28,10 @@ func apparatus(t *testing.T, shards int) (*journal.Journal, *dynamotest.DB, *dyn
 	return open(t, db.Client()), db, dynamotest.NewProxy(t, db.Client())
 }
 
-// forGood is a request whose reply does not come.
+// forGood matches requests whose reply never comes.
 func forGood() dynamotest.Fault { return dynamotest.Latency(1000*time.Hour, 1000*time.Hour) }
 
-// receivePatiently returns the next message, in a time that is not real.
+// receivePatiently returns the next message, by the fake clock.
 func receivePatiently(t *testing.T, messages <-chan *message.Message, patience time.Duration) *message.Message {
 	t.Helper()
 	select {
@@ -51,7 +51,7 @@ func TestAReadOfTheMembershipThatHangsDoesNotStopAMember(t *testing.T) {
 		_, messages := subscribe(t, subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group"})
 		write(t, j, "x", 0, 1)
 		receiveAll(t, messages, 1)
-		time.Sleep(3 * time.Second)                      // for its position
+		time.Sleep(3 * time.Second)                      // the read of its position
 		down := proxy.Inject(dynamotest.CutConnection()) // longer than a lease
 		time.Sleep(14 * time.Second)
 		hung := proxy.Inject(forGood(), dynamotest.On("GetItem"), dynamotest.Times(1))
@@ -85,7 +85,7 @@ func TestAReadOfHeadsThatHangsDoesNotEndTheReconciliations(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForASignOfLifeThatHangs(t *testing.T) {
+func TestCloseDoesNotWaitForAHeartbeatThatHangs(t *testing.T) {
 	t.Parallel()
 	for _, lease := range []time.Duration{10 * time.Second, time.Minute} {
 		testdb.WithFakeTime(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestCloseDoesNotWaitForASignOfLifeThatHangs(t *testing.T) {
 			sub, messages := subscribe(t, config)
 			write(t, j, "x", 0, 1)
 			receive(t, messages) // never answered
-			proxy.Inject(forGood(), dynamotest.On("UpdateItem"), onRow("roster", ""))
+			proxy.Inject(forGood(), dynamotest.On("UpdateItem"), onRow("shards", ""))
 			time.Sleep(lease/4 + time.Second)
 			var closing atomic.Bool
 			go func() {
@@ -124,7 +124,7 @@ func TestCloseDoesNotWaitForASignOfLifeThatHangs(t *testing.T) {
 	}
 }
 
-func TestCloseStoresPositionsThoughItIsThrottledForAMoment(t *testing.T) {
+func TestCloseStoresPositionsAlthoughItIsThrottledForAMoment(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, _, proxy := apparatus(t, 1)
@@ -198,7 +198,7 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	}
 	write(t, other, "late", 0, 1)
 	require.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1))
-	others() // for which it is forgotten
+	others() // x is then forgotten
 	shown.Store(false)
 	write(t, other, "late", 1, 1)
 	others()

@@ -20,8 +20,8 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// onRow is the updates and deletions of rows whose sort key begins with a prefix, and of updates
-// those whose expression contains some text.
+// onRow matches the updates and deletions of rows whose sort key begins with a prefix. Of updates
+// it matches only those whose expression contains some text.
 func onRow(prefix, text string) dynamotest.When {
 	return dynamotest.Matching(func(_ string, in any) bool {
 		var key map[string]types.AttributeValue
@@ -39,13 +39,13 @@ func onRow(prefix, text string) dynamotest.When {
 	})
 }
 
-// onBeat is the signs of life of members.
-func onHeartbeat() dynamotest.When { return onRow("roster", "SET #members.#m.#heartbeat = ") }
+// onHeartbeat matches the heartbeats of members.
+func onHeartbeat() dynamotest.When { return onRow("shards", "SET #members.#m.#heartbeat = ") }
 
-// onStop is the write that stops a group.
-func onStop() dynamotest.When { return onRow("roster", "#stopped = ") }
+// onStop matches the write that stops a group.
+func onStop() dynamotest.When { return onRow("shards", "#stopped = ") }
 
-// at opens the tables in a process whose clock is off.
+// at opens the tables in a process with another clock.
 func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(t.Context(), client, journal.Config{Now: now})
@@ -53,7 +53,7 @@ func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Jour
 	return j
 }
 
-// progress reads what is stored of the cursor of shard 0 and of those behind.
+// progress reads the stored cursor and the behind list of shard 0.
 func progress(t *testing.T, j *journal.Journal) checkpoint.Progress {
 	t.Helper()
 	progress, err := checkpoint.New(j).Progress(context.Background(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic})
@@ -61,7 +61,7 @@ func progress(t *testing.T, j *journal.Journal) checkpoint.Progress {
 	return progress
 }
 
-// membership reads who is a member and owns what.
+// membership reads the membership of the group.
 func membership(t *testing.T, j *journal.Journal) checkpoint.Membership {
 	t.Helper()
 	r, err := checkpoint.New(j).ReadMembership(context.Background(), checkpoint.Key{Group: "group", Topic: topic})
@@ -69,12 +69,12 @@ func membership(t *testing.T, j *journal.Journal) checkpoint.Membership {
 	return r
 }
 
-// beats waits until each member has shown that it lives some times more.
-func heartbeatsPerLease(t *testing.T, j *journal.Journal, n uint64) {
+// awaitHeartbeats waits until each member has sent some more heartbeats.
+func awaitHeartbeats(t *testing.T, j *journal.Journal, n uint64) {
 	t.Helper()
 	for range n {
 		before := membership(t, j)
-		eventually(t, "the members show that they live", func() bool {
+		eventually(t, "the members send heartbeats", func() bool {
 			now := membership(t, j)
 			for member, state := range before.Members {
 				if is, still := now.Members[member]; still && is.Heartbeat == state.Heartbeat {
@@ -86,7 +86,7 @@ func heartbeatsPerLease(t *testing.T, j *journal.Journal, n uint64) {
 	}
 }
 
-// diary is a logger that keeps what it is told.
+// diary is a logger that stores its lines.
 type diary struct {
 	watermill.NopLogger
 	mu    sync.Mutex

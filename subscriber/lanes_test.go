@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepped are lanes whose streams are served for as long as the test lets them.
+// stepped contains lanes whose servings end when the test ends them.
 type stepped struct {
 	*lanes
 	serving chan *stream  // a stream that a lane begins to serve
@@ -21,7 +21,7 @@ func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
 		s.serving <- t.stream
 		<-s.step
 		if s.failing(t.stream) {
-			s.run(t.stream, true) // it has no pause
+			s.run(t.stream, true) // the turn has no pause
 		}
 		return false
 	}}
@@ -31,7 +31,7 @@ func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
 // run queues a stream.
 func (s *stepped) run(st *stream, failed bool) { s.lanes.run(turn{stream: st}, failed) }
 
-// serves returns how many streams are served now.
+// serves returns the number of streams that are served now.
 func (s *stepped) serves() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

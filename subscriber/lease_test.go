@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// leased starts a member with a lease of its own.
+// leased starts a member with its own lease.
 func leased(t *testing.T, client journal.Client, lease time.Duration) *subscriber.Subscriber {
 	t.Helper()
 	config := quick(open(t, client))
@@ -34,7 +34,8 @@ func TestMembersWithDifferentLeasesKeepTheirShards(t *testing.T) {
 		j := open(t, client)
 		before := membership(t, j)
 
-		heartbeatsPerLease(t, j, 2) // the longer lease beats less often than the shorter one lasts
+		// With the longer lease, heartbeats are rarer than the shorter lease is long.
+		awaitHeartbeats(t, j, 2)
 
 		after := membership(t, j)
 		assert.Equal(t, before.Owners, after.Owners)
@@ -53,7 +54,7 @@ func TestAMemberThatMissesSomeHeartbeatsKeepsItsShards(t *testing.T) {
 		before := membership(t, j)
 
 		faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onHeartbeat(), dynamotest.Times(2))
-		heartbeatsPerLease(t, j, 2)
+		awaitHeartbeats(t, j, 2)
 
 		after := membership(t, j)
 		assert.Equal(t, before.Owners, after.Owners)
@@ -70,7 +71,7 @@ func TestAMemberThatWaitsForAReplyToItsHeartbeatEndsItsWorkInTime(t *testing.T) 
 		_, messages := subscribe(t, shortLease(open(t, faulty.Client(testdb.Once))))
 		msg := receive(t, messages)
 		goOn := make(chan struct{})
-		hang := func(context.Context) { <-goOn } // whatever its context says
+		hang := func(context.Context) { <-goOn } // the handler ignores its context
 		faulty.Inject(dynamotest.Pause(hang), dynamotest.On("UpdateItem"), onHeartbeat())
 		defer close(goOn)
 
@@ -94,7 +95,7 @@ func TestAMemberThatClosesKeepsItsShardUntilItsHandlersHaveAnswered(t *testing.T
 		closed := make(chan error)
 		go func() { closed <- first.Close() }()
 
-		heartbeatsPerLease(t, j, 3)
+		awaitHeartbeats(t, j, 3)
 
 		assert.Equal(t, owner, membership(t, j).Owners[0])
 		msg.Ack()
@@ -115,7 +116,7 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 		msg := receive(t, messages)
 		closed := make(chan error)
 		go func() { closed <- sub.Close() }()
-		heartbeatsPerLease(t, j, 1) // it waits for the handler
+		awaitHeartbeats(t, j, 1) // it waits for the handler
 		require.NoError(t, msg.Context().Err())
 
 		key := checkpoint.Key{Group: "group", Topic: topic}
@@ -128,7 +129,7 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 	})
 }
 
-// One change of the membership cannot remove all.
+// One change of the membership cannot remove all of them.
 func TestAnyNumberOfDeadMembersIsRemoved(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func shortLease(j *journal.Journal) subscriber.Config {
 	return config
 }
 
-// numbers are the shards that subscribers hold.
+// numbers returns the shards that subscribers own.
 func numbers(subs ...*subscriber.Subscriber) (held []int) {
 	for _, sub := range subs {
 		for _, shard := range sub.Shards() {
@@ -107,8 +107,8 @@ func TestAMemberWithoutTheReplyToItsJoinJoinsOnce(t *testing.T) {
 	}
 }
 
-// Members come and go while events flow. What is acked by one that closes is never delivered again;
-// the order holds across members.
+// Members join and leave while events are written. An event that was acked by a member that closes
+// is never delivered again, and the order holds across members.
 func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1, 2} {
@@ -121,8 +121,8 @@ func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 			var consumers sync.WaitGroup
 			join := func() *subscriber.Subscriber {
 				config := quick(open(t, client))
-				// Short enough for members to share during the test, long enough for none to lose
-				// its lease.
+				// The lease is short enough for members to share the shards during the test, and
+				// long enough for none to lose it.
 				config.LeaseDuration, config.CloseTimeout = 4*time.Second, 20*time.Second
 				sub, messages := subscribe(t, config)
 				for range 4 {
@@ -232,7 +232,7 @@ func ended(t *testing.T, msg *message.Message) {
 	}
 }
 
-// A message that was made but not taken yet when its shard is lost must not be handed out any more.
+// A message that was made but not received when its shard is lost must not be delivered.
 func TestAMemberThatLostItsLeaseHandsOutNothingMore(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestAMemberThatLostItsLeaseHandsOutNothingMore(t *testing.T) {
 		p := &process{Client: client}
 		_, messages := subscribe(t, shortLease(open(t, p)))
 		receiveAll(t, messages, 1)
-		write(t, j, "y", 0, 1) // waits in the channel, as nobody receives
+		write(t, j, "y", 0, 1) // the message waits, because the channel has no receiver
 		p.kill()
 
 		_, again := subscribe(t, shortLease(open(t, client)))

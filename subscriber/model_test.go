@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// former is an owner that has lost the shard and does not know it yet.
+// former is an owner that has lost the shard and does not know it.
 type former struct {
 	epoch       uint64
 	acked, head map[string]uint64
@@ -24,40 +24,41 @@ type former struct {
 type happening struct {
 	at        int64 // its date
 	committed int64 // when it was written, which is later for one that is imported
-	// astray: perhaps no read of the tail shows it before the cursor passes it, and only a reconciliation
-	// leads to it.
+	// astray reports that perhaps no read of the tail shows the event before the cursor passes it.
+	// Then only a reconciliation leads to it.
 	astray bool
 }
 
-// hand is an event that a handler has.
+// hand is an event that a handler is handling.
 type hand struct {
 	st     *stream
 	number uint64
 }
 
-// model is a journal's shard, what is stored of a group's work on it, and a sequencer whose owner
-// may crash at any moment. Its clock counts milliseconds.
+// model is a shard of a journal, the stored state of a group's work on it, and a sequencer whose
+// owner may crash at any moment. Its clock counts milliseconds.
 type model struct {
 	t      *testing.T
 	random *rand.Rand
 	q      *sequencer
-	epoch  uint64 // of the shard
-	owner  uint64 // that of the sequencer
+	epoch  uint64 // the epoch of the shard
+	owner  uint64 // the epoch of the sequencer
 	astray bool   // there are imports and wrong clocks, and so reconciliations
 
 	ids    []string
 	events map[string][]happening
 	now    int64
 
-	handled     map[string]uint64 // by handlers, all owners together
+	// handled by all owners together
+	handled     map[string]uint64
 	stored      map[string]uint64
 	stamped     map[string]uint64 // the epoch of the position
-	promised    map[string]uint64 // what was stored by the owner of that time
+	promised    map[string]uint64 // stored by the owner of that time
 	former      *former
 	entries     map[string]checkpoint.Behind
 	cursor      int64
-	reconciled  int64 // as it is stored; below 0 as long as it is not
-	shown       int64 // the live read is here
+	reconciled  int64 // the stored time; below 0 if none is stored
+	shown       int64 // the place of the live read
 	turned      bool  // the stored cursor may go back
 	reconciling *reconciliationOf
 	queued      []*stream
@@ -66,14 +67,14 @@ type model struct {
 	delivered   int
 }
 
-// sweepOf is a reconciliation under way.
+// reconciliationOf is a reconciliation in progress.
 type reconciliationOf struct {
 	began   int64
 	rewinds uint64
 	left    []string
 }
 
-// What takes how long, in milliseconds of the model.
+// Durations in milliseconds of the model.
 const (
 	modelBehindAfter    = 6
 	modelReconcileEvery = 60 // from one to the next
@@ -92,7 +93,7 @@ func newModel(t *testing.T, seed uint64) *model {
 
 func (m *model) id() string { return m.ids[m.random.IntN(len(m.ids))] }
 
-// restart has another owner take over: nothing but what is stored is known.
+// restart lets another owner take over, which knows only the stored state.
 func (m *model) restart() {
 	if m.q != nil {
 		m.former = &former{epoch: m.owner, acked: map[string]uint64{}, head: map[string]uint64{}}
@@ -128,7 +129,7 @@ func (m *model) restart() {
 	}
 }
 
-// look is a live read up to a time: it leaves some events out, which trailing reads find.
+// poll is a live read up to a time. It leaves out some events, which trailing reads find.
 func (m *model) poll(everything bool) {
 	if m.shown > m.now {
 		m.turnBack()
@@ -152,7 +153,7 @@ func (m *model) poll(everything bool) {
 	}
 }
 
-// serve is a worker's turn: it delivers some events of a stream.
+// serve lets a worker deliver some events of a stream.
 func (m *model) serve(rewinds int) {
 	if len(m.queued) == 0 {
 		return
@@ -179,7 +180,7 @@ func (m *model) serve(rewinds int) {
 	m.deliver(st, rewinds)
 }
 
-// deliver hands out some events of a stream that is served.
+// deliver delivers some events of a stream that is served.
 func (m *model) deliver(st *stream, rewinds int) {
 	id := st.id.Value
 	for range rewinds {
@@ -210,7 +211,7 @@ func (m *model) deliver(st *stream, rewinds int) {
 	m.q.ready(st, false)
 }
 
-// handle is a handler's: it acks an event, or fails and reports false.
+// handle is the handler. It acks an event and returns true, or fails and returns false.
 func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
 		switch stored := st.position.stored.Load(); {
@@ -232,7 +233,7 @@ func (m *model) handle(st *stream, number uint64) bool {
 	return true
 }
 
-// goOn has a handler answer that took long, or a stream be tried again that failed.
+// goOn lets a slow handler answer, or a failed stream be retried.
 func (m *model) goOn() {
 	if n := len(m.hands); n > 0 {
 		h := m.hands[n-1]
@@ -254,7 +255,7 @@ func (m *model) park(st *stream, number uint64) {
 	m.q.park(st)
 }
 
-// unpark is an operator's, of some aggregates or all: a new term begins.
+// unpark lets an operator unpark some or all aggregates. A new term begins.
 func (m *model) unpark(all bool) {
 	m.epoch++
 	for _, id := range m.ids {
@@ -266,7 +267,7 @@ func (m *model) unpark(all bool) {
 	m.restart()
 }
 
-// verify compares some parked streams with positions, of which some cannot be read.
+// verify compares some parked streams with positions. Some positions cannot be read.
 func (m *model) verify() {
 	some := m.q.takeUnverified(1 + m.random.IntN(4))
 	positions := map[aggregate.ID]uint64{}
@@ -278,7 +279,7 @@ func (m *model) verify() {
 	m.q.verify(some, positions)
 }
 
-// compare does a part of a reconciliation, if one is due, or all of it.
+// compare runs a part of a reconciliation, or all of it, if one is due.
 func (m *model) compare(all bool) {
 	at, rewinds, may := m.q.lastReconciliation()
 	if m.reconciling == nil {
@@ -311,15 +312,15 @@ func (m *model) compare(all bool) {
 	}
 }
 
-// runAhead has the clock of the owner be wrong for a moment: the tail is final up to the future,
-// and the cursor may pass what comes until then.
+// runAhead sets the clock of the owner wrong for a moment. The tail is then final up to the future,
+// and the cursor may pass later events.
 func (m *model) runAhead() {
 	m.poll(true)
 	m.shown = m.now + modelAhead + int64(m.random.IntN(20))
 	m.q.enqueue(nil, true, m.shown)
 }
 
-// turnBack is what the source does once it sees that the cursor is in the future.
+// rewind is the reaction of the source to a cursor in the future.
 func (m *model) turnBack() {
 	m.q.rewind(m.now)
 	m.shown, m.turned = m.now, true
@@ -333,7 +334,7 @@ func (m *model) turnBack() {
 	}
 }
 
-// store moves a position forward, under an epoch.
+// store moves a position forward under an epoch.
 func (m *model) store(id string, epoch, to uint64) (stored uint64, ok bool) {
 	if m.stamped[id] > epoch {
 		return 0, false
@@ -366,7 +367,7 @@ func (m *model) haunt() {
 	m.nothingIsHidden()
 }
 
-// flush stores some positions, and then, as the committer does, list and cursor.
+// flush stores some positions and then, as the committer does, the behind list and the cursor.
 func (m *model) flush(all bool) {
 	for _, st := range inOrder(m.q.dirtyStreams()) {
 		if all || m.random.IntN(2) == 0 {
@@ -414,10 +415,10 @@ func inOrder(streams []*stream) []*stream {
 	return streams
 }
 
-// nothingIsHidden: to each event that is left to do the list leads, or one behind the cursor of its
-// aggregate, itself or a later one. To those of an aggregate with one that is astray the next reconciliation
-// may lead, if they were not there when the last one began that counts as done. A cursor in the
-// future is not believed.
+// nothingIsHidden fails if a restart would not find an unhandled event. A restart finds an event by
+// the behind list, or by the event or a later one of its aggregate after the cursor. If an event of
+// the aggregate is astray, the next reconciliation may also find it, if it was written after the
+// last reconciliation began. A cursor in the future is ignored.
 func (m *model) nothingIsHidden() {
 	if m.cursor > m.now {
 		return
@@ -430,16 +431,16 @@ func (m *model) nothingIsHidden() {
 		for _, e := range events[m.stored[id]:] {
 			reconciled = reconciled || e.astray
 		}
-		last := len(events) // leads to those before it
+		last := len(events) // it leads to those before it
 		if last == int(m.stored[id]) || events[last-1].at >= m.cursor {
 			continue
 		}
 		require.True(m.t, reconciled && events[last-1].committed >= m.reconciled,
-			"%s: a restart does not find event %d of %d, neither from the cursor %d on nor with the sweep after %d", id, last, events[last-1].committed, m.cursor, m.reconciled)
+			"%s: a restart does not find event %d of %d, neither from the cursor %d on nor with the reconciliation after %d", id, last, events[last-1].committed, m.cursor, m.reconciled)
 	}
 }
 
-// commit writes an event: of now, or perhaps of long ago.
+// commit writes an event, dated now or perhaps long ago.
 func (m *model) commit() {
 	id := m.id()
 	e := happening{at: m.now, committed: m.now, astray: m.now < m.shown}
@@ -499,7 +500,7 @@ func (m *model) step() {
 	require.Equal(m.t, total, m.q.budget.used)
 }
 
-// drain has everything done that can be, without an operator.
+// drain finishes all work that needs no operator.
 func (m *model) drain() {
 	for range 10_000 {
 		m.verify()
@@ -512,12 +513,12 @@ func (m *model) drain() {
 	require.Fail(m.t, "it does not come to an end")
 }
 
-// end is calm, after all. What is left to do is found by what is stored, and nobody waits who need
-// not. A reconciliation is done if one is due.
+// end lets the faults stop. All unhandled events are then found by the stored state, and only
+// parked streams still wait. If a reconciliation is due, it runs.
 func (m *model) end() {
 	m.now++
 	m.restart()
-	m.restart() // so that all that are parked have to be verified
+	m.restart() // so all parked streams must be verified
 	m.poll(true)
 	if m.now += modelReconcileEvery; m.astray {
 		m.compare(true)
@@ -540,9 +541,9 @@ func (m *model) end() {
 	}
 }
 
-// TestTheSequencerAgainstAModel: whatever reads, reconciliations, wrong clocks, handlers, flushes, operators
-// and crashes do, in any order, each event is handled in order, none again once its position is
-// stored, and what is stored leads to all that is left to do.
+// The test performs reads, reconciliations, handlers, flushes, operators, wrong clocks and crashes
+// in a random order. Each event is handled in order, and none again once its position is stored.
+// The stored state leads to all unhandled events.
 func TestTheSequencerAgainstAModel(t *testing.T) {
 	t.Parallel()
 	delivered := 0

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// hangingPublisher does not return until it is told to.
+// hangingPublisher does not return until the test lets it.
 type hangingPublisher struct{ entered, goOn chan struct{} }
 
 func (p hangingPublisher) Publish(string, ...*message.Message) error {
@@ -54,9 +54,9 @@ func TestCloseDoesNotWaitForAPoisonQueueThatHangs(t *testing.T) {
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "nobody knows whether it was published")
 }
 
-// The journal and the snapshots go back to a backup, the checkpoints do not: what is written then
-// has numbers that the group is beyond.
-func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
+// The journal and the snapshots are restored from a backup, and the checkpoints are not. Events
+// that are written then have numbers below the group's positions.
+func TestPositionsBeyondARestoredJournalAreLogged(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
@@ -66,7 +66,7 @@ func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 		config = subscriber.WithCursorInterval(config, 10*time.Millisecond)
 		first, messages := subscribe(t, config)
 		receiveAll(t, messages, 3)
-		eventually(t, "it has swept", func() bool { return progress(t, j).Reconciled.Unix() > 0 })
+		eventually(t, "it has reconciled", func() bool { return progress(t, j).Reconciled.Unix() > 0 })
 		require.NoError(t, first.Close())
 		lose(t, client, "journal", "account-x-1", "account-x-2", "account-x-3")
 		lose(t, client, "snapshot", "account-x-0")
@@ -89,7 +89,7 @@ func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 	})
 }
 
-// lose removes items by their names.
+// lose deletes items by their names.
 func lose(t *testing.T, client *dynamodb.Client, table string, names ...string) {
 	t.Helper()
 	all, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
@@ -104,7 +104,7 @@ func lose(t *testing.T, client *dynamodb.Client, table string, names ...string) 
 	}
 }
 
-// A connection can be dead without an end.
+// A dead connection may never report an error.
 func TestAReadThatHangsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]struct {
@@ -132,7 +132,8 @@ func TestAReadThatHangsIsTriedAgain(t *testing.T) {
 				_, messages = subscribe(t, config)
 
 				assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
-				// A commit wakes it, and it reads the event, unless the tail shows that first.
+				// A commit wakes the subscriber, and it reads the event, unless the tail shows the
+				// event first.
 				for n := 2; read.operation == "GetItem" && hung.Fired() == 0 && n < 1000; n++ {
 					write(t, config.Journal, "x", n, 1)
 					assert.Equal(t, expect("x", n+1, n+1), receiveAll(t, messages, 1))

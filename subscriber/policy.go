@@ -146,34 +146,36 @@ func (b Backoff) pause(attempts int) time.Duration {
 	return max(time.Millisecond, backoffOf(b.Pause, b.MaxPause, attempts))
 }
 
-// Defer retries each event on its own. An event that fails is recorded with the reason and the time
-// of its next attempt, and its aggregate goes on with the next event at once. The zero Backoff
+// Defer retries each event by itself. An event that fails is recorded with the reason and the time
+// of its next attempt, and its aggregate continues with the next event at once. The zero Backoff
 // means the defaults.
 //
-// Defer gives up the order within an aggregate: an event may be handled after later ones of its
-// aggregate, and beside them. Use it for effects that do not depend on each other, such as mails
-// and calls of other services. docs/guides/effects.md shows how.
+// Defer gives up the order within an aggregate: an event may be handled after later events of its
+// aggregate, and at the same time as them. Use it for effects that do not depend on each other,
+// such as mails and calls of other services. docs/guides/effects.md shows how.
 //
-// The owner of the event's shard retries it, also after a restart or a takeover. Its message has
-// the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts all
-// failed attempts. Retries take at most half of the [Config.MaxInFlight] messages while other
-// events wait.
+// The owner of the event's shard retries it, also after a restart or a takeover. The message then
+// has the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts
+// all failed attempts. While other events wait, retries take at most half of the
+// [Config.MaxInFlight] messages.
 //
 // After an ack the record is deleted. A crash between the two repeats the event. After the last
-// attempt the record stays, as the record of a skipped event does ([Skip]). groups.Groups.Skipped
-// lists deferred events and those given up, RetrySkipped retries one, and ForgetSkipped drops one.
+// attempt the record stays, like the record of a skipped event ([Skip]). groups.Groups.Skipped
+// lists deferred events and those that were given up, RetrySkipped retries one, and ForgetSkipped
+// drops one.
 //
-// A deferred event counts as applied for groups.Groups.WaitApplied and the group's lag, and its
-// message has no position (see [PositionFromContext]). So handlers that depend on positions return
-// an error for it: those of package projection and of dedup.Positions. Handlers of package process
-// and of dedup.Keys handle it. Defer needs positions in the journal's own table.
+// A deferred event counts as applied for groups.Groups.WaitApplied and for the group's lag. Its
+// message has no position (see [PositionFromContext]), so handlers that need positions return an
+// error for it: the handlers of package projection and of dedup.Positions. Handlers of package
+// process and of dedup.Keys accept it. Defer requires that positions are in the journal's own
+// table.
 //
-// A shard has up to about 10,000 records of deferred events and of those that were given up. Events
-// that fail beyond that wait in their place, as with [Block], so a long outage slows the group down
-// instead of growing the table.
+// A shard has at most about 10,000 records of events that are deferred or were given up. Beyond
+// that, events that fail wait in their place, as with [Block]. So a long outage slows the group
+// down instead of growing the table.
 //
 // It costs four write units to defer an event, or six if the record is over 1 KB. Each further
-// attempt costs one write unit and two read units, or more for large events; the ack costs one
+// attempt costs one write unit and two read units, or more for large events, and the ack costs one
 // write unit. As with Skip, the first event of an aggregate after a takeover costs a write unit
 // instead of a read unit. A new owner of a shard reads the records when it starts and every ten
 // minutes, at one read unit for each 4 KB.

@@ -25,13 +25,13 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Noted is an event whose bit is 2 to the power of its number, so that a sum tells which events
-// took effect, and that none did twice.
+// Noted is an event whose bit is 2 to the power of its number. So a sum shows which events took
+// effect, and that none took effect twice.
 type Noted struct{ Bit int64 }
 
 func (Noted) EventType() string { return "noted" }
 
-// readModel sums up what was noted in one item.
+// readModel is one item with the sum of the bits.
 type readModel struct {
 	j      *journal.Journal
 	client *dynamodb.Client
@@ -58,7 +58,7 @@ func newReadModel(t *testing.T, events int) readModel {
 
 var sumKey = map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "x"}}
 
-// applied are the numbers of the events that took effect once.
+// applied returns the numbers of the events that took effect once.
 func (m readModel) applied(t *testing.T) (numbers []uint64) {
 	t.Helper()
 	out, err := m.client.GetItem(context.Background(), &dynamodb.GetItemInput{
@@ -90,7 +90,7 @@ func add(bits int64) []projection.Write {
 	})}
 }
 
-// oneByOne projects each event by itself.
+// oneByOne projects each event alone.
 func oneByOne(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error) {
 	return projection.New(client, projection.Config{},
 		projection.On(func(_ context.Context, e Noted, r *journal.Record) ([]projection.Write, error) {
@@ -118,8 +118,7 @@ func inRuns(client projection.Client, fails func(number uint64) bool) (*projecti
 
 type project func(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error)
 
-// consume starts a member that projects, over a client that loses every second reply to a
-// transaction.
+// consume starts a member that projects. Its client loses every second reply to a transaction.
 func (m readModel) consume(t *testing.T, project project, policy subscriber.FailurePolicy, fails func(number uint64) bool) {
 	t.Helper()
 	proxy := dynamotest.NewProxy(t, m.client)
@@ -169,7 +168,7 @@ func TestAProjectionAppliesEachEventOnceOrItIsSkippedWithARecord(t *testing.T) {
 			t.Parallel()
 			const events, round = 40, 8
 			m := newReadModel(t, events)
-			var most, waiting atomic.Uint64 // beyond most reactions wait
+			var most, waiting atomic.Uint64 // longer than most reactions take
 			fails := func(number uint64) bool {
 				for waits := false; number > most.Load(); time.Sleep(time.Millisecond) {
 					if !waits {

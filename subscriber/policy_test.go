@@ -26,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-func TestTheMessageTellsHowOftenItWasDelivered(t *testing.T) {
+func TestTheMessageShowsHowOftenItWasDelivered(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 2)
@@ -60,7 +60,7 @@ func TestAMessageThatIsNotAckedInTimeComesAgain(t *testing.T) {
 	ended(t, slow)
 	again := receive(t, messages)
 	assert.Equal(t, "x/1", string(again.Payload))
-	slow.Ack() // does not count any more
+	slow.Ack() // the answer no longer counts
 	again.Nack()
 	msg := receive(t, messages)
 	assert.Equal(t, "x/1", string(msg.Payload))
@@ -68,7 +68,7 @@ func TestAMessageThatIsNotAckedInTimeComesAgain(t *testing.T) {
 	assert.EqualValues(t, 1, sub.Stats().Expired)
 }
 
-func TestOnlyTheTypesAskedForAreDeliveredAndTheRestIsDoneWith(t *testing.T) {
+func TestOnlyRequestedTypesAreDeliveredAndTheOthersCountAsHandled(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	types := []string{"opened", "noise", "noise", "closed", "noise"}
@@ -91,7 +91,7 @@ func TestOnlyTheTypesAskedForAreDeliveredAndTheRestIsDoneWith(t *testing.T) {
 	assert.Equal(t, expect("x", 6, 6), receiveAll(t, messages, 1), "what was passed over does not come again")
 }
 
-func TestAPoisonQueueIsNotWhatItsMessagesCameFrom(t *testing.T) {
+func TestAPoisonQueueCannotBeTheTopicOfItsMessages(t *testing.T) {
 	t.Parallel()
 	config := quick(setup(t, 1))
 	config.Failures = subscriber.PoisonQueue(3, gochannel.NewGoChannel(gochannel.Config{}, nil), topic)
@@ -150,7 +150,7 @@ func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 	assert.Equal(t, expect("bad", 4, 4), receiveAll(t, messages, 1), "the aggregate goes on")
 }
 
-// It must not block for what is wrong with the reason, or for what comes on top of the event.
+// The reason, or the metadata that is added to the event, must not prevent the publication.
 func TestAnyEventCanGoToAPoisonQueueInAJournal(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -194,7 +194,7 @@ func TestAnyEventCanGoToAPoisonQueueInAJournal(t *testing.T) {
 	}
 }
 
-// Until then a crash would have it published again.
+// Until the position is stored, the event is published again after a crash.
 func TestThePositionIsStoredAsSoonAsAnEventIsInThePoisonQueue(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -303,7 +303,7 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 	assert.ElementsMatch(t, want, receiveAll(t, fromThen, 3))
 	require.NoError(t, now.Close())
 
-	// Where a group begins is fixed when it is made.
+	// The start of a group is fixed when the group is created.
 	write(t, nowJournal, "done", 3, 1)
 	_, fromNow = subscribe(t, with(quick(open(t, client)), "now", subscriber.Beginning()))
 	assert.Equal(t, expect("done", 4, 4), receiveAll(t, fromNow, 1))
@@ -317,7 +317,8 @@ func TestAGroupThatBeginsNowMissesNothingOnceSubscribeHasReturned(t *testing.T) 
 	clock.Store(begin.UnixMilli())
 	faulty := dynamotest.NewProxy(t, client)
 	j := at(t, faulty.Client(testdb.Once), func() time.Time { return time.UnixMilli(clock.Load()) })
-	faulty.Inject(dynamotest.Pause(func(context.Context) { clock.Store(time.Now().UnixMilli()) }), dynamotest.On("GetItem")) // it takes a minute to join
+	// The join takes a minute.
+	faulty.Inject(dynamotest.Pause(func(context.Context) { clock.Store(time.Now().UnixMilli()) }), dynamotest.On("GetItem"))
 
 	_, messages := subscribe(t, with(quick(j), "now", subscriber.Now()))
 	write(t, at(t, client, func() time.Time { return begin.Add(time.Second) }), "x", 0, 1)
@@ -330,7 +331,7 @@ func with(config subscriber.Config, group string, start subscriber.Start) subscr
 	return config
 }
 
-// An import has the times of long ago, where the tail is not looked at any more.
+// Imported events have old times, at which the tail is no longer read.
 func TestTheReconciliationFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
@@ -363,7 +364,7 @@ func only(id string, payloads []string) (some []string) {
 	return some
 }
 
-// All times are given, with seconds between them, so that a slow machine changes nothing.
+// The test sets all times, with seconds between them, so a slow machine changes nothing.
 func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -381,7 +382,8 @@ func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 		at(begin, "a")
 		at(time.Now().Add(4*time.Second), "ahead")
 		eventually(t, "the clock that is ahead shows", func() bool { return sub.Stats().Ahead > 50*time.Millisecond })
-		at(begin.Add(-time.Second), "behind") // behind what was read, so a trailing read finds it
+		// before the place of the live read, so a trailing read finds it
+		at(begin.Add(-time.Second), "behind")
 		eventually(t, "so does the one that is behind", func() bool { return sub.Stats().Late == 1 && sub.Stats().Lateness > 500*time.Millisecond })
 	})
 }

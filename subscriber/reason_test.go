@@ -20,8 +20,8 @@ import (
 
 var errDeclined = errors.New("the card was declined")
 
-// told answers messages by a handler under the middleware that tells why it fails.
-func told(messages <-chan *message.Message, handle func(*message.Message) error) {
+// answerWith answers messages by a handler under the middleware that reports its errors.
+func answerWith(messages <-chan *message.Message, handle func(*message.Message) error) {
 	handler := subscriber.NackReason(func(msg *message.Message) ([]*message.Message, error) { return nil, handle(msg) })
 	go func() {
 		for msg := range messages {
@@ -73,7 +73,7 @@ func TestWhatIsGivenUpHasTheHandlersErrorForAReason(t *testing.T) {
 			config := quick(j)
 			config.Failures = of.policy
 			_, messages := subscribe(t, config)
-			told(messages, func(*message.Message) error { return errDeclined })
+			answerWith(messages, func(*message.Message) error { return errDeclined })
 			eventually(t, "it is a member", func() bool { return len(membership(t, j).Members) > 0 })
 			assert.Equal(t, of.want, of.reason(t, j))
 		})
@@ -112,10 +112,10 @@ func TestTheReasonIsThatOfTheLastAttempt(t *testing.T) {
 			assert.Equal(t, of.want, skipped(t, j)[0].Reason)
 		})
 	}
-	subscriber.SetNackReason(t.Context(), errDeclined) // of no message
+	subscriber.SetNackReason(t.Context(), errDeclined) // the context of no message
 }
 
-// A handler may have met these elsewhere: in another group, or as it loaded another aggregate.
+// A handler may have received these errors from another group, or when it loaded another aggregate.
 func TestAHandlersErrorIsNotTakenForTheSubscribersOwn(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
@@ -129,7 +129,7 @@ func TestAHandlersErrorIsNotTakenForTheSubscribersOwn(t *testing.T) {
 			config := quick(j)
 			config.Failures = subscriber.Skip(2)
 			sub, messages := subscribe(t, config)
-			told(messages, func(msg *message.Message) error {
+			answerWith(messages, func(msg *message.Message) error {
 				if string(msg.Payload) == "x/2" {
 					return err
 				}

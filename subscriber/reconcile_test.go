@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// The tail of the packed layout is by the time of writing, so reconciliations read that again instead of
-// listing the aggregates.
+// The tail of the packed layout is in the order of writing. So reconciliations read it again
+// instead of listing the aggregates.
 func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 		}
 		next()
 
-		// An event shows in the tail long before the place up to which reconciliations have read.
+		// An event appears in the tail long before the place up to which reconciliations have read.
 		late := func(id string, after, n int, age time.Duration) {
 			was := time.Now().Add(-age)
 			write(t, at(t, client, func() time.Time { return was }), id, after, n)
@@ -74,7 +74,7 @@ func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 	})
 }
 
-// receiveIn acks n messages that come within a time.
+// receiveIn acks n messages that are delivered within a time.
 func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within time.Duration) (payloads []string) {
 	t.Helper()
 	patience := time.After(within)
@@ -90,7 +90,7 @@ func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within tim
 	return payloads
 }
 
-// The first reconciliation of a week finds an event wherever the tail shows it.
+// The first reconciliation of a week finds an event at any place of the tail.
 func TestTheFirstReconciliationOfAWeekComparesAllAggregates(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

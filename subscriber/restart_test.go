@@ -47,7 +47,7 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 		}
 		p := &process{Client: client}
 		config := quick(open(t, p))
-		config.LeaseDuration = 2 * time.Second // a busy emulator takes its time to renew it
+		config.LeaseDuration = 2 * time.Second // renewing it may take long on a busy emulator
 		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
 		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
@@ -61,7 +61,7 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 			msg := receiveWithin(t, messages, hanging > 0)
 			switch {
 			case msg == nil:
-				left = 0 // all others are done
+				left = 0 // all other events are handled
 			case !last && hanging < 3 && random.IntN(10) == 0:
 				hanging++ // the handler never answers
 			case random.IntN(10) == 0:
@@ -75,14 +75,14 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 			}
 		}
 		if random.IntN(2) == 0 {
-			p.kill() // whatever Close does now reaches nobody
+			p.kill() // no later request of Close reaches the tables
 		}
 		require.NoError(t, sub.Close())
 	}
 	assert.True(t, done())
 }
 
-// receiveWithin returns the next message, or nil where there may be none.
+// receiveWithin returns the next message, or nil if none is delivered in time.
 func receiveWithin(t *testing.T, messages <-chan *message.Message, maybeNone bool) *message.Message {
 	t.Helper()
 	if !maybeNone {
@@ -105,7 +105,7 @@ func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
 	write(t, j, "x", 0, 1)
 	first, messages := subscribe(t, config)
 	receiveAll(t, messages, 1)
-	for i := range 20 { // later in time, so that the cursor has somewhere to go
+	for i := range 20 { // dated later, so that the cursor can move
 		write(t, j, "y", i, 1)
 		receiveAll(t, messages, 1)
 		time.Sleep(20 * time.Millisecond)

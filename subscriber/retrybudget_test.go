@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// infos keeps what is logged as information.
+// infos stores the lines that are logged as information.
 type infos struct {
 	watermill.NopLogger
 	mu   sync.Mutex
@@ -26,7 +26,7 @@ func (l *infos) Info(msg string, _ watermill.LogFields) {
 	l.said = append(l.said, msg)
 }
 
-func TestASubscriberSaysThatCommitsMayBeRepeatedForLongerThanTheLongerThanTrailingDelay(t *testing.T) {
+func TestASubscriberLogsARetryBudgetAboveTrailingDelay(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	for name, of := range map[string]struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Events are dated back to the beginning of their second, and so before the group began.
+// Events are dated at the beginning of their second, which is before the start of the group.
 func TestAGroupThatStartsNowMissesNothingInAJournalOfSeconds(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)

@@ -24,8 +24,8 @@ func testRecord(id string, number uint64, at int64) *journal.Record {
 	}
 }
 
-// The flusher can take a stream off the list of those behind while its worker has not come to rest
-// yet. An event that comes just then must hold the cursor, as any other does.
+// The flusher can delete the entry of a stream while the stream's worker has not ended. An event
+// that is found at that moment must hold the cursor like any other.
 func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -44,8 +44,8 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	assert.EqualValues(t, 50, q.progress().next.at)
 }
 
-// A former owner may still remove the entry of an aggregate whose events it has handled, but it
-// does not know of those that came later.
+// A former owner may still delete the entry of an aggregate whose events it has handled, without
+// knowing the later ones.
 func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -63,7 +63,8 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
 }
 
-// A position says nothing of events that the cursor has passed and the entry does not tell of.
+// A position does not show that there are events that the cursor has passed and the entry does not
+// cover.
 func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -116,7 +117,8 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	assert.True(t, st.stuck(now, time.Minute), "it failed")
 }
 
-// A former owner has handled more than this one, which it notices when it stores its position.
+// A former owner has handled more events than this one, which notices that when it stores its
+// position.
 func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -135,7 +137,8 @@ func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	assert.EqualValues(t, 5, r.Number)
 }
 
-// An aggregate that only a reconciliation has found is found by the next one, if it was not handled before.
+// An aggregate that only a reconciliation has found is found by the next one, if it was not handled
+// before.
 func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -152,7 +155,7 @@ func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	assert.Equal(t, after, q.progress().next.reconciledAt)
 }
 
-// A position that is not stored is lost in a crash, and the next reconciliation is an hour away.
+// An unstored position is lost in a crash, and the next reconciliation is an hour away.
 func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -166,7 +169,7 @@ func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testin
 	assert.Equal(t, before, q.progress().next.reconciledAt)
 }
 
-// A commit of this process leaves nothing that a restart finds, if it is dated wrongly.
+// A commit of this process with a wrong date leaves nothing by which a restart finds it.
 func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -179,7 +182,7 @@ func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	assert.Equal(t, before, q.progress().next.reconciledAt)
 }
 
-// The last reconciliation was done when the tail had shown an event that still holds the cursor.
+// The last reconciliation ended after the tail had shown an event that still holds the cursor.
 func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -192,7 +195,8 @@ func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T)
 	assert.Equal(t, savedCursor{600, before}, q.progress().next)
 }
 
-// A reconciliation that was done last may be one of before the event, and the tail leads to it as well.
+// The last finished reconciliation may be one from before the event, and the tail leads to the
+// event as well.
 func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -205,8 +209,8 @@ func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	assert.EqualValues(t, 60, q.progress().next.reconciledAt.UnixMilli())
 }
 
-// What is stored, or swept, of before the cursor turned back does not count.
-func TestACursorThatTurnsBackIsStoredAndReconciledAgain(t *testing.T) {
+// A cursor that was stored, or a reconciliation that began, before the rewind does not count.
+func TestACursorThatIsRewoundIsStoredAndReconciledAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil)
@@ -218,11 +222,11 @@ func TestACursorThatTurnsBackIsStoredAndReconciledAgain(t *testing.T) {
 	q.setReconciled(time.UnixMilli(2_000), rewinds)
 	assert.EqualValues(t, 800, q.progress().next.at)
 	reconciled, _, _ := q.lastReconciliation()
-	assert.True(t, reconciled.IsZero(), "a sweep is due")
+	assert.True(t, reconciled.IsZero(), "a reconciliation is due")
 
 	q.setReconciled(time.UnixMilli(3_000), rewinds+1)
 	q.observe([]*journal.Record{testRecord("x", 3, 800)}, byReconciliation, 0)
-	assert.True(t, q.progress().next.reconciledAt.IsZero(), "nor does the sweep of before count while this one is not done")
+	assert.True(t, q.progress().next.reconciledAt.IsZero(), "the earlier reconciliation does not count while this one is not finished")
 }
 
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
@@ -272,8 +276,9 @@ func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
 	assert.Len(t, q.streams, 1)
 }
 
-// What goes on need not make anything dirty, as where a handler has stored its position itself.
-func TestNobodyWaitsForPositionsOnceAllAreStored(t *testing.T) {
+// Streams that continue may make nothing dirty, for example if handlers have stored their
+// positions.
+func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.maxUnstored = 1
@@ -291,9 +296,9 @@ func TestNobodyWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	assert.Equal(t, []*stream{q.streams["y"], q.streams["z"]}, ready)
 }
 
-// Between the decision to list a stream and the write it may be done with, and forgotten. The entry
-// would be removed later on as that of a stream that is done, while another one with its id relies
-// on it.
+// Between the decision to list a stream and the write, the stream may be finished and forgotten.
+// The entry would be deleted later as that of a finished stream, while another stream with its id
+// relies on it.
 func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -357,8 +362,8 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 	assert.Nil(t, q.streams["x"].failure, "the position is beyond it")
 }
 
-// The event by which it was parked may have been handled after all: by a transaction that came
-// late, or by the owner before, which stored its position late.
+// The event because of which the stream was parked may have been handled after all: by a late
+// transaction, or by the former owner, which stored its position late.
 func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()

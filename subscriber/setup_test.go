@@ -21,15 +21,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience is how long a test waits for what must happen. It bounds a failing test
-// and is no claim about speed.
+// patience is how long a test waits for something that must happen. It limits a failing test, and
+// is no claim about speed.
 const patience = 2 * time.Minute
 
 const topic = "account"
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
 
-// setup makes tables of its own and opens them.
+// setup creates tables for the test and opens them.
 func setup(t *testing.T, shards int) *journal.Journal {
 	t.Helper()
 	return open(t, create(t, shards))
@@ -47,7 +47,7 @@ func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client 
 	return client
 }
 
-// layouts are those that tests of every layout run on.
+// layouts contains the layouts for tests of every layout.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 // eachLayout runs a test with tables of each layout.
@@ -80,8 +80,8 @@ func open(t *testing.T, client journal.Client) *journal.Journal {
 	return j
 }
 
-// quick is a config whose intervals suit tests. The lease lasts as long as by default, so that a
-// slow machine makes no member lose it.
+// quick returns a config whose intervals suit tests. The lease has its default, so that a slow
+// machine does not make a member lose it.
 func quick(j *journal.Journal) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "group",
@@ -142,7 +142,7 @@ func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	}
 }
 
-// receiveAll acks n messages and gives their payloads.
+// receiveAll acks n messages and returns their payloads.
 func receiveAll(t *testing.T, messages <-chan *message.Message, n int) (payloads []string) {
 	t.Helper()
 	for range n {
@@ -153,7 +153,7 @@ func receiveAll(t *testing.T, messages <-chan *message.Message, n int) (payloads
 	return payloads
 }
 
-// expect is the payloads of an aggregate's events from..to.
+// expect returns the payloads of an aggregate's events from..to.
 func expect(id string, from, to int) (payloads []string) {
 	for n := from; n <= to; n++ {
 		payloads = append(payloads, fmt.Sprintf("%s/%d", id, n))
@@ -166,15 +166,15 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
 }
 
-// deliveries notes what came, and finds fault with the order.
+// deliveries records the delivered messages and checks their order.
 type deliveries struct {
 	mu   sync.Mutex
-	last map[string]uint64 // highest acked by aggregate
+	last map[string]uint64 // the highest acked number of each aggregate
 	all  int
 }
 
-// note is called before a message is acked. It gives an error if the message is neither the next
-// one of its aggregate nor one that came before.
+// note is called before a message is acked. It returns an error if the message is neither the next
+// one of its aggregate nor one that was delivered before.
 func (d *deliveries) note(msg *message.Message) error {
 	id, number, ok := subscriber.AggregateFromContext(msg.Context())
 	if !ok {
@@ -199,7 +199,7 @@ func (d *deliveries) has(id string) uint64 {
 	return d.last[id]
 }
 
-// testLogger shows the subscriber's errors with the test they belong to.
+// testLogger logs the subscriber's errors to the test.
 func testLogger(t *testing.T) watermill.LoggerAdapter {
 	return &logger{t: t, done: t.Context()}
 }
@@ -221,7 +221,7 @@ func (l *logger) With(fields watermill.LogFields) watermill.LoggerAdapter {
 	return &logger{t: l.t, done: l.done, fields: l.fields.Add(fields)}
 }
 
-// unmarshaler is a function as a subscriber.Unmarshaler.
+// unmarshaler adapts a function to a subscriber.Unmarshaler.
 type unmarshaler func(r *journal.Record) (*message.Message, error)
 
 func (f unmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) { return f(r) }

@@ -17,11 +17,11 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// memory is a store of positions that is not DynamoDB.
+// memory is a store of positions outside of DynamoDB.
 type memory struct {
 	mu   sync.Mutex
 	rows map[string]struct{ epoch, position uint64 }
-	// advance stands in for Advance, if it is not nil.
+	// advance replaces Advance, if it is not nil.
 	advance func(move func() error) error
 }
 
@@ -57,7 +57,7 @@ func (m *memory) Advance(_ context.Context, group subscriber.Group, id aggregate
 	return move()
 }
 
-func TestAnEventIsSkippedOnceWherePositionsAreInAnotherStore(t *testing.T) {
+func TestAnEventIsSkippedOnceIfPositionsAreInAnotherStore(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection is gone")
 	for name, fails := range map[string]func(move func() error) error{
@@ -117,7 +117,7 @@ func TestTheRecordOfAnEventThatAnotherMemberHasTakenOverIsWithdrawn(t *testing.T
 	eventually(t, "there is no record", func() bool { return len(skipped(t, j)) == 0 })
 }
 
-func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
+func TestAMemberThatAnotherStoreFencesWritesNoRecord(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
@@ -133,7 +133,7 @@ func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
 		require.NoError(t, err)
 		msg.Nack()
 
-		eventually(t, "it gives the shard up", func() bool { return membership(t, j).Epochs[0] > 1 })
+		eventually(t, "it releases the shard", func() bool { return membership(t, j).Epochs[0] > 1 })
 		assert.Empty(t, recording.Calls("PutItem"))
 		assert.Empty(t, skipped(t, j))
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// skipped returns the records of skipped events as they are stored.
+// skipped returns the stored records of skipped events.
 func skipped(t *testing.T, j *journal.Journal) (records []groups.SkippedEvent) {
 	t.Helper()
 	for e, err := range groups.New(j).Skipped(context.Background(), "group", topic, aggregate.ID{}, 0) {
@@ -31,7 +31,7 @@ func skipped(t *testing.T, j *journal.Journal) (records []groups.SkippedEvent) {
 	return records
 }
 
-// skippedNumbers are those of the records, all of which must be of x.
+// skippedNumbers returns the numbers of the records, all of which must be of x.
 func skippedNumbers(t *testing.T, j *journal.Journal) (numbers []uint64) {
 	t.Helper()
 	for _, e := range skipped(t, j) {
@@ -41,7 +41,7 @@ func skippedNumbers(t *testing.T, j *journal.Journal) (numbers []uint64) {
 	return numbers
 }
 
-// stored is the position on x as it is stored.
+// stored returns the stored position on x.
 func stored(t *testing.T, j *journal.Journal) uint64 {
 	t.Helper()
 	position, err := groups.New(j).Applied(context.Background(), "group", account("x"))
@@ -49,7 +49,7 @@ func stored(t *testing.T, j *journal.Journal) uint64 {
 	return position
 }
 
-// nack receives n times the same message and nacks it.
+// nack receives the same message n times and nacks it.
 func nack(t *testing.T, messages <-chan *message.Message, payload string, n int) {
 	t.Helper()
 	for range n {
@@ -59,7 +59,7 @@ func nack(t *testing.T, messages <-chan *message.Message, payload string, n int)
 	}
 }
 
-// takeAway has the next member that looks take shard 0 in a new term.
+// takeAway makes the next member that checks take shard 0 in a new term.
 func takeAway(t *testing.T, j *journal.Journal) {
 	t.Helper()
 	_, err := checkpoint.New(j).ModifyMembership(context.Background(), checkpoint.Key{Group: "group", Topic: topic},
@@ -105,7 +105,7 @@ func TestAnEventThatKeepsFailingIsSkippedAndARecordOfItStays(t *testing.T) {
 	assert.Equal(t, expect("x", 5, 5), receiveAll(t, messages, 1), "nothing of it comes again")
 }
 
-// Positions are flushed in batches, and the skip takes with it what was acked before.
+// Positions are flushed in batches, and the skip includes earlier acks.
 func TestASkipMovesThePositionFromWhereItIsStored(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -127,7 +127,7 @@ func TestASkipMovesThePositionFromWhereItIsStored(t *testing.T) {
 	assert.EqualValues(t, 4, stored(t, j), "it goes on from there")
 }
 
-func TestAnEventIsSkippedOnceThoughTheWriteOfThatFails(t *testing.T) {
+func TestAnEventIsSkippedOnceAlthoughTheWriteFails(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]dynamotest.Fault{
 		"replies are lost":   dynamotest.LoseReply(),
@@ -143,7 +143,8 @@ func TestAnEventIsSkippedOnceThoughTheWriteOfThatFails(t *testing.T) {
 			config.Failures = subscriber.Skip(2)
 			sub, messages := subscribe(t, config)
 
-			receiveAll(t, messages, 1) // the membership is made by then, which takes a transaction too
+			// The membership exists by then. Creating it takes a transaction too.
+			receiveAll(t, messages, 1)
 			faulty.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 			nack(t, messages, "x/2", 2)
 			assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1), "it does not come again")
@@ -173,7 +174,7 @@ func TestAnEventWhoseRecordCannotBeWrittenComesAgainAfterARestart(t *testing.T) 
 	assert.Equal(t, expect("x", 1, 2), receiveAll(t, messages, 2))
 }
 
-// The handler's transaction was done, and it was told otherwise.
+// The handler's transaction was committed, and the handler received an error.
 func TestAnEventThatWasHandledAfterAllIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
@@ -205,7 +206,7 @@ func TestAnEventThatWasHandledAfterAllIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A handler that was given up may be in the middle of its transaction. What it does counts.
+// A handler whose message was given up may still run its transaction, which counts.
 func TestASkipWaitsForAHandlersTransaction(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

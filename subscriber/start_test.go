@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Else Router.Run would return, and the program end.
+// Otherwise Router.Run would return, and the program would end.
 func TestASubscriptionBeginsAmidADisturbance(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]dynamotest.Fault{

@@ -24,7 +24,7 @@ func state(t *testing.T, j *journal.Journal) groups.Group {
 	return g
 }
 
-// atRest waits until the group is paused and nobody owns a shard.
+// atRest waits until the group is paused and no member owns a shard.
 func atRest(t *testing.T, j *journal.Journal) {
 	t.Helper()
 	eventually(t, "the group is paused and at rest", func() bool {
@@ -61,7 +61,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	assert.Zero(t, stored(t, j), "nothing is passed over")
 
 	write(t, j, "y", 0, 1)
-	heartbeatsPerLease(t, j, 2)
+	awaitHeartbeats(t, j, 2)
 	require.NoError(t, g.Pause(t.Context(), "group", topic))
 	assert.NotNil(t, state(t, j).Stopped, "to pause it changes nothing")
 	assert.EqualValues(t, 3, first.Stats().Delivered, "nothing came")
@@ -79,7 +79,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 			case msg := <-messages:
 				if string(msg.Payload) == "x/1" && failures < 2 {
 					failures++
-					msg.Nack() // attempts are counted anew
+					msg.Nack() // attempts are counted from the start
 					continue
 				}
 				all <- string(msg.Payload)
@@ -119,12 +119,12 @@ func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *tes
 	again := receive(t, messages)
 	assert.False(t, state(t, j).Paused)
 	again.Nack()
-	nack(t, messages, "x/1", 1) // attempts are counted anew
+	nack(t, messages, "x/1", 1) // attempts are counted from the start
 	atRest(t, j)
 	assert.NotNil(t, state(t, j).Stopped, "and it stops again")
 }
 
-func TestAGroupIsStoppedOnceThoughRepliesAreLost(t *testing.T) {
+func TestAGroupIsStoppedOnceAlthoughRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
@@ -141,7 +141,7 @@ func TestAGroupIsStoppedOnceThoughRepliesAreLost(t *testing.T) {
 	require.NotNil(t, state(t, j).Stopped)
 }
 
-func TestWhoHasNoSayAnyMoreStopsNothing(t *testing.T) {
+func TestAFormerOwnerStopsNothing(t *testing.T) {
 	t.Parallel()
 	for name, interfere := range map[string]func(t *testing.T, j *journal.Journal, g *groups.Groups){
 		"its shard was taken over": func(t *testing.T, j *journal.Journal, _ *groups.Groups) { takeAway(t, j) },

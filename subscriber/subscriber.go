@@ -38,7 +38,7 @@ var (
 )
 
 // NewSubscriber returns a subscriber. A nil logger logs nothing. NewSubscriber starts nothing and
-// makes no request. It logs an information if the journal's RetryBudget is not below
+// makes no request. It logs at Info level if the journal's RetryBudget is not below
 // [Config.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {

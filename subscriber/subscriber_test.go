@@ -59,15 +59,15 @@ func TestEachGroupGetsEachEvent(t *testing.T) {
 	})
 }
 
-func TestEventsThatAreCommittedWhileItRunsComeToo(t *testing.T) {
+func TestEventsThatAreCommittedWhileItRunsAreDelivered(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
-		here, elsewhere := open(t, client), open(t, client)
+		here, there := open(t, client), open(t, client)
 		_, messages := subscribe(t, quick(here))
 
 		write(t, here, "x", 0, 2)
 		assert.Equal(t, expect("x", 1, 2), receiveAll(t, messages, 2), "a commit of this process")
-		write(t, elsewhere, "x", 2, 3)
+		write(t, there, "x", 2, 3)
 		assert.Equal(t, expect("x", 3, 5), receiveAll(t, messages, 3), "a commit that only the tail shows")
 	})
 }
@@ -267,7 +267,8 @@ func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 				write(t, j, id, round, 1)
 				assert.Equal(t, expect(id, round+1, round+1), receiveAll(t, messages, 1))
 			}
-			time.Sleep(time.Second) // of fake time: positions are stored, so that streams can be forgotten
+			// This is fake time. Positions are stored, so streams can be forgotten.
+			time.Sleep(time.Second)
 		}
 		assert.Positive(t, sub.Stats().Claims, "some were forgotten")
 	})
@@ -304,7 +305,7 @@ func TestARestartDoesNotReadTheTailFromTheBeginning(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := quick(j)
-		config.TrailingDelay = time.Millisecond // all of history is settled
+		config.TrailingDelay = time.Millisecond // all of history is final
 		write(t, j, "old", 0, 300)
 		first, messages := subscribe(t, config)
 		receiveAll(t, messages, 300)
@@ -334,7 +335,7 @@ func TestABlockedAggregateIsFoundAgainAfterTheCursorHasPassedIt(t *testing.T) {
 		first, messages := subscribe(t, config)
 		blocked := receive(t, messages)
 		require.Equal(t, "blocked/1", string(blocked.Payload))
-		write(t, j, "blocked", 2, 2) // after it was listed or before: the head tells
+		write(t, j, "blocked", 2, 2) // after it was listed or before: the head shows it
 		write(t, j, "other", 0, 5)
 		receiveAll(t, messages, 5)
 		require.NoError(t, first.Close()) // stores a cursor past all events, and the list
@@ -349,7 +350,7 @@ func TestEventsThatTheIndexShowsLateOrNeverAreNotLost(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		lagging := &laggingClient{Client: client, hide: map[string]bool{}}
 		writer, reader := open(t, client), open(t, lagging)
-		lagging.set("account-x-2", true) // never in the tail: a gap
+		lagging.set("account-x-2", true) // never in the tail, so there is a gap
 		lagging.set("account-late-1", true)
 		write(t, writer, "x", 0, 3)
 		write(t, writer, "late", 0, 1)
@@ -358,7 +359,7 @@ func TestEventsThatTheIndexShowsLateOrNeverAreNotLost(t *testing.T) {
 
 		write(t, writer, "y", 0, 1)
 		receiveAll(t, messages, 1)           // the live read has passed the time of late/1
-		lagging.set("account-late-1", false) // and now it shows up
+		lagging.set("account-late-1", false) // and now it appears
 		assert.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1), "a trailing read finds it")
 	})
 }
@@ -511,7 +512,7 @@ func TestCloseEndsTheChannelAndCountsTheAckThatWasUnderWay(t *testing.T) {
 	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1), "the ack during Close was stored")
 }
 
-func TestCloseDoesNotWaitForEverForAHandler(t *testing.T) {
+func TestCloseDoesNotWaitForeverForAHandler(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 2)
 	write(t, j, "x", 0, 1)
@@ -588,7 +589,7 @@ func TestTheEndOfTheContextLetsHandlersFinish(t *testing.T) {
 	require.NoError(t, msg.Context().Err(), "the handler may go on")
 	msg.Ack()
 	acked := 1
-	for msg := range messages { // one more, if the ack was faster than the news of the end
+	for msg := range messages { // one more, if the ack came before the end was noticed
 		msg.Ack()
 		acked++
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// withParked is a journal with one shard, of which former owners of a group have left parked
-// aggregates, each with one event.
+// withParked returns a journal with one shard, in which former owners of a group have left parked
+// aggregates with one event each.
 func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -71,7 +71,8 @@ func TestATakeoverGoesOnWhileTheTableIsThrottled(t *testing.T) {
 	}
 }
 
-// The list of a shard takes many pages, which are slow, and some are throttled. None is read twice.
+// The behind list of a shard has many pages. They are slow, and some are throttled. None is read
+// twice.
 func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -85,7 +86,8 @@ func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
 		}
 		ofList := []dynamotest.When{dynamotest.On("Query"), dynamotest.Table("checkpoint")}
 		db.Inject(dynamotest.Latency(4*time.Second, 4*time.Second), ofList...)
-		db.Inject(dynamotest.Throttle(), append(ofList, dynamotest.After(2), dynamotest.Times(7))...) // of three attempts by the SDK each
+		// The SDK makes three attempts for each request.
+		db.Inject(dynamotest.Throttle(), append(ofList, dynamotest.After(2), dynamotest.Times(7))...)
 		recording := db.Record()
 		defer recording.Stop()
 		_, messages := subscribe(t, quick(j))

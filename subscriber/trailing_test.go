@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// late makes a journal whose tail index does not show an aggregate until it is shown.
+// late creates a journal whose tail index hides an aggregate until the test shows it.
 func late(t *testing.T, id string) (*journal.Journal, *dynamotest.DB, *atomic.Bool) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -45,8 +45,8 @@ func TestABacklogDoesNotPostponeTrailingReads(t *testing.T) {
 	t.Parallel()
 	const backlog = 2_000
 	_, db, shown := late(t, "late")
-	// The backlog is younger than the first trailing read is late, however long it takes to write
-	// and read it, until the clock is moved on.
+	// Until the clock is moved, the backlog is younger than the delay of the first trailing read,
+	// however long it takes to write and read it.
 	var clock atomic.Int64
 	clock.Store(time.Now().UnixMilli())
 	j := at(t, db.Client(), func() time.Time { return time.UnixMilli(clock.Load()) })

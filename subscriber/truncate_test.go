@@ -14,13 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// truncated is a journal of one shard in which an aggregate has lost its events before a number.
+// truncated returns a journal of one shard in which the events of an aggregate before a number were
+// removed.
 func truncated(t *testing.T, layout journal.Layout, events int, before uint64) *journal.Journal {
 	t.Helper()
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
 	j := open(t, client)
-	for n := range events - 1 { // each in a commit, as the packed layout removes whole ones
+	// each in its own commit, because the packed layout removes whole commits
+	for n := range events - 1 {
 		write(t, j, "x", n, 1)
 	}
 	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
@@ -59,7 +61,7 @@ func TestANewGroupPassesOverEventsThatWereRemoved(t *testing.T) {
 	}
 }
 
-func TestAGroupThatLaggedBehindADeletionIsDoneWithTheAggregate(t *testing.T) {
+func TestAGroupThatLagsBehindADeletionFinishesTheAggregate(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
@@ -70,7 +72,7 @@ func TestAGroupThatLaggedBehindADeletionIsDoneWithTheAggregate(t *testing.T) {
 		first.Ack()
 		write(t, j, "y", 0, 1)
 
-		// What the group had read before may still come; nothing blocks.
+		// Events that the group had read before may still be delivered. Nothing blocks.
 		eventually(t, "the group is through", func() bool {
 			select {
 			case msg := <-messages:

@@ -30,7 +30,7 @@ type itemAdded struct{ Item string }
 func (itemAdded) EventType() string { return "basket.item_added.v2" }
 func (itemAdded) Apply(*basket)     {}
 
-type itemsAdded struct{ Items []string } // as an old program wrote them
+type itemsAdded struct{ Items []string } // as an old program has written them
 
 type itemWeighed struct{}
 
@@ -46,8 +46,8 @@ var baskets = aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
 	}),
 )
 
-// oldBasket has a journal with an event of today, one that has become three, one that has become
-// none, one of another type, and one of today.
+// oldBasket creates a journal with a current event, one that becomes three, one that becomes none,
+// one of another type, and a current one.
 func oldBasket(t *testing.T) *journal.Journal {
 	t.Helper()
 	client := dynamotest.New(t).Client()
@@ -79,7 +79,7 @@ func ofToday(j *journal.Journal) subscriber.Config {
 	}
 }
 
-func TestHandlersGetTheEventsOfToday(t *testing.T) {
+func TestHandlersReceiveCurrentEvents(t *testing.T) {
 	t.Parallel()
 	j := oldBasket(t)
 	router, err := message.NewRouter(message.RouterConfig{}, nil)
@@ -108,14 +108,14 @@ func TestHandlersGetTheEventsOfToday(t *testing.T) {
 		return nil
 	})))
 	go func() { _ = router.Run(context.WithoutCancel(t.Context())) }()
-	for i, want := range []string{"a", "b", "c", "d", "e"} { // c alone comes again
+	for i, want := range []string{"a", "b", "c", "d", "e"} { // only c is delivered again
 		assert.Equal(t, want, <-items)
 		assert.Equal(t, []string{"", "1/3", "2/3", "3/3", ""}[i], <-parts)
 	}
 	require.NoError(t, router.Close())
 }
 
-func TestMessagesOfOneEventAreToldApart(t *testing.T) {
+func TestMessagesOfOneEventAreDistinguishable(t *testing.T) {
 	t.Parallel()
 	j := oldBasket(t)
 	messages, stop := subscribeTo(t, ofToday(j))
@@ -183,7 +183,7 @@ func TestPositionsOfDedupRefuseOneOfSeveralMessages(t *testing.T) {
 	}
 }
 
-func TestAPartThatIsNotAskedForIsNotCounted(t *testing.T) {
+func TestAPartOfAnUnrequestedTypeIsNotCounted(t *testing.T) {
 	t.Parallel()
 	split := aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
 		aggregate.Split("basket.items_added.v1", func(itemsAdded) ([]aggregate.Event[basket], error) {
@@ -223,7 +223,7 @@ func TestAnUpcasterThatPanicsIsAFailureOfItsEvent(t *testing.T) {
 	}
 }
 
-func TestPoisonOfPartsThatCannotBeMessagesIsToldApart(t *testing.T) {
+func TestPoisonedPartsThatCannotBeMessagesAreDistinguishable(t *testing.T) {
 	t.Parallel()
 	poison := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 10}, nil)
 	poisoned, err := poison.Subscribe(t.Context(), "poison")
@@ -240,7 +240,8 @@ func TestPoisonOfPartsThatCannotBeMessagesIsToldApart(t *testing.T) {
 		msg.Ack()
 	}
 	assert.Len(t, ids, 5)
-	assert.ElementsMatch(t, []string{"", "1/3", "2/3", "3/3", ""}, parts) // the queue does not keep the order
+	// The queue does not keep the order.
+	assert.ElementsMatch(t, []string{"", "1/3", "2/3", "3/3", ""}, parts)
 }
 
 type refusing struct{}
@@ -249,9 +250,9 @@ func (refusing) Unmarshal(*journal.Record) (*message.Message, error) {
 	return nil, errors.New("no message")
 }
 
-// Also where the journal has stored events without their types, as programs of the
+// The same holds if the journal has stored events without their types, as programs of the
 // event-store-adapter family do.
-func TestEventsThatAreHandledTogetherAreThoseOfToday(t *testing.T) {
+func TestEventsThatAreHandledTogetherAreCurrentOnes(t *testing.T) {
 	t.Parallel()
 	for name, types := range map[string][2]string{
 		"with types":    {"basket.item_added.v2", "basket.items_added.v1"},

@@ -1,11 +1,10 @@
-// Command millrace looks after the tables of a Millrace journal: it makes them, shows aggregates
-// and topics, operates consumer groups, verifies, exports and imports. docs/reference/command.md has what it
-// prints for programs.
+// Command millrace operates the tables of a Millrace journal. It creates the tables, shows
+// aggregates and topics, operates consumer groups, and verifies, exports and imports the journal.
+// docs/reference/command.md describes its output for programs.
 //
 //	go run ./cmd/millrace --help
 //
-// It is a module of its own, so that who uses the packages needs nothing of what only a command
-// line needs.
+// It is a separate module, so that programs that use the packages do not need its dependencies.
 package main
 
 import (
@@ -36,7 +35,7 @@ func main() {
 	}))
 }
 
-// version returns the version of the module, or "(devel)" where the go command did not know it.
+// version returns the version of the module, or "(devel)" if it is not known.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -20,10 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits the time that a test waits before it fails. It says nothing about speed.
 const patience = 2 * time.Minute
 
-// asCommand makes the test's own program the command.
+// asCommand is the environment variable that makes the test's program the command.
 const asCommand = "MILLRACE_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// millrace prepares a process of the command, on a database that is served over a socket.
+// millrace returns a process of the command, on a database that is served over a socket.
 func millrace(t *testing.T, db *dynamotest.DB, args ...string) *exec.Cmd {
 	t.Helper()
 	server := httptest.NewServer(db.Handler())

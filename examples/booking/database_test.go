@@ -55,5 +55,5 @@ func TestAnotherProgramReachesTheTables(t *testing.T) {
 
 func TestTheDatabaseOfAWSIsNotServed(t *testing.T) {
 	t.Parallel()
-	assert.ErrorContains(t, run(t.Context(), true, "127.0.0.1:0", "127.0.0.1:0", nil), "leave out one of them")
+	assert.ErrorContains(t, run(t.Context(), true, "127.0.0.1:0", "127.0.0.1:0", nil), "omit one of them")
 }

@@ -195,7 +195,8 @@ func (s *shop) addTroubles(ctx context.Context) error {
 	if err := errors.Join(s.join(ctx, "reports", false), s.join(ctx, "exports", true)); err != nil {
 		return err
 	}
-	if err := s.Groups().Pause(ctx, "search", "order"); err != nil {
+	pauseSearch := func() error { return s.Groups().Pause(ctx, "search", "order") }
+	if err := until(ctx, pauseSearch); err != nil { // the group may still be joining
 		return err
 	}
 	return s.wait(ctx)

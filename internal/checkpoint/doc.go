@@ -3,7 +3,7 @@
 //
 //	partition key                sort key         row
 //	groups                       {group}/{topic}  registry: the groups that exist
-//	{group}/{topic}              roster           membership: members, owners of shards, settings
+//	{group}/{topic}              shards           membership: members, owners of shards, settings
 //	{group}/{topic}-{shard}/{n}  cursor           cursor: up to where the tail is finished
 //	{group}/{topic}-{shard}/{n}  position/{id}-0  position: the last acked event of an aggregate
 //	{group}/{topic}-{shard}/{n}  behind/{id}      entry of the behind list
@@ -52,5 +52,3 @@
 // have not noticed it yet, and only rows that no member reads any more are deleted. If a group is
 // removed, the registry keeps the number of resets with which a new group of that name begins.
 package checkpoint
-
-//prose:allow roster: a stored name, which does not change

@@ -1,7 +1,5 @@
 package checkpoint
 
-//prose:allow roster: a stored name, which does not change
-
 import (
 	"context"
 	"errors"
@@ -22,12 +20,13 @@ import (
 var ErrMembershipChanged = errors.New("the membership of the consumer group has changed meanwhile")
 
 const (
-	membershipRow     = "roster"
+	// It sorts after all rows of a shard, which can be in the same partition: see RemoveShard.
+	membershipRow     = "shards"
 	registryPartition = "groups"
 
 	attrID                = "id"
 	attrChange            = "change"
-	attrResets            = "generation"
+	attrResets            = "resets"
 	attrBase              = "base"
 	attrStart             = "start_at"
 	attrPaused            = "paused"
@@ -39,13 +38,13 @@ const (
 	attrMembers           = "members"
 	attrOwners            = "owners"
 	attrEpochs            = "epochs"
-	attrHeartbeat         = "heartbeat"
+	attrHeartbeat         = "hb"
 	attrOperator          = "operator"
 	attrName              = "name"
 	attrLease             = "lease"
 	attrToken             = "token"
 	// the resets with which a new group of this name begins
-	attrNext = "next_generation"
+	attrNext = "next_resets"
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }

@@ -251,7 +251,7 @@ func TestACorruptMembershipIsReportedAsCorrupt(t *testing.T) {
 	for name, row := range map[string]item{
 		"nothing":                    {},
 		"too few shards":             lists(1),
-		"text for a count of resets": with(lists(2), "generation", text("1")),
+		"text for a count of resets": with(lists(2), "resets", text("1")),
 		"a start that is none":       with(lists(2), "start_at", &types.AttributeValueMemberN{Value: "1.5"}),
 		"text for a start":           with(lists(2), "start_at", text("now")),
 		"a member without a number": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{
@@ -259,7 +259,7 @@ func TestACorruptMembershipIsReportedAsCorrupt(t *testing.T) {
 		}}),
 		"a member that is no map": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
 	} {
-		s.put(t, "group/account", "roster", row)
+		s.put(t, "group/account", "shards", row)
 		_, err := s.ReadMembership(t.Context(), key)
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt, name)
 		assert.ErrorContains(t, err, "group/account", name)

@@ -183,7 +183,7 @@ func TestCorruptProgressIsReportedAsCorrupt(t *testing.T) {
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt, sort)
 	}
 	s := setup(t, 1)
-	s.put(t, "group/account-0", "cursor", item{"swept_at": text("soon")})
+	s.put(t, "group/account-0", "cursor", item{"reconciled_at": text("soon")})
 	_, err := s.Progress(t.Context(), shard)
 	require.ErrorIs(t, err, checkpoint.ErrCorrupt)
 	for _, at := range []string{"parked_at", "failed_at"} {

@@ -30,7 +30,7 @@ const (
 	attrPosition   = "position"
 	attrHead       = "head"
 	attrCursor     = "occurred_at"
-	attrReconciled = "swept_at"
+	attrReconciled = "reconciled_at"
 	attrParkedAt   = "parked_at"
 	attrFailedAt   = "failed_at"
 	attrNumber     = "number"

@@ -48,8 +48,8 @@ type Engine interface {
 	// last commit. While it meets other transactions, it also checks with plain reads whether an
 	// aggregate has changed.
 	//
-	// It costs two read units for each 4 KB of a head in Classic, and two for each aggregate in
-	// Packed, plus a query of the last commit for a place with Kept.
+	// In Classic it costs two read units for each 4 KB of a head. In Packed it costs two for each
+	// aggregate, plus a query of the last commit for a place with Kept.
 	//
 	// Errors: *TooLargeError for more than 100 aggregates, or for heads of more than 4 MB together,
 	// ErrRestored (layout Packed), ErrThrottled, ErrContended, ErrTableMissing, ErrAccess,

@@ -5,8 +5,8 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 // Use is an action on a table, or on one of its indexes.
 type Use struct{ Table, Index, Action string }
 
-// Uses returns the permissions that IAM asks for before DynamoDB applies a request. For a batch
-// or a transaction they are those of each part. It returns false for a request that it does not know.
+// Uses returns the permissions that IAM asks for before DynamoDB applies a request. For a batch or
+// a transaction they are those of each part. It returns false for a request that it does not know.
 func Uses(request any) (uses []Use, known bool) {
 	use := func(table, index *string, action string) {
 		u := Use{Table: *table, Action: action}

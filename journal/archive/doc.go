@@ -1,7 +1,7 @@
 // Package archive exports aggregates of a journal as JSON lines, and imports them into a journal.
-// Use it for backups that outlive their tables, to change the number of shards, the resolver or the
-// layout, to copy one aggregate from production to a test, and to verify a journal. Archives are
-// streamed and verified, and an interrupted run can be resumed.
+// Use it for backups that outlive their tables, and to verify a journal. Use it also to change the
+// number of shards, the resolver or the layout, or to copy one aggregate from production to a test.
+// Archives are streamed and verified, and an interrupted run can be resumed.
 //
 //	done, err := archive.Export(ctx, j, file, archive.ExportOptions{})
 //	...

@@ -68,6 +68,7 @@ func ExampleExport() {
 	fmt.Println(done.Aggregates, "aggregates")
 }
 
+// Import an archive, and leave aggregates unchanged that differ from it.
 func ExampleImport() {
 	file, err := os.Open(path)
 	if err != nil {
@@ -84,9 +85,10 @@ func ExampleImport() {
 		log.Fatal(err) // run it again
 	}
 	_ = file.Close()
-	fmt.Println(done.Events, "events, of which", done.Present, "were there")
+	fmt.Println(done.Events, "events,", done.Present, "of them existed before")
 }
 
+// Verify a journal, and print its faults.
 func ExampleVerify() {
 	report, err := archive.Verify(ctx, other, archive.VerifyOptions{})
 	if err != nil {
@@ -95,7 +97,7 @@ func ExampleVerify() {
 	for _, fault := range report.Faults {
 		fmt.Println(fault.Aggregate, fault.Kind, fault.From, fault.To)
 	}
-	fmt.Println(report.Aggregates, "aggregates are looked at")
+	fmt.Println(report.Aggregates, "aggregates verified")
 }
 
 // Compare an archive after an import, or some time after an export.

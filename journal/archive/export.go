@@ -28,7 +28,7 @@ type ExportOptions struct {
 	// Concurrency is the number of aggregates that are read at the same time. Default: 8.
 	Concurrency int
 	// Progress, if set, is called after each page (up to 98 events or about 1 MB) with the size of
-	// the archive, including the part that existed when the run began. It is never called
+	// the archive. The size includes the part that existed when the run began. It is never called
 	// concurrently.
 	Progress func(Progress)
 	// Unreadable, if set, decides what happens if an aggregate cannot be read, because events are

@@ -86,6 +86,6 @@
 //
 // The first event of an aggregate takes two more round trips, one read and one write unit, and one
 // call of Wrap. After that, each process takes one round trip, one read unit and one call of Unwrap
-// for each aggregate in each CacheLifetime, or more if more than [Config.CacheKeys] aggregates are
-// in use.
+// for each aggregate in each CacheLifetime. It takes more if more than [Config.CacheKeys]
+// aggregates are in use.
 package encrypt

@@ -19,20 +19,20 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// writing is what another process is told to do: commit events one after the other, with pauses.
+// writing configures another process, which commits events one after the other, with pauses.
 type writing struct {
 	AccessKey  string // of the database
 	Type       string
 	Aggregates int
 	Commits    int
-	Pause      time.Duration // on average
+	Pause      time.Duration // average
 }
 
 // writerEnv holds a writing for a process of this program that only writes.
 const writerEnv = "MILLRACE_BENCH_WRITE"
 
-// write is the other process. Each event carries when its commit began, as both processes have one
-// clock.
+// write runs in the other process. Each event contains the time at which its commit began, since
+// both processes use the same clock.
 func write(ctx context.Context, order string) error {
 	var w writing
 	if err := json.Unmarshal([]byte(order), &w); err != nil {
@@ -56,9 +56,9 @@ func write(ctx context.Context, order string) error {
 	return nil
 }
 
-// latencyAcross measures from before a commit in another process until a handler in this one has
-// its event, against the poll interval, which does not grow here; and beside it, with the intervals
-// as they are by default, for shards in which little happens.
+// latencyAcross measures the time from before a commit in another process until a handler in this
+// process receives its event. It compares that with the poll interval, which is constant here. It
+// also measures with the default intervals, for shards with few events.
 func (b *bench) latencyAcross(ctx context.Context) error {
 	const name, interval = "latency-across", 200 * time.Millisecond
 	busy := writing{Type: name, Aggregates: 50, Commits: 200, Pause: 20 * time.Millisecond}
@@ -106,7 +106,7 @@ func (b *bench) across(ctx context.Context, config subscriber.Config, w writing)
 			took = append(took, now.Sub(time.Unix(0, int64(e.Amount))))
 			msg.Ack()
 		case <-time.After(time.Minute):
-			return nil, errors.Join(fmt.Errorf("%d of %d events came", len(took), w.Commits), wait())
+			return nil, errors.Join(fmt.Errorf("%d of %d events arrived", len(took), w.Commits), wait())
 		}
 	}
 	return took, wait()

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// bareWriter writes what the library writes, item for item, with nothing between it and the SDK.
+// bareWriter writes the same items as the library, directly with the SDK.
 type bareWriter struct {
 	client    *dynamodb.Client
 	id        aggregate.ID
@@ -29,7 +29,7 @@ func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account])
 	return commitBare(ctx, list, w)
 }
 
-// commitBare writes events to some aggregates, the same to each, in one transaction.
+// commitBare writes the same events to several aggregates, in one transaction.
 func commitBare(ctx context.Context, list aggregate.Events[account], writers ...*bareWriter) error {
 	commitID := uuid.NewString()
 	var items []types.TransactWriteItem
@@ -86,8 +86,8 @@ func (w *bareWriter) actions(list aggregate.Events[account], commitID string) ([
 	return items, nil
 }
 
-// bareLoad reads an aggregate as the library does: the head, all pages of the aggregate index, and
-// each event decoded and applied.
+// bareLoad reads an aggregate as the library does: it reads the head and all pages of the aggregate
+// index, and decodes and applies each event.
 func bareLoad(ctx context.Context, client *dynamodb.Client, partition, aid string) (account, int, error) {
 	var state account
 	head, err := client.GetItem(ctx, &dynamodb.GetItemInput{

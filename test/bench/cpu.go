@@ -9,9 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// commitCPU measures the processor time of Save of one event against that of the bare transaction,
-// both on dynamotest: what a commit costs a process when nothing waits for a network. Collecting
-// garbage is part of it.
+// commitCPU compares the processor time of Save of one event with that of the bare transaction,
+// both on dynamotest. So it measures the cost of a commit for a process without waits for the
+// network. It includes garbage collection.
 func (b *bench) commitCPU(ctx context.Context) error {
 	const name = "commit1-cpu"
 	memory, err := b.inMemory(ctx)
@@ -44,7 +44,7 @@ func (b *bench) commitCPU(ctx context.Context) error {
 	)
 }
 
-// cpuOf does something often and returns the processor time of one.
+// cpuOf calls a function many times and returns the processor time of one call.
 func cpuOf(do func() error) (time.Duration, error) {
 	const often = 5 * inARow
 	runtime.GC()

@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// cpuTime is the time on the wall, which is near enough on a machine that does nothing else.
+// cpuTime returns the real time. It is close enough to the processor time on an idle machine.
 func cpuTime() time.Duration { return time.Since(began) }

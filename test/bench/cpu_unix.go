@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// cpuTime is the processor time of this process so far.
+// cpuTime returns the processor time of this process so far.
 func cpuTime() time.Duration {
 	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails for bad arguments alone
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // fails only for wrong arguments
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -9,7 +9,7 @@ import (
 
 type account struct{ Balance int }
 
-// deposited is about as large as its note.
+// deposited has about the size of its note.
 type deposited struct {
 	Amount int
 	Note   string
@@ -30,7 +30,7 @@ func events(n, bytes int) aggregate.Events[account] {
 	return list
 }
 
-// depositNow notes the time as the amount.
+// depositNow records the time as the amount.
 func depositNow(account) (aggregate.Events[account], error) {
 	return aggregate.Events[account]{deposited{Amount: int(time.Now().UnixNano()), Note: strings.Repeat("x", eventBytes)}}, nil
 }

@@ -11,17 +11,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// reading is what a member of a group did.
+// reading holds the results of a member of a group.
 type reading struct {
-	acked  time.Duration // from before Subscribe to the last ack
-	closed time.Duration // to the end of Close, which is when all positions are stored
+	acked time.Duration // from before Subscribe to the last ack
+	// From before Subscribe to the end of Close, when all positions are stored.
+	closed time.Duration
 	stats  subscriber.Stats
 }
 
 var errRefused = errors.New("a message could not be acked")
 
-// read subscribes as a new group, acks n messages and closes. Those that hold takes stay without
-// ack until then.
+// read subscribes as a new group, acks n messages and closes. It does not ack messages for which
+// hold returns true.
 func (b *bench) read(ctx context.Context, topic string, n int, hold func(*message.Message) bool) (reading, error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: watermill.NewShortUUID()}, nil)
 	if err != nil {

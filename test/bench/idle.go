@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// idle counts what a subscriber with default settings reads while nothing is committed. It is on
-// dynamotest, which bills by the rules that AWS publishes.
+// idle counts the reads of a subscriber with default settings while nothing is committed. It uses
+// dynamotest, which bills by the published rules of AWS.
 func (b *bench) idle(ctx context.Context) error {
 	const name, shards, looks = "idle", 16, 8
 	db := dynamotest.Open()
@@ -39,17 +39,17 @@ func (b *bench) idle(ctx context.Context) error {
 	for range 10 * shards {
 		(<-messages).Ack()
 	}
-	// The pauses between looks have grown as long as they get, and cursors and positions are
-	// stored, after some seconds.
+	// After some seconds, the pauses between polls have reached their maximum, and cursors and
+	// positions are stored.
 	time.Sleep(6 * time.Second)
 	start, recording := time.Now(), db.Record()
 	for len(recording.Calls("Query")) < looks*shards {
-		time.Sleep(settle)
+		time.Sleep(restPause)
 	}
 	took := time.Since(start)
 	recording.Stop()
 	read, _ := recording.Units()
-	fmt.Printf("# %s: %.0f read units per shard and hour; counted over %d looks at %d shards in %v\n",
+	fmt.Printf("# %s: %.0f read units per shard and hour; counted over %d polls of %d shards in %v\n",
 		name, read/shards/took.Hours(), len(recording.Calls("Query")), shards, took.Round(time.Millisecond))
 	return nil
 }

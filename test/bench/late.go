@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// lateVisible measures from before a commit until a handler has its event, in a group that polls by
-// the default intervals: while the tail index shows events 10 to 100 ms late, and so out of order,
-// against while it shows them at once.
+// lateVisible measures the time from before a commit until a handler receives its event, in a group
+// with the default poll intervals. It compares a tail index that shows events 10 to 100 ms late,
+// and so out of order, with one that shows them at once.
 func (b *bench) lateVisible(ctx context.Context) error {
 	const name, commits, pause = "late-visible", 1_500, 12 * time.Millisecond
 	at99 := func(delayed bool) (time.Duration, error) {
@@ -47,7 +47,7 @@ func (b *bench) lateVisible(ctx context.Context) error {
 	return nil
 }
 
-// polled commits through one journal and reads through another, which is not woken.
+// polled commits through one journal and reads through another, which the commits do not wake.
 func polled(ctx context.Context, db *dynamotest.DB, commits int, pause time.Duration) ([]time.Duration, error) {
 	writing, err := journal.Open(ctx, db.Client(), journal.Config{})
 	if err != nil {
@@ -96,7 +96,7 @@ func polled(ctx context.Context, db *dynamotest.DB, commits int, pause time.Dura
 			took = append(took, time.Since(time.Unix(0, int64(e.Amount))))
 			msg.Ack()
 		case <-time.After(time.Minute):
-			return nil, fmt.Errorf("%d of %d events came", len(took), commits)
+			return nil, fmt.Errorf("%d of %d events arrived", len(took), commits)
 		}
 	}
 	return took, <-written

@@ -1,12 +1,12 @@
-// Command bench compares the library with the bare SDK doing the same work on the same
-// tables in the same run: the two alternate in pairs, so that what slows the machine slows
-// both, and the median of the pairs counts. It prints one `ratio NAME VALUE` a line; lines
-// that begin with # are remarks.
+// Command bench compares the library with the bare SDK doing the same work on the same tables in
+// the same run. The two alternate in pairs, so that a slow machine slows both, and the median of
+// the pairs counts. It prints one line `ratio NAME VALUE` for each benchmark. Lines that begin with
+// # are remarks.
 //
 //	make bench
 //
-// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT. PostgreSQL, for versus-sql, is looked for
-// where Debian installs it, and in the PATH.
+// MILLRACE_DYNAMODB_ENDPOINT is the endpoint. For versus-sql, the program looks for PostgreSQL in
+// Debian's folder and in the PATH.
 package main
 
 import (
@@ -32,13 +32,13 @@ type bench struct {
 	client    *dynamodb.Client
 	accessKey string // names the database on DynamoDB Local
 	j         *journal.Journal
-	pairs     int // of what takes milliseconds
-	many      int // of what takes parts of a second
+	pairs     int // for work that takes milliseconds
+	many      int // for work that takes longer
 }
 
 func main() {
-	pairs := flag.Int("pairs", 1000, "pairs of what takes milliseconds")
-	many := flag.Int("long-pairs", 21, "pairs of what takes parts of a second")
+	pairs := flag.Int("pairs", 1000, "pairs for work that takes milliseconds")
+	many := flag.Int("long-pairs", 21, "pairs for work that takes longer")
 	only := flag.String("only", "", "names of the benchmarks to run, with commas between; all by default")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -76,7 +76,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		name string
 		run  func(context.Context) error
 	}{
-		{"dynamotest-commit", b.memoryCommit}, // first, with an emulator as tests find it: it becomes faster by the minute
+		// First, while the emulator is as tests find it. It becomes faster with time.
+		{"dynamotest-commit", b.memoryCommit},
 		{"dynamotest-item", b.memoryItem},
 		{"commit1", func(ctx context.Context) error { return b.commit(ctx, "commit1", 1) }},
 		{"commit10", func(ctx context.Context) error { return b.commit(ctx, "commit10", 10) }},
@@ -115,8 +116,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 	return nil
 }
 
-// alternate runs bare and ours n times in turn, each first as often as the other, and prints the
-// medians. Both give what they measured; ratio makes one number of a pair.
+// alternate runs bare and ours n times in turn. Each of them is first in half of the pairs. It
+// prints the medians. Both functions return their time; ratio computes the result of a pair.
 func alternate(name string, n int, ratio func(bare, ours time.Duration) float64, bare, ours func(pair int) (time.Duration, error)) error {
 	var ratios []float64
 	var bares, ourss []time.Duration
@@ -137,10 +138,10 @@ func alternate(name string, n int, ratio func(bare, ours time.Duration) float64,
 	return nil
 }
 
-// cost is how much longer ours takes.
+// cost returns the ratio of the times.
 func cost(bare, ours time.Duration) float64 { return float64(ours) / float64(bare) }
 
-// speed is how much of the bare throughput ours has.
+// speed returns the ratio of the throughputs.
 func speed(bare, ours time.Duration) float64 { return float64(bare) / float64(ours) }
 
 func median[N interface{ ~int64 | ~float64 }](values []N) N {

@@ -27,15 +27,15 @@ func (b *bench) inMemory(ctx context.Context) (*bench, error) {
 	return &bench{client: client, j: j, pairs: b.pairs, many: b.many}, err
 }
 
-// inARow is how often a side does at a time what takes microseconds: by turns, each would find the
-// caches full of the other's work.
+// inARow is the number of runs of one side at once, for work that takes microseconds. If the sides
+// alternated after each run, each would find the other's data in the caches.
 const inARow = 100
 
-// settle is how long the emulator's garbage collector and compiler have to come to rest before a
-// side begins.
-const settle = 50 * time.Millisecond
+// restPause is the pause before a side begins, so that the emulator's garbage collector and
+// compiler become idle.
+const restPause = 50 * time.Millisecond
 
-// memoryCommit measures the bare transaction of one event on DynamoDB Local against the same on
+// memoryCommit compares the bare transaction of one event on DynamoDB Local with the same on
 // dynamotest.
 func (b *bench) memoryCommit(ctx context.Context) error {
 	const name = "dynamotest-commit"
@@ -64,10 +64,10 @@ func (b *bench) memoryCommit(ctx context.Context) error {
 	)
 }
 
-// eachOf does something inARow times and returns what one of them took.
+// eachOf calls a function inARow times and returns the time of one call.
 func eachOf(do func() error) (time.Duration, error) {
 	runtime.GC()
-	time.Sleep(settle)
+	time.Sleep(restPause)
 	took, err := timed(func() error {
 		for range inARow {
 			if err := do(); err != nil {
@@ -79,8 +79,8 @@ func eachOf(do func() error) (time.Duration, error) {
 	return took / inARow, err
 }
 
-// answering is a transport that returns the same reply at once, so that only the SDK's own work is
-// left.
+// answering is a transport that returns the same reply at once, so that only the work of the SDK
+// remains.
 type answering string
 
 func (a answering) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -90,7 +90,7 @@ func (a answering) RoundTrip(request *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// memoryItem measures PutItem and GetItem of an event on dynamotest against the SDK alone.
+// memoryItem compares PutItem and GetItem of an event on dynamotest with the SDK alone.
 func (b *bench) memoryItem(ctx context.Context) error {
 	memory, err := b.inMemory(ctx)
 	if err != nil {

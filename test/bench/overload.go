@@ -14,8 +14,9 @@ import (
 )
 
 // overload measures how fast a new group reads 1,000 aggregates of 30 events while the handlers of
-// as many others nack each message, against the same where these do not exist. The others come
-// first and have one event each, so that hardly more is to be read: what differs is that they fail.
+// another 1,000 aggregates nack each message. It compares that with the same work without those
+// aggregates. They come first and have one event each, so that there is little more to read: the
+// difference is that they fail.
 func (b *bench) overload(ctx context.Context) error {
 	const name, aggregates, each = "overload", 1000, 30
 	measure := func(topic string, failing int) (func(int) (time.Duration, error), error) {
@@ -39,10 +40,10 @@ func (b *bench) overload(ctx context.Context) error {
 	return alternate(name, max(1, b.many/3), speed, alone, amid)
 }
 
-// fails begins the ids of aggregates whose handlers fail.
+// fails is the first letter of the ids of aggregates whose handlers fail.
 const fails = "f"
 
-// readAmid subscribes as a new group, nacks the messages of aggregates that fail, and acks n of
+// readAmid subscribes as a new group, nacks the messages of aggregates that fail, and acks n
 // others.
 func (b *bench) readAmid(ctx context.Context, topic string, n int) (time.Duration, error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: watermill.NewShortUUID()}, nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// packedTables are beside those of the classic layout, in the same database.
+// packedTables are in the same database as the tables of the classic layout.
 var packedTables = journal.Tables{Journal: "packed-journal", Snapshot: "packed-snapshot", Checkpoint: "packed-checkpoint"}
 
 // inPacked opens a journal in the packed layout, and creates its tables if there are none.
@@ -34,8 +34,8 @@ func (b *bench) inPacked(ctx context.Context) (*bench, error) {
 	return &bench{client: b.client, accessKey: b.accessKey, j: j, pairs: b.pairs, many: b.many}, err
 }
 
-// packedCommit measures Save of n events in the packed layout against the bare PutItem of the same
-// bytes. Save knows the version, as that of a load or of an earlier Save.
+// packedCommit compares Save of n events in the packed layout with the bare PutItem of the same
+// bytes. Save knows the version, as after a load or an earlier Save.
 func (b *bench) packedCommit(ctx context.Context, name string, n int) error {
 	b, err := b.inPacked(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (b *bench) packedCommit(ctx context.Context, name string, n int) error {
 	)
 }
 
-// packedVersusClassic measures Save of one event in the classic layout against the same in the
-// packed one.
+// packedVersusClassic compares Save of one event in the classic layout with the same in the packed
+// layout.
 func (b *bench) packedVersusClassic(ctx context.Context) error {
 	const name = "packed-vs-classic"
 	p, err := b.inPacked(ctx)
@@ -78,7 +78,7 @@ func (b *bench) packedVersusClassic(ctx context.Context) error {
 	)
 }
 
-// saver begins an aggregate, and returns what saves n more events of it.
+// saver creates an aggregate, and returns a function that saves n more events of it.
 func (b *bench) saver(ctx context.Context, aggregateType, id string, n int) (save func() error, err error) {
 	repo, err := repository.New(b.j, define(aggregateType), repository.Config{Snapshots: repository.Never})
 	if err != nil {
@@ -95,8 +95,8 @@ func (b *bench) saver(ctx context.Context, aggregateType, id string, n int) (sav
 	}, err
 }
 
-// packedLoad measures a full replay of 1,500 events of 1 KB in the packed layout against the bare
-// query of the same items, both with decoding.
+// packedLoad compares a full replay of 1,500 events of 1 KB in the packed layout with the bare
+// query of the same items. Both decode the events.
 func (b *bench) packedLoad(ctx context.Context) error {
 	const name, count = "packed-load1500", 1500
 	b, err := b.inPacked(ctx)
@@ -126,9 +126,10 @@ func (b *bench) packedLoad(ctx context.Context) error {
 	)
 }
 
-// packedTail measures a new group that reads 100 aggregates of 200 events in the packed layout, in
-// commits of 1 to 8 events, up to the last ack, against paged queries of the same index with the
-// same reads by key, as many at a time. The index has the events of commits of up to three.
+// packedTail measures a new group that reads 100 aggregates of 200 events in the packed layout, up
+// to the last ack. The commits have 1 to 8 events. It is compared with paged queries of the same
+// index, with the same reads by key and the same concurrency. The index contains the events of
+// commits of up to three.
 func (b *bench) packedTail(ctx context.Context) error {
 	size := 0
 	return b.packedTailOf(ctx, "packed-tail", func() int {
@@ -137,7 +138,7 @@ func (b *bench) packedTail(ctx context.Context) error {
 	})
 }
 
-// packedTailLarge measures the same in commits that are as large as they can be.
+// packedTailLarge measures the same with commits of the maximum size.
 func (b *bench) packedTailLarge(ctx context.Context) error {
 	return b.packedTailOf(ctx, "packed-tail-large", func() int { return eventlog.MaxEvents })
 }
@@ -190,8 +191,7 @@ func (b *bench) packedTailBare(ctx context.Context, topic string, want int) erro
 	return errors.Join(errors.Join(errs...), expect(sum, want))
 }
 
-// barePacked writes what the packed layout writes, byte for byte, with nothing between it and the
-// SDK.
+// barePacked writes the same bytes as the packed layout, directly with the SDK.
 type barePacked struct {
 	client  *dynamodb.Client
 	id      aggregate.ID
@@ -253,7 +253,7 @@ func eventsOf(it item) (events []packedEvent, err error) {
 	return events, cbor.Unmarshal(stored.Value, &events)
 }
 
-// barePackedLoad reads an aggregate's items with a strongly consistent query, and decodes and
+// barePackedLoad reads the items of an aggregate with a strongly consistent query, and decodes and
 // applies each event.
 func barePackedLoad(ctx context.Context, client *dynamodb.Client, id aggregate.ID) (state account, n int, err error) {
 	pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
@@ -286,7 +286,7 @@ func barePackedLoad(ctx context.Context, client *dynamodb.Client, id aggregate.I
 }
 
 // barePackedTail reads a partition of the tail index to its end, and by key the items whose events
-// the index does not have. It returns the number of events.
+// are not in the index. It returns the number of events.
 func barePackedTail(ctx context.Context, client *dynamodb.Client, partition string) (n int, err error) {
 	const keysAtOnce = 100
 	pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{

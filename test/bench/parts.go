@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// across2 measures a decision over two aggregates in a warm cache, with an event for each, against
+// across2 compares a decision over two aggregates in a warm cache, with one event for each, with
 // the bare transaction of the same items.
 func (b *bench) across2(ctx context.Context) error {
 	const name = "across2"

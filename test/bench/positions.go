@@ -12,9 +12,9 @@ import (
 )
 
 // positions counts the write units of a member that took all shards over from an earlier one, for
-// each event of as many aggregates, against the one unit that it takes to store a position. What
-// the member writes for its membership and its cursors counts too. It is on dynamotest, which bills
-// by the rules that AWS publishes.
+// each event. Each event is of another aggregate. The count is compared with one unit, the cost of
+// storing a position. It includes the writes for membership and cursors. It uses dynamotest, which
+// bills by the published rules of AWS.
 func (b *bench) positions(ctx context.Context) error {
 	const name, aggregates = "positions", 10_000
 	db := dynamotest.Open()
@@ -46,7 +46,7 @@ func (b *bench) positions(ctx context.Context) error {
 	return nil
 }
 
-// term has a member of a group take all shards, ack n messages and close, which stores all
+// term makes a member of a group take all shards, ack n messages and close, which stores all
 // positions.
 func (b *bench) term(ctx context.Context, name string, n int) (subscriber.Stats, error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: name}, nil)
@@ -55,7 +55,7 @@ func (b *bench) term(ctx context.Context, name string, n int) (subscriber.Stats,
 	}
 	messages, err := sub.Subscribe(ctx, name)
 	for err == nil && ctx.Err() == nil && len(sub.Shards()) < b.j.Shards() {
-		time.Sleep(settle)
+		time.Sleep(restPause)
 	}
 	for range n {
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 
 var errNoPostgres = errors.New("no PostgreSQL found (Debian: apt-get install postgresql)")
 
-// postgresBin is the folder of the newest PostgreSQL that Debian has installed, or of the one in
-// the PATH.
+// postgresBin returns the folder of the newest PostgreSQL that Debian has installed, or of the one
+// in the PATH.
 func postgresBin() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -38,8 +38,7 @@ func postgresBin() (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// postgres is a PostgreSQL as it is configured by default, but in a folder of its own, and reached
-// by a socket in there.
+// postgres is a PostgreSQL with the default configuration, in its own folder, with a socket there.
 type postgres struct {
 	db     *sql.DB
 	dir    string
@@ -47,7 +46,8 @@ type postgres struct {
 	log    *os.File
 }
 
-// startPostgres returns errNoPostgres where none is installed. Stop what it starts.
+// startPostgres starts a PostgreSQL. It returns errNoPostgres if none is installed. The caller
+// stops it.
 func startPostgres(ctx context.Context) (*postgres, error) {
 	bin, err := postgresBin()
 	if err != nil {
@@ -95,7 +95,7 @@ func (p *postgres) start(ctx context.Context, bin string) (err error) {
 }
 
 func (p *postgres) answers(ctx context.Context) error {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(settle) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(restPause) {
 		err := p.db.PingContext(ctx)
 		if err == nil {
 			return nil
@@ -107,15 +107,15 @@ func (p *postgres) answers(ctx context.Context) error {
 	}
 }
 
-// stop removes all of it.
+// stop stops the server and removes its folder.
 func (p *postgres) stop() error {
 	var errs []error
 	if p.db != nil {
 		errs = append(errs, p.db.Close())
 	}
 	if p.server != nil {
-		// An interrupt ends its sessions and stops it. It may have had one already, from the
-		// terminal.
+		// An interrupt ends its sessions and stops it. It may have received one from the terminal
+		// already.
 		if err := p.server.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}

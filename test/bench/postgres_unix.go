@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// handOver returns a folder to who is to run PostgreSQL, which refuses to run as root: the user
-// that Debian's package makes for it, or nobody. Others than root run it themselves.
+// handOver changes the owner of a folder to the user who will run PostgreSQL, since it refuses to
+// run as root: the user of Debian's package, or nobody. If this process does not run as root, it
+// changes nothing.
 func handOver(dir string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -19,7 +20,7 @@ func handOver(dir string) (*syscall.SysProcAttr, error) {
 	owner, err := user.Lookup("postgres")
 	if err != nil {
 		if owner, err = user.Lookup("nobody"); err != nil {
-			return nil, fmt.Errorf("find who can run PostgreSQL in root's place: %w", err)
+			return nil, fmt.Errorf("find a user other than root for PostgreSQL: %w", err)
 		}
 	}
 	uid, err := strconv.ParseUint(owner.Uid, 10, 32)

@@ -22,12 +22,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// inFlight is how many messages the subscriber has out by default, and so how many bare writers
-// there are.
+// inFlight is the default number of concurrent messages of the subscriber, and so the number of
+// bare writers.
 const inFlight = 64
 
-// exactlyOnce measures a projection that writes one item for each event, against a handler that
-// does the same without the position.
+// exactlyOnce compares a projection that writes one item for each event with a handler that does
+// the same without the position.
 func (b *bench) exactlyOnce(ctx context.Context) error {
 	const name, aggregates, each = "exactly-once", 100, 20
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
@@ -71,9 +71,9 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 	)
 }
 
-// rebuild measures a new group whose projection handles 100,000 events in runs, against paged
-// queries of the same index and then as many transactions of an item and a position, as many at a
-// time.
+// rebuild measures a new group whose projection handles 100,000 events in runs. It is compared with
+// paged queries of the same index, followed by the same number of transactions of an item and a
+// position, with the same concurrency.
 func (b *bench) rebuild(ctx context.Context) error {
 	const name, aggregates, each = "rebuild", 100, 1000
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
@@ -145,7 +145,7 @@ func (b *bench) historyOf(ctx context.Context, topic string, aggregates, each in
 	return fillAll(ctx, repo, aggregates, each)
 }
 
-// addTo is a write of a read model: an item for each aggregate.
+// addTo returns an update of a read model with an item for each aggregate.
 func addTo(model string, id aggregate.ID, n int) types.Update {
 	return types.Update{
 		TableName: aws.String("models"), Key: item{"id": text(model + "/" + id.Value)}, UpdateExpression: aws.String("ADD #n :n"),
@@ -159,8 +159,8 @@ type consumer struct {
 	handled func() uint64
 }
 
-// project has a new group handle all of a topic, and returns the time from before Subscribe until
-// all is done.
+// project makes a new group handle a topic, and returns the time from before Subscribe until all
+// events are handled.
 func (b *bench) project(ctx context.Context, topic, group string, events uint64, c consumer) (time.Duration, error) {
 	start := time.Now()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
@@ -187,8 +187,7 @@ func (b *bench) project(ctx context.Context, topic, group string, events uint64,
 	return took, errors.Join(err, sub.Close())
 }
 
-// projectBare makes transactions of an item and a position, as those of a projection of as many
-// aggregates.
+// projectBare makes transactions of an item and a position, like those of a projection.
 func (b *bench) projectBare(ctx context.Context, aggregates, transactions int) error {
 	model := watermill.NewShortUUID()
 	errs := make([]error, inFlight)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// fill writes n events of an aggregate, in commits as large as they can be.
+// fill writes n events of an aggregate, in the largest possible commits.
 func fill(ctx context.Context, repo *repository.Repository[account], id string, n, bytes int) error {
 	acc, err := repo.NewAggregate(id)
 	for err == nil && n > 0 {
@@ -23,11 +23,11 @@ func fill(ctx context.Context, repo *repository.Repository[account], id string, 
 	return err
 }
 
-// fillWriters write large transactions side by side. More of them only make each other wait past
-// their time on a slow machine.
+// fillWriters is the number of writers of large transactions. More would time out on a slow machine
+// because they wait for each other.
 const fillWriters = 2
 
-// fillAll writes as many aggregates, a0 and following.
+// fillAll writes a number of aggregates with the ids a0, a1 and so on.
 func fillAll(ctx context.Context, repo *repository.Repository[account], aggregates, each int) error {
 	var writers sync.WaitGroup
 	errs := make([]error, fillWriters)
@@ -44,7 +44,7 @@ func fillAll(ctx context.Context, repo *repository.Repository[account], aggregat
 	return errors.Join(errs...)
 }
 
-// load measures a full replay of 1,500 events of 1 KB against the bare reads, both with decoding.
+// load compares a full replay of 1,500 events of 1 KB with the bare reads. Both decode the events.
 func (b *bench) load(ctx context.Context) error {
 	const name, count = "load1500", 1500
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
@@ -74,7 +74,7 @@ func (b *bench) load(ctx context.Context) error {
 
 func expect(got, want int) error {
 	if got != want {
-		return fmt.Errorf("read %d where %d were written", got, want)
+		return fmt.Errorf("read %d events, but %d were written", got, want)
 	}
 	return nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// restart measures from before Subscribe to the first new event, for a group that has 100,000
-// aggregates behind it against one that has 100. It is on dynamotest, for DynamoDB Local takes
-// minutes to write the events and the positions of so many.
+// restart measures the time from before Subscribe to the first new event, for a group that has
+// handled 100,000 aggregates, and compares it with a group that has handled 100. It uses
+// dynamotest, since DynamoDB Local needs minutes to write so many events and positions.
 func (b *bench) restart(ctx context.Context) error {
 	const name, few, many = "restart", 100, 100_000
 	memory, err := b.inMemory(ctx)
@@ -28,12 +28,12 @@ func (b *bench) restart(ctx context.Context) error {
 		if err := memory.finish(ctx, topic, aggregates); err != nil {
 			return nil, err
 		}
-		// Commits of this one wake nobody: the event is found by looking.
-		elsewhere, err := journal.Open(ctx, memory.client, journal.Config{})
+		// Commits through this journal wake no subscriber: the event is found by polling.
+		unwatched, err := journal.Open(ctx, memory.client, journal.Config{})
 		if err != nil {
 			return nil, err
 		}
-		repo, err := repository.New(elsewhere, define(topic), repository.Config{Snapshots: repository.Never})
+		repo, err := repository.New(unwatched, define(topic), repository.Config{Snapshots: repository.Never})
 		return func(pair int) (time.Duration, error) { return memory.resume(ctx, repo, topic, fmt.Sprint("a", pair)) }, err
 	}
 	short, err := measure(name+"-short", few)
@@ -49,8 +49,8 @@ func (b *bench) restart(ctx context.Context) error {
 
 const restartGroup = "restart"
 
-// finish has the group ack the whole history, and checks that all its positions are stored, and its
-// cursors.
+// finish makes the group ack the whole history, and checks that all its positions and cursors are
+// stored.
 func (b *bench) finish(ctx context.Context, topic string, aggregates int) error {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: restartGroup}, nil)
 	if err != nil {
@@ -67,12 +67,12 @@ func (b *bench) finish(ctx context.Context, topic string, aggregates int) error 
 	}
 	deadline := time.Now().Add(time.Minute)
 	for err == nil && sub.Stats().Positions < uint64(aggregates) && time.Now().Before(deadline) {
-		time.Sleep(settle)
+		time.Sleep(restPause)
 	}
 	return errors.Join(err, sub.Close(), expect(int(sub.Stats().Positions), aggregates))
 }
 
-// resume commits an event and has the group find it.
+// resume commits an event and makes the group find it.
 func (b *bench) resume(ctx context.Context, repo *repository.Repository[account], topic, id string) (time.Duration, error) {
 	acc, err := repo.Load(ctx, id)
 	if err == nil {

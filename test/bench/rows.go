@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	batchWriters = 8  // side by side
-	batchItems   = 25 // DynamoDB's limit
+	batchWriters = 8  // concurrent writers
+	batchItems   = 25 // the limit of DynamoDB
 )
 
-// history writes n aggregates of one event each, which occurred an hour ago and after. The first is
-// a commit like any other; the rows of the others are copies of its rows, in batches, which is
-// several times faster than so many commits.
+// history writes n aggregates of one event each, which occurred an hour ago or later. The first one
+// is a normal commit. The rows of the others are copies of its rows, written in batches, which is
+// several times as fast.
 func (b *bench) history(ctx context.Context, aggregateType string, n int) error {
 	repo, err := repository.New(b.j, define(aggregateType), repository.Config{Snapshots: repository.Never})
 	if err != nil {
@@ -80,7 +80,7 @@ func (b *bench) key(id aggregate.ID, number int) item {
 	return item{"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id))), "skey": text(id.String() + "-" + strconv.Itoa(number))}
 }
 
-// copyOf is a row as it would be for another aggregate.
+// copyOf returns a row for another aggregate.
 func (b *bench) copyOf(it item, id aggregate.ID, number int) item {
 	it = maps.Clone(it)
 	maps.Copy(it, b.key(id, number))
@@ -98,7 +98,7 @@ type row struct {
 	item  item
 }
 
-// batch gathers rows and writes them together.
+// batch collects rows and writes them together.
 type batch struct {
 	client *dynamodb.Client
 	rows   map[string][]types.WriteRequest

@@ -8,9 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// loadSnap measures Load of an aggregate with 100,000 events, a snapshot of them and 5 more events,
-// against one with 10, a snapshot and 5 more. It is on dynamotest, for DynamoDB Local takes minutes
-// to write that many.
+// loadSnap compares Load of an aggregate with 100,000 events, a snapshot of them and 5 more events
+// with Load of one with 10 events, a snapshot and 5 more. It uses dynamotest, since DynamoDB Local
+// needs minutes to write that many.
 func (b *bench) loadSnap(ctx context.Context) error {
 	const name, short, long, after = "loadsnap", 10, 100_000, 5
 	memory, err := b.inMemory(ctx)

@@ -19,7 +19,7 @@ import (
 )
 
 // tail measures a new group that reads 100 aggregates of 200 events on 16 shards, up to the last
-// ack, against paged queries of the same index, as many at a time.
+// ack. It is compared with paged queries of the same index, with the same concurrency.
 func (b *bench) tail(ctx context.Context) error {
 	const name, aggregates, each = "tail", 100, 200
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
@@ -64,8 +64,8 @@ func (b *bench) tailBare(ctx context.Context, topic string, want int) error {
 }
 
 // tailOne measures a new group that reads 2,000 aggregates of one event each and stores as many
-// positions, up to the end of Close, against the paged queries and one update for each aggregate,
-// as many at a time.
+// positions, up to the end of Close. It is compared with paged queries and one update for each
+// aggregate, with the same concurrency.
 func (b *bench) tailOne(ctx context.Context) error {
 	const name, aggregates = "tail-one", 2000
 	if err := b.history(ctx, name, aggregates); err != nil {
@@ -84,7 +84,7 @@ func (b *bench) tailOne(ctx context.Context) error {
 	)
 }
 
-// positionsBare writes rows like those of positions of a new group.
+// positionsBare writes rows like the positions of a new group.
 func (b *bench) positionsBare(ctx context.Context, topic string, n int) error {
 	const writersAtATime = 16 // as the subscriber has
 	group := uuid.NewString()
@@ -111,8 +111,8 @@ func (b *bench) positionsBare(ctx context.Context, topic string, n int) error {
 	return errors.Join(errs...)
 }
 
-// tailSlow measures how fast a new group reads 999 aggregates of 10 events while the handler of one
-// more hangs, against the same where it does not.
+// tailSlow compares how fast a new group reads 999 aggregates of 10 events while the handler of one
+// more hangs, with the same when it does not hang.
 func (b *bench) tailSlow(ctx context.Context) error {
 	const name, aggregates, each = "tail-slow", 1000, 10
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// versusSQL measures a new group that reads 20,000 events, up to the last ack, against Watermill's
-// SQL Pub/Sub on PostgreSQL with as many messages of the same payload. Both have their default
-// settings. It is for information: one stream that is handled message by message is not 100
-// aggregates side by side, nor is DynamoDB Local DynamoDB.
+// versusSQL measures a new group that reads 20,000 events, up to the last ack. It is compared with
+// Watermill's SQL Pub/Sub on PostgreSQL with as many messages of the same payload. Both have their
+// default settings. The result is only for information: one stream whose messages are handled one
+// by one is not 100 aggregates handled concurrently, and DynamoDB Local is not DynamoDB.
 func (b *bench) versusSQL(ctx context.Context) (err error) {
 	const name, aggregates, each = "versus-sql", 100, 200
 	pg, err := startPostgres(ctx)

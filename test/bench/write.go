@@ -12,8 +12,8 @@ import (
 
 const eventBytes = 200
 
-// commit measures Save of n events against the bare transaction of the same items. The policy is
-// Never: a snapshot would be work that the bare side does not do.
+// commit compares Save of n events with the bare transaction of the same items. The snapshot policy
+// is Never, since the bare side does not write a snapshot.
 func (b *bench) commit(ctx context.Context, name string, n int) error {
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
 	if err != nil {
@@ -44,7 +44,8 @@ func (b *bench) commit(ctx context.Context, name string, n int) error {
 	)
 }
 
-// cached measures Execute with a warm cache against the bare transaction: what is left of loading.
+// cached compares Execute with a warm cache with the bare transaction. The difference is the
+// remaining cost of loading.
 func (b *bench) cached(ctx context.Context) error {
 	const name = "cached"
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, Cache: 10})
@@ -73,7 +74,7 @@ func (b *bench) cached(ctx context.Context) error {
 	)
 }
 
-// bareWriter begins an aggregate and goes on with the bare SDK.
+// bareWriter creates an aggregate and returns a bare writer that continues it.
 func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[account], id aggregate.ID) (*bareWriter, error) {
 	acc, err := repo.NewAggregate(id.Value)
 	if err != nil {
@@ -85,9 +86,9 @@ func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[acco
 	return &bareWriter{client: b.client, id: id, partition: eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id)), version: 1}, nil
 }
 
-// latency measures from before a commit until a handler in the same process has its event, against
-// a bare commit. Handler and writer know the aggregates already, as in a process that has run for a
-// while.
+// latency measures the time from before a commit until a handler in the same process receives its
+// event, and compares it with a bare commit. Handler and writer know the aggregates already, as in
+// a process that has run for a while.
 func (b *bench) latency(ctx context.Context) error {
 	const name, aggregates = "latency", 50
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
@@ -132,7 +133,8 @@ func (b *bench) latency(ctx context.Context) error {
 			for msg := range messages {
 				took := time.Since(start)
 				msg.Ack()
-				if msg.Metadata.Get("aggregate_id") != "bare" { // the bare side's come too, with the poll
+				// The events of the bare side arrive too, by polling.
+				if msg.Metadata.Get("aggregate_id") != "bare" {
 					return took, <-committed
 				}
 			}

@@ -1,5 +1,5 @@
-// Package campaign runs worlds of a test harness, each decided by a seed and its number, until
-// there were enough.
+// Package campaign runs worlds of a test harness, each of which is decided by a seed and its
+// number, until there were enough.
 package campaign
 
 import (
@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Run runs worlds 0, 1, 2 and so on, some at a time, until enough returns true or ctx ends.
+// Run runs worlds 0, 1, 2 and so on, with limited concurrency, until enough returns true or ctx
+// ends.
 func Run(ctx context.Context, parallel int, enough func() bool, world func(ctx context.Context, number uint64)) {
 	var next atomic.Uint64
 	var wait sync.WaitGroup
@@ -55,7 +56,7 @@ func Progress(to io.Writer, line func() string) (stop func()) {
 }
 
 // Ranking lists how often each thing was seen, the most frequent first, so that a reader notices
-// what never was.
+// when something never happened.
 func Ranking(seen map[string]int) string {
 	var all []string
 	for _, what := range slices.SortedFunc(maps.Keys(seen), func(a, b string) int {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkAcknowledged finds what was acknowledged to writers and is not in the journal.
+// checkAcknowledged finds events that were acknowledged to writers and are not in the journal.
 func checkAcknowledged(have history, acknowledged map[place]uint64) (findings []Finding) {
 	for at, token := range acknowledged {
 		events := have[at.thing]
@@ -17,8 +17,7 @@ func checkAcknowledged(have history, acknowledged map[place]uint64) (findings []
 	return findings
 }
 
-// checkAcked finds events that nobody has acked, and lines that tell of other events than were
-// written.
+// checkAcked finds events that were never acked, and lines about events that were not written.
 func checkAcked(file string, lines []entry, want history) (findings []Finding) {
 	acked := placesOf(lines, ack)
 	for i, e := range lines {
@@ -41,7 +40,7 @@ func checkAcked(file string, lines []entry, want history) (findings []Finding) {
 	return findings
 }
 
-// placesOf returns the events that have a line of a kind.
+// placesOf returns the events with a line of a kind.
 func placesOf(lines []entry, k kind) map[place]bool {
 	places := map[place]bool{}
 	for _, e := range lines {
@@ -64,7 +63,7 @@ func hasAll(places map[place]bool, want history) bool {
 	return true
 }
 
-// checkEffects compares a read model with what it should be.
+// checkEffects compares a read model with the expected one.
 func checkEffects(have readModel, want history) (findings []Finding) {
 	wrong := func(format string, args ...any) {
 		findings = append(findings, Finding{Effects, fmt.Sprintf(format, args...)})
@@ -82,13 +81,13 @@ func checkEffects(have readModel, want history) (findings []Finding) {
 		}
 		totals[counterRow(thing)] = total
 		if at, same := firstDifference(have.applied[row], list); !same {
-			wrong("row %q of table %s: from item %d on the list is %s, where the events make %s",
+			wrong("row %q of table %s: from item %d on the list is %s, but the events lead to %s",
 				row, effectsTable, at+1, excerpt(have.applied[row], at), excerpt(list, at))
 		}
 	}
 	for row, total := range totals {
 		if have.sums[row] != total {
-			wrong("row %q of table %s: %+v, where the events make %+v", row, effectsTable, have.sums[row], total)
+			wrong("row %q of table %s: %+v, but the events lead to %+v", row, effectsTable, have.sums[row], total)
 		}
 	}
 	for row := range have.applied {

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// lossWindow is how long an ack may go unstored in a member that is not in trouble: many times its
-// CommitInterval, and as long as a flush may take. Nothing acked before that is lost with the
-// member.
+// lossWindow is how long an ack may be unstored in a member that is not in trouble: many times its
+// CommitInterval, and as long as a flush may take. Acks before that are not lost with the member.
 const lossWindow = 5 * time.Second
 
-// checkSkips finds deliveries that came before the event ahead of them was acked. The rule is
-// exact: whoever delivers event n+1 has got the ack of n himself, or read a position that somebody
-// stored after getting it; and a line is written before the ack is given. Where the effects are in
-// a transaction its end may go unnoted, so there the delivery of n counts.
+// checkSkips finds deliveries of an event before the event before it was acked. The rule is exact.
+// A member that delivers event n+1 has received the ack of n, or has read a position that a member
+// stored after receiving it. A line is written before the ack is sent. If the effects are in a
+// transaction, its end may have no line, so there the delivery of n counts.
 func checkSkips(file string, lines []entry, transactional bool) (findings []Finding) {
 	through := ack
 	if transactional {
@@ -34,12 +33,15 @@ func checkSkips(file string, lines []entry, transactional bool) (findings []Find
 }
 
 // checkRepeats finds deliveries of events whose position must have been stored, and of events that
-// another member was at work on.
+// another member was handling.
 func checkRepeats(file string, lines []entry, lease time.Duration) (findings []Finding) {
 	x := excusesOf(lines, lease)
-	settled := map[place][]int{} // the lines that ack, or tell of committed effects
+	// The lines that ack, or that record committed effects.
+	finished := map[place][]int{}
 	open := map[place]map[string]int{}
-	var now time.Time // not before any line above: a member may be frozen between looking at the clock and writing
+	// The latest time so far. A member may be frozen between reading the clock and writing the
+	// line.
+	var now time.Time
 	for i, e := range lines {
 		if e.At.After(now) {
 			now = e.At
@@ -47,14 +49,14 @@ func checkRepeats(file string, lines []entry, lease time.Duration) (findings []F
 		at := place{e.Thing, e.Number}
 		switch e.Kind {
 		case ack, done:
-			settled[at] = append(settled[at], i)
+			finished[at] = append(finished[at], i)
 			delete(open[at], e.Member)
 		case nack:
 			delete(open[at], e.Member)
 		case deliver:
-			again := slices.IndexFunc(settled[at], func(s int) bool { return !x.repeat(lines, s, i, now) })
+			again := slices.IndexFunc(finished[at], func(s int) bool { return !x.repeat(lines, s, i, now) })
 			if again >= 0 {
-				s := settled[at][again]
+				s := finished[at][again]
 				findings = append(findings, Finding{Reordered, fmt.Sprintf(
 					"%s:%d: member %s got event %d of %s again, %v after the %q of %s at line %d, whose position must have been stored",
 					file, i+1, e.Member, e.Number, e.Thing, e.At.Sub(lines[s].At).Round(time.Millisecond),
@@ -63,7 +65,7 @@ func checkRepeats(file string, lines []entry, lease time.Duration) (findings []F
 			for _, first := range open[at] {
 				if !x.together(lines, first, i, now) {
 					findings = append(findings, Finding{Reordered, fmt.Sprintf(
-						"%s:%d: member %s got event %d of %s while %s, since line %d, was at work on it",
+						"%s:%d: member %s got event %d of %s while %s, since line %d, was handling it",
 						file, i+1, e.Member, e.Number, e.Thing, lines[first].Member, first+1)})
 				}
 			}
@@ -76,15 +78,16 @@ func checkRepeats(file string, lines []entry, lease time.Duration) (findings []F
 	return findings
 }
 
-// repeats counts the deliveries of events that were settled before, with reason or without.
+// repeats counts the deliveries of events that were acked or committed before, with or without a
+// reason.
 func repeats(lines []entry) (n int) {
-	settled := map[place]bool{}
+	finished := map[place]bool{}
 	for _, e := range lines {
 		switch at := (place{e.Thing, e.Number}); e.Kind {
 		case ack, done:
-			settled[at] = true
+			finished[at] = true
 		case deliver:
-			if settled[at] {
+			if finished[at] {
 				n++
 			}
 		}
@@ -92,14 +95,13 @@ func repeats(lines []entry) (n int) {
 	return n
 }
 
-// excuses are the reasons for which an event may come again.
+// excuses holds the reasons for which an event may be delivered again.
 type excuses struct {
 	killed   map[string]int // the line, by member
 	troubles []span
 }
 
-// span is a stretch of time in which a member may not have kept its lease, and may not have
-// noticed.
+// span is a time in which a member may not have kept its lease, and may not have noticed.
 type span struct {
 	member   string
 	from, to time.Time
@@ -134,30 +136,34 @@ func excusesOf(lines []entry, lease time.Duration) excuses {
 }
 
 // repeat reports whether the delivery in one line, written by now, may follow the ack, or the
-// commit of effects, in an earlier one.
-func (x excuses) repeat(lines []entry, settled, again int, now time.Time) bool {
-	first, second := lines[settled], lines[again]
+// commit of effects, in an earlier line.
+func (x excuses) repeat(lines []entry, finished, again int, now time.Time) bool {
+	first, second := lines[finished], lines[again]
 	if x.inTrouble(second.Member, second.At, now) {
-		return true // it may be what it had got before
+		// It may handle messages that it has received before.
+		return true
 	}
 	if first.Kind == done {
-		return false // the position is stored with the effects
+		// The position is stored together with the effects.
+		return false
 	}
 	if at, ok := x.killed[first.Member]; ok && at < again && lines[at].At.Sub(first.At) < lossWindow {
-		return true // with what it had not stored
+		// Its unstored positions are lost.
+		return true
 	}
-	// Whoever is in trouble can make others take it for gone, and itself take others for gone.
+	// A member in trouble may be evicted by others, and may evict others.
 	return x.inTrouble("", first.At, first.At.Add(lossWindow))
 }
 
-// together reports whether a delivery may come while another member has not settled an earlier one.
+// together reports whether a delivery is allowed while another member has not acked or committed an
+// earlier one.
 func (x excuses) together(lines []entry, first, second int, now time.Time) bool {
 	at, killed := x.killed[lines[first].Member]
 	return killed && at < second || x.inTrouble("", lines[first].At, now)
 }
 
-// inTrouble reports whether a member, or any if it is empty, was in trouble at some moment of a
-// time.
+// inTrouble reports whether a member was in trouble at some moment of a time. An empty name means
+// any member.
 func (x excuses) inTrouble(member string, from, to time.Time) bool {
 	return slices.ContainsFunc(x.troubles, func(s span) bool {
 		return (member == "" || s.member == member) && !s.from.After(to) && !s.to.Before(from)

@@ -9,35 +9,35 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Config says what to run. Endpoint and Dir are required.
+// Config configures a run. Endpoint and Dir are required.
 type Config struct {
-	// Endpoint is the URL of a DynamoDB Local. Each run takes a database of its own there.
+	// Endpoint is the URL of a DynamoDB Local. Each run uses its own database there.
 	Endpoint string
-	// Dir is a folder for the logs of the groups and what members print.
+	// Dir is a folder for the logs of the groups and the output of members.
 	Dir string
-	// Seed is what everything is drawn from.
+	// Seed decides all random choices.
 	Seed uint64
-	// Layout is that of the journal. Default: drawn from the seed.
+	// Layout is the layout of the journal. Default: drawn from the seed.
 	Layout journal.Layout
-	// Duration is how long writers write. Default: 3 minutes. What they wrote is consumed for as
-	// long as it takes after that.
+	// Duration is how long writers write. Default: 3 minutes. After that, the run lasts until all
+	// events are consumed.
 	Duration time.Duration
-	// Pause is how long each of the writers waits between commits, on average. Default: 250 ms.
+	// Pause is the average pause of each writer between commits. Default: 250 ms.
 	Pause time.Duration
-	// Calm is the time between two harms, on average. Default: 700 ms.
+	// Calm is the average time between two disruptions. Default: 700 ms.
 	Calm time.Duration
 	// Lease is the LeaseDuration of members. Default: 1.5 seconds.
 	Lease time.Duration
-	// Patience is how long nothing may move after the writers have stopped before what is left
-	// counts as lost. Default: 45 seconds.
+	// Patience is how long there may be no progress after the writers have stopped, before the
+	// remaining events count as lost. Default: 45 seconds.
 	Patience time.Duration
-	// Members is how many processes a group has at most. Default: 4.
+	// Members is the maximum number of processes of a group. Default: 4.
 	Members int
-	// Groups are those to run. Default: all, which are "plain" and "projection".
+	// Groups are the groups to run. Default: all, which are "plain" and "projection".
 	Groups []string
-	// Fault is what members do wrong on purpose.
+	// Fault is the mistake that members make on purpose.
 	Fault Fault
-	// Notes is told now and then how things stand. Nil discards.
+	// Notes receives a progress line from time to time. Nil discards it.
 	Notes io.Writer
 }
 
@@ -67,13 +67,13 @@ func (c *Config) setDefaults() {
 }
 
 const (
-	// shards is how many parts members can share.
+	// shards is the number of shards that members can share.
 	shards = 6
-	// trailingDelay is longer than writers repeat a commit (retryBudget).
+	// trailingDelay is longer than the time for which writers repeat a commit (retryBudget).
 	trailingDelay  = 3 * time.Second
 	retryBudget    = time.Second
 	commitInterval = 250 * time.Millisecond
-	// behindAfter is short of the time for which some events are nacked, and not so short that none
-	// holds back the cursor.
+	// behindAfter is shorter than the time for which some events are nacked, and long enough that
+	// some of them hold back the cursor.
 	behindAfter = 4 * time.Second
 )

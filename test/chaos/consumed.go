@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// consumed waits until everything in the journal is consumed, or nothing moves any more.
+// consumed waits until all events in the journal are consumed, or there is no progress any more.
 func (w *world) consumed(ctx context.Context) error {
 	var failed error
 	err := w.meanwhile(ctx, func(ctx context.Context) { failed = w.await(ctx) })
@@ -24,14 +24,14 @@ func (w *world) await(ctx context.Context) error {
 	w.written = written
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
-	moved, settled := time.Now(), 0
+	moved, finished := time.Now(), 0
 	for time.Since(moved) < w.Patience {
 		complete, now, err := w.progress(ctx)
 		if err != nil || complete {
 			return err
 		}
-		if now != settled {
-			settled, moved = now, time.Now()
+		if now != finished {
+			finished, moved = now, time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -40,12 +40,13 @@ func (w *world) await(ctx context.Context) error {
 		}
 	}
 	w.stuck = true
-	_, _ = fmt.Fprintf(w.Notes, "chaos: nothing has moved for %v\n", w.Patience)
+	_, _ = fmt.Fprintf(w.Notes, "chaos: no progress for %v\n", w.Patience)
 	return nil
 }
 
-// progress reports whether all is consumed, and how many events were settled so far.
-func (w *world) progress(ctx context.Context) (complete bool, settled int, err error) {
+// progress reports whether all events are consumed, and how many events were acked or committed so
+// far.
+func (w *world) progress(ctx context.Context) (complete bool, finished int, err error) {
 	complete = true
 	for name, log := range w.logs {
 		if err := log.read(); err != nil {
@@ -53,16 +54,16 @@ func (w *world) progress(ctx context.Context) (complete bool, settled int, err e
 		}
 		if name == plain {
 			acked := placesOf(log.entries, ack)
-			settled += len(acked)
+			finished += len(acked)
 			complete = complete && hasAll(acked, w.written)
 			continue
 		}
-		settled += len(placesOf(log.entries, done))
+		finished += len(placesOf(log.entries, done))
 		model, err := readEffects(ctx, w.client)
 		if err != nil {
 			return false, 0, err
 		}
 		complete = complete && model.has(w.written)
 	}
-	return complete, settled, nil
+	return complete, finished, nil
 }

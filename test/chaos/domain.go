@@ -5,10 +5,10 @@ import "github.com/millrace-dev/millrace/aggregate"
 // topic is the aggregate type.
 const topic = "thing"
 
-// state is as small as can be: the package is about events.
+// state is small, since the package is about events.
 type state struct{ Count int }
 
-// happened is the one event type. No two events have the same token, in whichever commit they are.
+// happened is the only event type. Each event has a unique token.
 type happened struct {
 	Token  uint64
 	Amount int
@@ -20,7 +20,8 @@ func (happened) Apply(s *state)    { s.Count++ }
 
 var things = aggregate.Define[state](topic, happened{})
 
-// history is what the journal has: by id value the events of each aggregate, number 1 first.
+// history is the content of the journal: the events of each aggregate by the value of its id,
+// number 1 first.
 type history map[string][]written
 
 type written struct {

@@ -14,11 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// effectsTable is the read model: a row for each aggregate, and a few counters that all of them
+// effectsTable is the read model: a row for each aggregate, and a few counters that all aggregates
 // share.
 const effectsTable = "effects"
 
-// counters is how many rows the sums are spread over: few enough for transactions to meet.
+// counters is the number of rows over which the sums are spread. It is small, so that transactions
+// conflict.
 const counters = 4
 
 type item = map[string]types.AttributeValue
@@ -36,7 +37,7 @@ func createEffects(ctx context.Context, client *dynamodb.Client) error {
 	return dynamodb.NewTableExistsWaiter(client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(effectsTable)}, time.Minute)
 }
 
-// effect is what a number and a token of an event look like in the list of an aggregate.
+// effect returns the entry for an event in the list of an aggregate.
 func effect(number, token uint64) string { return fmt.Sprintf("%d:%x", number, token) }
 
 func thingRow(thing string) string { return "thing " + thing }
@@ -47,8 +48,8 @@ func counterRow(thing string) string {
 	return "counter " + strconv.FormatUint(uint64(h.Sum32()%counters), 10)
 }
 
-// effectsOf returns the updates that an event makes. None has a condition, and none is the same
-// when made twice.
+// effectsOf returns the updates for an event. They have no condition, and none of them is
+// idempotent.
 func effectsOf(e happened, r *journal.Record) []types.Update {
 	return []types.Update{
 		{
@@ -69,7 +70,7 @@ func effectsOf(e happened, r *journal.Record) []types.Update {
 	}
 }
 
-// readModel is the read model as it was found.
+// readModel is the content of the read model.
 type readModel struct {
 	applied map[string][]string // by row
 	sums    map[string]sums
@@ -127,7 +128,7 @@ func (m readModel) add(row item) error {
 	return nil
 }
 
-// has reports whether the effects of so much are there, rightly or not.
+// has reports whether the number of effects is complete, correct or not.
 func (m readModel) has(want history) bool {
 	for thing, events := range want {
 		if len(m.applied[thingRow(thing)]) < len(events) {

@@ -1,15 +1,15 @@
 package chaos
 
-// Fault is a mistake that members make on purpose, to show that it would be found.
+// Fault is a mistake that members make on purpose, to show that the checks find it.
 type Fault string
 
 const (
-	// NoFault is how it should be.
+	// NoFault means no mistake.
 	NoFault Fault = ""
-	// AckFirst has members of the group "plain" ack before they note what they got, so that a kill
-	// between the two loses it.
+	// AckFirst makes members of the group "plain" ack before they record the message, so that a
+	// kill in between loses it.
 	AckFirst Fault = "ack-first"
-	// Unfenced has members of the group "projection" commit effects without the position, and ack a
-	// little later, so that a kill between the two doubles them.
+	// Unfenced makes members of the group "projection" commit effects without the position, and ack
+	// a little later, so that a kill in between repeats them.
 	Unfenced Fault = "unfenced"
 )

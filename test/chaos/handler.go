@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// handler is what a member does with messages.
+// handler handles the messages of a member.
 type handler struct {
 	notes *log
 	fault Fault
@@ -31,14 +31,14 @@ type handler struct {
 
 var errOnPurpose = errors.New("nacked on purpose")
 
-// How long a member with a fault is in the state in which a kill shows it. An ack must be stored in
-// that time.
+// These are the times for which a member with a fault stays in the state in which a kill shows the
+// fault. An ack must be stored within that time.
 const (
 	ackFirstWindow = 2 * commitInterval
 	unfencedWindow = 100 * time.Millisecond
 )
 
-// plain notes what it gets, and acks.
+// plain records each message, and acks.
 func (h *handler) plain(msg *message.Message) error {
 	e, err := h.received(msg)
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *handler) plain(msg *message.Message) error {
 	return nil
 }
 
-// projecting returns a handler that projects, and notes what it has committed.
+// projecting returns a handler that projects, and records the commit.
 func (h *handler) projecting(client *dynamodb.Client) (message.NoPublishHandlerFunc, error) {
 	p, err := projection.New(client, projection.Config{},
 		projection.On(func(_ context.Context, e happened, r *journal.Record) (writes []projection.Write, err error) {
@@ -87,7 +87,7 @@ func (h *handler) projecting(client *dynamodb.Client) (message.NoPublishHandlerF
 		case blocked(msg):
 			err = errOnPurpose
 		case refuse:
-			// The message comes again, and its effects must not.
+			// The message is delivered again, but its effects must not be repeated.
 			err = errors.Join(commit(msg), errOnPurpose)
 		default:
 			err = commit(msg)
@@ -100,7 +100,7 @@ func (h *handler) projecting(client *dynamodb.Client) (message.NoPublishHandlerF
 	}, nil
 }
 
-// unfenced commits the effects alone.
+// unfenced commits only the effects.
 func unfenced(msg *message.Message, client *dynamodb.Client) error {
 	r, _ := subscriber.RecordFromContext(msg.Context())
 	var e happened
@@ -116,7 +116,7 @@ func unfenced(msg *message.Message, client *dynamodb.Client) error {
 	return err
 }
 
-// received notes that a message came.
+// received records that a message arrived.
 func (h *handler) received(msg *message.Message) (entry, error) {
 	r, ok := subscriber.RecordFromContext(msg.Context())
 	if !ok {
@@ -130,9 +130,9 @@ func (h *handler) received(msg *message.Message) (entry, error) {
 	return e, h.notes.write(e)
 }
 
-// blocked reports whether to nack a message. A few events are nacked for up to twice as long as it
-// takes to be listed as behind: so members come and go while the cursor has passed what they have
-// to deliver.
+// blocked reports whether to nack a message. A few events are nacked for up to twice the time after
+// which they are listed as behind. So members join and leave while the cursor has passed events
+// that are not handled yet.
 func blocked(msg *message.Message) bool {
 	r, ok := subscriber.RecordFromContext(msg.Context())
 	if !ok {
@@ -146,10 +146,10 @@ func blocked(msg *message.Message) bool {
 	return time.Since(r.OccurredAt) < time.Duration(seconds)*time.Second
 }
 
-// blockedOneIn is how seldom an event is blocked.
+// blockedOneIn says that one in this many events is blocked.
 const blockedOneIn = 100
 
-// work takes a random while, and says whether to nack.
+// work takes a random time, and reports whether to nack.
 func (h *handler) work() (refuse bool) {
 	h.mu.Lock()
 	chance := h.random.IntN(100)

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// keeper owns the member processes: it starts them, harms them, and starts others.
+// keeper owns the member processes: it starts them, disrupts them, and replaces them.
 type keeper struct {
-	config    Config
-	accessKey string
-	random    *rand.Rand
-	groups    []*group
-	exits     chan *process
-	agenda    []appointment
-	deck      []kind // what is dealt next
-	names     int
-	seen      map[string]int
-	findings  []Finding
-	wild      bool // members are harmed
-	closing   bool // none is started
+	config     Config
+	accessKey  string
+	random     *rand.Rand
+	groups     []*group
+	exits      chan *process
+	agenda     []appointment
+	deck       []kind // the next disruptions
+	names      int
+	seen       map[string]int
+	findings   []Finding
+	disrupting bool // members are disrupted
+	closing    bool // no member is started
 }
 
-// group is a consumer group's processes that have not ended.
+// group holds the processes of a consumer group that have not ended.
 type group struct {
 	name    string
 	notes   *log
@@ -35,21 +35,21 @@ type group struct {
 	members []*process
 }
 
-// appointment is what the keeper is going to do.
+// appointment is a planned action of the keeper.
 type appointment struct {
 	at time.Time
 	do func() error
 }
 
-// closeWithin is how long a member may take to close: longer than its handlers have for it, and its
-// writes after that.
+// closeWithin is the maximum time for a member to close: longer than the time limit of its
+// handlers, plus its writes after that.
 const closeWithin = time.Minute
 
 func newKeeper(config Config, accessKey string) (*keeper, error) {
 	k := &keeper{
 		config: config, accessKey: accessKey, seen: map[string]int{},
 		random: rand.New(rand.NewPCG(config.Seed, 1)), //nolint:gosec // a seed decides
-		// Whoever ends does not wait for the keeper.
+		// A process that ends does not wait for the keeper.
 		exits: make(chan *process, 4*config.Members*len(config.Groups)),
 	}
 	for _, name := range config.Groups {
@@ -81,7 +81,7 @@ func (k *keeper) start(g *group) error {
 	return nil
 }
 
-// fill brings all groups to a number of members.
+// fill starts members until all groups have the given number.
 func (k *keeper) fill(members int) error {
 	for _, g := range k.groups {
 		for len(g.members) < members {
@@ -93,9 +93,9 @@ func (k *keeper) fill(members int) error {
 	return nil
 }
 
-// mind looks after the members until it is finished. It asks whenever something has happened, and
-// when wake is closed.
-func (k *keeper) mind(ctx context.Context, wake <-chan struct{}, finished func() bool) error {
+// supervise supervises the members until finished returns true. It calls finished after each event,
+// and when wake is closed.
+func (k *keeper) supervise(ctx context.Context, wake <-chan struct{}, finished func() bool) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for !finished() {
@@ -105,7 +105,7 @@ func (k *keeper) mind(ctx context.Context, wake <-chan struct{}, finished func()
 			return ctx.Err()
 		case <-wake:
 		case p := <-k.exits:
-			k.bury(p)
+			k.replace(p)
 		case <-timer.C:
 			if err := k.due(); err != nil {
 				return err
@@ -115,9 +115,9 @@ func (k *keeper) mind(ctx context.Context, wake <-chan struct{}, finished func()
 	return nil
 }
 
-// mindUntil looks after the members until a channel is closed.
-func (k *keeper) mindUntil(ctx context.Context, over <-chan struct{}) error {
-	return k.mind(ctx, over, func() bool {
+// superviseUntil supervises the members until a channel is closed.
+func (k *keeper) superviseUntil(ctx context.Context, over <-chan struct{}) error {
+	return k.supervise(ctx, over, func() bool {
 		select {
 		case <-over:
 			return true
@@ -131,7 +131,7 @@ func (k *keeper) later(d time.Duration, do func() error) {
 	k.agenda = append(k.agenda, appointment{time.Now().Add(d), do})
 }
 
-// next is how long the first appointment is away.
+// next returns the time until the first appointment.
 func (k *keeper) next() time.Duration {
 	if len(k.agenda) == 0 {
 		return time.Hour
@@ -139,7 +139,7 @@ func (k *keeper) next() time.Duration {
 	return max(0, time.Until(slices.MinFunc(k.agenda, func(a, b appointment) int { return a.at.Compare(b.at) }).at))
 }
 
-// due keeps the appointments whose time has come.
+// due executes the appointments whose time has come.
 func (k *keeper) due() error {
 	now := time.Now()
 	var due []appointment
@@ -159,8 +159,8 @@ func (k *keeper) due() error {
 	return nil
 }
 
-// bury takes leave of a process that has ended, and has another one come in its place.
-func (k *keeper) bury(p *process) {
+// replace handles the end of a process, and starts another one in its place.
+func (k *keeper) replace(p *process) {
 	if complaint := p.complaint(); complaint != "" {
 		k.findings = append(k.findings, Finding{Unruly, complaint})
 	}
@@ -187,16 +187,16 @@ func (k *keeper) closeAll(ctx context.Context) error {
 			}
 		}
 	}
-	return k.mind(ctx, nil, func() bool {
+	return k.supervise(ctx, nil, func() bool {
 		return !slices.ContainsFunc(k.groups, func(g *group) bool { return len(g.members) > 0 })
 	})
 }
 
-// end leaves no process behind, whatever happened.
+// end kills all processes.
 func (k *keeper) end() {
 	for _, g := range k.groups {
 		for _, p := range g.members {
-			_ = p.cmd.Process.Kill() // fails only when it has ended
+			_ = p.cmd.Process.Kill() // fails only if the process has ended
 			<-p.ended
 		}
 		_ = g.notes.close()

@@ -9,20 +9,23 @@ import (
 	"time"
 )
 
-// kind is what a line of a log is about.
+// kind says what a line of a log is about.
 type kind string
 
 const (
-	// Of members.
+	// Lines of members.
 	up      kind = "up"      // it runs
-	deliver kind = "deliver" // a message came
+	deliver kind = "deliver" // a message arrived
 	ack     kind = "ack"     // the message is about to be acked
 	nack    kind = "nack"    // the message is about to be nacked
-	done    kind = "done"    // the effects of the message's event are committed
-	trouble kind = "trouble" // for Took, up to now, the member may not have been able to keep its lease
-	closed  kind = "closed"  // it closed in an orderly way
+	// The effects of the message's event are committed.
+	done kind = "done"
+	// For the time Took, until now, the member may have lost its lease.
+	trouble kind = "trouble"
+	closed  kind = "closed" // it closed normally
 
-	// Of the parent, each before it sends the signal, but for thaw, which it writes after.
+	// Lines of the parent. It writes each before it sends the signal, except thaw, which it writes
+	// afterwards.
 	kill   kind = "kill"
 	freeze kind = "freeze"
 	thaw   kind = "thaw"
@@ -35,17 +38,17 @@ type entry struct {
 	Kind   kind
 	Member string
 
-	// Of deliver, ack, nack and done.
+	// Fields of deliver, ack, nack and done.
 	Thing  string
 	Number uint64
 	Token  uint64
 
-	// Of trouble.
+	// Field of trouble.
 	Took time.Duration
 }
 
 // lineBytes is the length of every line. It divides the size of a page, so that no line crosses the
-// end of one: that is where a process that is killed can leave a write unfinished.
+// end of a page. Only there can a killed process leave a write unfinished.
 const lineBytes = 128
 
 func (e entry) line() ([]byte, error) {
@@ -55,7 +58,7 @@ func (e entry) line() ([]byte, error) {
 	}
 	b := fmt.Appendf(nil, "%d %s %s %s %d %x %d", e.At.UnixNano(), e.Kind, e.Member, thing, e.Number, e.Token, e.Took)
 	if len(b) >= lineBytes {
-		return nil, fmt.Errorf("a line of %d bytes, where %d are too many: %q", len(b), lineBytes, b)
+		return nil, fmt.Errorf("a line of %d bytes, more than the maximum of %d: %q", len(b), lineBytes, b)
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, lineBytes-1-len(b))...)
 	return append(b, '\n'), nil
@@ -74,7 +77,7 @@ func parse(line []byte) (e entry, err error) {
 	return e, nil
 }
 
-// log is a file that processes append to, for one member or the parent. It is safe for concurrent
+// log is a file to which processes append, for one member or the parent. It is safe for concurrent
 // use.
 type log struct {
 	member string
@@ -89,7 +92,7 @@ func openLog(path, member string) (*log, error) {
 	return &log{member: member, file: file}, nil
 }
 
-// write adds a line at the end; once it returns, no death of the process can undo that.
+// write appends a line. When it returns, the line is there even if the process is killed.
 func (l *log) write(e entry) error {
 	e.At = time.Now()
 	if e.Member == "" {
@@ -111,11 +114,11 @@ type reader struct {
 	entries []entry
 }
 
-// read takes up what was written since.
+// read reads the new lines.
 func (r *reader) read() error {
 	file, err := os.Open(r.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // nobody has written yet
+		return nil // nothing was written yet
 	}
 	if err != nil {
 		return err
@@ -138,7 +141,7 @@ func (r *reader) read() error {
 	return nil
 }
 
-// lastAtWork returns the member that had the last message.
+// lastAtWork returns the member with the last message.
 func (r *reader) lastAtWork() string {
 	for i := len(r.entries) - 1; i >= 0; i-- {
 		if r.entries[i].Thing != "" {

@@ -25,18 +25,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// memberEnv holds what a member has to know, as JSON. A process that has it in its environment is a
-// member.
+// memberEnv holds the configuration of a member, as JSON. A process with this environment variable
+// is a member.
 const memberEnv = "MILLRACE_CHAOS_MEMBER"
 
-// The groups, which are also the names of their members' roles.
+// Names of the groups, which are also the roles of their members.
 const (
 	plain      = "plain"
 	projecting = "projection"
 )
 
-// lateTransactions is the part of a projection's transactions that are held up on their way, for up
-// to two leases. Whatever keeps a lease is as quick as ever.
+// lateTransactions is the fraction of a projection's transactions that are delayed on their way,
+// for up to two leases. Requests for leases are not delayed.
 const lateTransactions = 1.0 / 30
 
 // member is one consumer process.
@@ -51,9 +51,9 @@ type member struct {
 	Fault     Fault
 }
 
-// MemberMain is the whole of a process that [Run] has started as a member: it returns the exit
-// code, and true. In any other process it returns false and does nothing. Programs that call Run
-// ask it first thing in main, tests in TestMain.
+// MemberMain runs a member, if [Run] has started this process as one. It returns the exit code, and
+// true. In any other process it returns false and does nothing. Programs that call Run call it
+// first in main, tests in TestMain.
 func MemberMain(stderr io.Writer) (code int, isMember bool) {
 	spec := os.Getenv(memberEnv)
 	if spec == "" {
@@ -106,7 +106,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	client := watch.client(dynamolocal.NewClient(m.Endpoint, m.AccessKey))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	if ctx.Err() != nil {
-		return nil // told to end before it began
+		return nil // it was stopped before it began
 	}
 	if err != nil {
 		return err

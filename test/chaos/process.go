@@ -14,20 +14,21 @@ import (
 	"syscall"
 )
 
-// process is a member as its parent sees it.
+// process is a member process.
 type process struct {
 	member
 	cmd    *exec.Cmd
-	output string        // the file with what it printed
-	ended  chan struct{} // closed when it has ended and err is set
-	err    error
+	output string // the file with its output
+	// Closed when the process has ended and err is set.
+	ended chan struct{}
+	err   error
 
-	// Of the keeper.
+	// These fields belong to the keeper.
 	frozen, killed, termed bool
 	leaves                 bool // it is not replaced
 }
 
-// start runs this program as a member. Ended processes are passed to exits.
+// start runs this program as a member. It sends ended processes to exits.
 func start(m member, dir string, exits chan<- *process) (*process, error) {
 	spec, err := json.Marshal(m)
 	if err != nil {
@@ -48,11 +49,11 @@ func start(m member, dir string, exits chan<- *process) (*process, error) {
 	endWithParent(p.cmd)
 	started := make(chan error)
 	go func() {
-		// The kernel ends a member with the thread that started it, so this one is kept.
+		// The kernel ends a member with the thread that started it, so keep this thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := p.cmd.Start()
-		_ = output.Close() // the member has it open by itself
+		_ = output.Close() // the member has its own handle
 		started <- err
 		if err != nil {
 			return
@@ -67,7 +68,8 @@ func start(m member, dir string, exits chan<- *process) (*process, error) {
 	return p, nil
 }
 
-// signal reaches a process that has not ended, and no other that has got its number.
+// signal sends a signal to a process that has not ended. It never reaches another process with the
+// same number.
 func (p *process) signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("signal %s to member %s: %w", s, p.Name, err)
@@ -75,7 +77,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// complaint reports what is wrong with how it ended, or nothing.
+// complaint describes an unexpected end of the process, or returns "".
 func (p *process) complaint() string {
 	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch {
@@ -84,7 +86,8 @@ func (p *process) complaint() string {
 	case p.termed && p.err == nil:
 		return ""
 	case p.termed && status.Signaled() && status.Signal() == syscall.SIGTERM:
-		return "" // it came before the member was ready for it
+		// The signal came before the member was ready for it.
+		return ""
 	}
 	how := "exit code " + strconv.Itoa(p.cmd.ProcessState.ExitCode())
 	if status.Signaled() {

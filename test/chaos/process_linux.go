@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// endWithParent has the kernel end a member with the thread that started it, even if it is frozen
-// then.
+// endWithParent makes the kernel end a member with the thread that started it, even if the member
+// is frozen.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

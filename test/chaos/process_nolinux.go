@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// endWithParent only keeps the terminal's interrupts away. These systems have no signal at the
+// endWithParent only keeps interrupts of the terminal away. These systems have no signal for the
 // death of a parent.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

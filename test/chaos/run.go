@@ -28,12 +28,12 @@ type world struct {
 	keeper  *keeper
 	logs    map[string]*reader // by group
 	written history
-	stuck   bool // nothing moved any more, though not all was consumed
+	// There was no progress any more, although not all events were consumed.
+	stuck bool
 }
 
-// Run runs until all that was written is consumed, or nothing happens any more, and leaves no
-// process behind. The error says that there is no result: what went wrong by the library's doing
-// is in the report.
+// Run runs until all events are consumed, or there is no progress any more, and ends all its
+// processes. An error means that there is no result. Mistakes of the library are in the report.
 func Run(ctx context.Context, config Config) (Report, error) {
 	config.setDefaults()
 	accessKey := rand.Text()
@@ -57,7 +57,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	for _, g := range keeper.groups {
 		w.logs[g.name] = &reader{path: keeper.logOf(g.name)}
 	}
-	for _, phase := range []func(context.Context) error{w.harm, w.drain, w.comeBack} {
+	for _, phase := range []func(context.Context) error{w.disrupt, w.drain, w.comeBack} {
 		if err := phase(ctx); err != nil {
 			return Report{}, err
 		}
@@ -65,7 +65,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	return w.report(ctx)
 }
 
-// prepare makes the tables.
+// prepare creates the tables.
 func (w *world) prepare(ctx context.Context) error {
 	if err := journal.Create(ctx, w.client, journal.Config{Shards: shards, Layout: w.Layout}); err != nil {
 		return err
@@ -81,22 +81,22 @@ func (w *world) prepare(ctx context.Context) error {
 	return err
 }
 
-// harm is the first phase: writers write, and members are killed.
-func (w *world) harm(ctx context.Context) error {
+// disrupt is the first phase: writers write, and members are disrupted.
+func (w *world) disrupt(ctx context.Context) error {
 	if err := w.keeper.fill((w.Members + 1) / 2); err != nil {
 		return err
 	}
-	w.keeper.wild = true
-	w.keeper.rage()
+	w.keeper.disrupting = true
+	w.keeper.disrupt()
 	var failed error
 	err := w.meanwhile(ctx, func(ctx context.Context) {
 		failed = w.writers.run(ctx, w.Seed, time.Now().Add(w.Duration))
 	})
-	w.keeper.wild = false
+	w.keeper.disrupting = false
 	return errors.Join(err, failed)
 }
 
-// drain is the second phase: members are left in peace until they have consumed everything.
+// drain is the second phase: members run without disruptions until they have consumed all events.
 func (w *world) drain(ctx context.Context) error {
 	if err := w.keeper.fill(1); err != nil {
 		return err
@@ -107,11 +107,11 @@ func (w *world) drain(ctx context.Context) error {
 	return w.keeper.closeAll(ctx)
 }
 
-// comeBack is the third phase: after all have closed, new members get what is new and nothing else.
-// There is a new event in each shard, and a repeated one would come before it.
+// comeBack is the third phase: after all members have closed, new members must receive only new
+// events. There is a new event in each shard, and a repeated event would arrive before it.
 func (w *world) comeBack(ctx context.Context) error {
 	if w.stuck {
-		return nil // it would only tell the same
+		return nil // it would report the same
 	}
 	todo := map[int]bool{}
 	for n := range shards {
@@ -136,7 +136,7 @@ func (w *world) comeBack(ctx context.Context) error {
 	return w.keeper.closeAll(ctx)
 }
 
-// meanwhile minds the members while something else runs.
+// meanwhile supervises the members while something else runs.
 func (w *world) meanwhile(ctx context.Context, do func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
@@ -144,13 +144,13 @@ func (w *world) meanwhile(ctx context.Context, do func(context.Context)) error {
 		defer close(over)
 		do(ctx)
 	}()
-	err := w.keeper.mindUntil(ctx, over)
+	err := w.keeper.superviseUntil(ctx, over)
 	cancel()
 	<-over
 	return err
 }
 
-// report compares what was left behind with what was written.
+// report compares the records of the members with the journal.
 func (w *world) report(ctx context.Context) (Report, error) {
 	want, findings, err := w.writers.history(ctx)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// watch notes the moments at which a member may not have been able to keep its lease: when it was
-// not scheduled, or the emulator kept it waiting, for longer than patience.
+// watch records the times at which a member may have lost its lease: it was not scheduled, or the
+// emulator did not reply, for longer than patience.
 type watch struct {
 	notes    *log
 	patience time.Duration
@@ -26,7 +26,7 @@ func newWatch(notes *log, patience time.Duration) *watch {
 	return &watch{notes: notes, patience: patience}
 }
 
-// schedule looks until ctx ends whether the process runs.
+// schedule checks until ctx ends whether the process is scheduled.
 func (w *watch) schedule(ctx context.Context) {
 	ticker := time.NewTicker(w.patience / 4)
 	defer ticker.Stop()
@@ -74,7 +74,7 @@ type watchedHTTP struct {
 
 func (c *watchedHTTP) Do(r *http.Request) (*http.Response, error) {
 	start := time.Now()
-	// Also while it still waits: it may be killed before the reply.
+	// Record it also before the reply, since the process may be killed before that.
 	early := time.AfterFunc(c.watch.patience, func() { c.watch.waited(time.Since(start)) })
 	reply, err := c.next.Do(r)
 	early.Stop()

@@ -16,11 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// writers commit random events to random aggregates, and remember what was acknowledged.
+// writers commit random events to random aggregates, and remember the acknowledged ones.
 type writers struct {
 	journal    *journal.Journal
 	repository *repository.Repository[state]
-	pause      time.Duration // of each writer between commits, on average
+	pause      time.Duration // average pause of each writer between commits
 	tokens     atomic.Uint64
 
 	mu           sync.Mutex
@@ -29,8 +29,8 @@ type writers struct {
 	seen         map[string]int
 }
 
-// slot is an aggregate that is written to. Once it has had enough a new one takes its place, so
-// that rows stay small, and there are first events all the time.
+// slot is an aggregate that is being written to. When it has enough events, a new aggregate takes
+// its place, so that rows stay small and there are always first events.
 type slot struct {
 	generation int
 	limit      uint64
@@ -44,7 +44,7 @@ type place struct {
 const (
 	slots   = 24
 	workers = 6
-	// mostEvents is how many a commit of the larger sort has.
+	// mostEvents is the size of a large commit.
 	mostEvents = 30
 )
 
@@ -90,7 +90,7 @@ func (w *writers) work(ctx context.Context, random *rand.Rand, until time.Time) 
 	return nil
 }
 
-// commit writes some events to a random aggregate. That it lost against another writer is no error.
+// commit writes some events to a random aggregate. A conflict with another writer is not an error.
 func (w *writers) commit(ctx context.Context, random *rand.Rand) error {
 	number := random.IntN(slots)
 	now := w.slot(number)
@@ -109,7 +109,7 @@ func (w *writers) commit(ctx context.Context, random *rand.Rand) error {
 	defer w.mu.Unlock()
 	switch {
 	case errors.Is(err, journal.ErrConflict), errors.Is(err, journal.ErrOutcomeUnknown):
-		w.seen["conflicts and unknown outcomes"]++ // the journal will tell
+		w.seen["conflicts and unknown outcomes"]++ // the journal shows the result
 		return nil
 	case err != nil:
 		return fmt.Errorf("commit to %s: %w", thing, err)
@@ -131,7 +131,7 @@ func (w *writers) slot(number int) slot {
 	return w.slots[number]
 }
 
-// events draws few small events at most times, and many or large ones at some.
+// events draws usually few small events, and sometimes many or large ones.
 func (w *writers) events(random *rand.Rand) (events aggregate.Events[state]) {
 	count, size := 1+random.IntN(4), random.IntN(100)
 	switch random.IntN(20) {
@@ -146,7 +146,7 @@ func (w *writers) events(random *rand.Rand) (events aggregate.Events[state]) {
 	return events
 }
 
-// appendTo writes to the journal itself.
+// appendTo writes directly to the journal.
 func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.Events[state]) (version uint64, err error) {
 	id, err := things.ID(thing)
 	if err != nil {
@@ -168,8 +168,7 @@ func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.E
 	return receipt.Version, err
 }
 
-// history reads what the journal has, by keys and not by the tail, and compares it with what was
-// acknowledged.
+// history reads the journal by keys, not by the tail, and compares it with the acknowledged events.
 func (w *writers) history(ctx context.Context) (history, []Finding, error) {
 	h := history{}
 	for head, err := range w.journal.Heads(ctx, journal.HeadsQuery{AggregateType: topic}) {

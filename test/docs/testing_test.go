@@ -31,7 +31,8 @@ func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: &server.URL, Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""), // requests must be signed
+		// requests must be signed
+		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
 	})
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 
@@ -62,7 +63,7 @@ func TestOneOfTwoProcessesCrashes(t *testing.T) {
 	_, err = one.Execute(t.Context(), "42", Deposit(100))
 	require.Error(t, err)
 
-	account, err := two.Execute(t.Context(), "42", Deposit(50)) // the other process goes on
+	account, err := two.Execute(t.Context(), "42", Deposit(50)) // the other process continues
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, account.Version)
 }
@@ -172,7 +173,7 @@ func TestADeferredEventComesWhenTheClockIsAdvanced(t *testing.T) {
 	require.NoError(t, stop())
 }
 
-// Account is what the tests of the page are about.
+// Account is the state in the tests of the page.
 type Account = balance
 
 var Accounts = aggregate.Define[balance]("balance", deposited{})

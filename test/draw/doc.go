@@ -1,5 +1,6 @@
-// Package draw makes the random decisions of test harnesses, so that a seed decides them all: which
-// settings a world has, which faults of dynamotest happen in it, how often, and to which requests.
+// Package draw makes the random decisions of test harnesses, so that a seed decides all of them:
+// the settings of a world, the faults of dynamotest in it, their frequency, and the requests that
+// they affect.
 //
 //	random := rand.New(rand.NewPCG(seed, number))
 //	shards := draw.Pick(random, 1, 2, 8)

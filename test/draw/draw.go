@@ -14,15 +14,15 @@ func Pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 // UpTo returns a duration from 0 to d.
 func UpTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d) + 1)) }
 
-// Derive returns a source of random numbers for one part of a harness. What other parts draw does
-// not change it.
+// Derive returns a source of random numbers for one part of a harness. Draws of other parts do not
+// change it.
 func Derive(r *rand.Rand) *rand.Rand {
 	return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) //nolint:gosec // not for secrets
 }
 
-// Sometimes is a condition that holds for a call with some probability. It draws for one call after
-// the other, from a source of its own, so it needs a harness whose calls come in the same order in
-// every run. See [dynamotest.Chance] for one whose calls do not.
+// Sometimes returns a condition that is true for a request with some probability. It draws for one
+// request after the other, from its own source, so the requests of the harness must be in the same
+// order in every run. Otherwise use [dynamotest.Chance].
 func Sometimes(r *rand.Rand, probability float64) dynamotest.When {
 	var mu sync.Mutex
 	own := Derive(r)

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// FaultMix is a set of faults that are in place. The zero value has none.
+// FaultMix is a set of active faults. The zero value is empty.
 type FaultMix struct{ injections []*dynamotest.Injection }
 
 // Injector is a DB or a Proxy of dynamotest.
@@ -15,21 +15,21 @@ type Injector interface {
 	Inject(fault dynamotest.Fault, when ...dynamotest.When) *dynamotest.Injection
 }
 
-// Inject puts a fault in place.
+// Inject activates a fault.
 func (m *FaultMix) Inject(into Injector, fault dynamotest.Fault, when ...dynamotest.When) *dynamotest.Injection {
 	i := into.Inject(fault, when...)
 	m.injections = append(m.injections, i)
 	return i
 }
 
-// Arrive lets the requests that are late arrive now.
+// Arrive lets the late requests arrive now.
 func (m *FaultMix) Arrive() {
 	for _, i := range m.injections {
 		i.Arrive()
 	}
 }
 
-// End removes the faults, and lets the requests that are late arrive.
+// End removes the faults, and lets the late requests arrive.
 func (m *FaultMix) End() {
 	for _, i := range m.injections {
 		i.Remove()
@@ -37,17 +37,19 @@ func (m *FaultMix) End() {
 	m.Arrive()
 }
 
-// Network is how often the connection of a process fails.
+// Network says how often the connection of a process fails.
 type Network struct {
-	Cut    float64       // the chance that a request does not arrive
-	Lost   float64       // the chance that a reply does not
-	Late   float64       // the chance that a request arrives after its caller gave it up
-	LateBy time.Duration // at most; if 0, it arrives when [FaultMix.Arrive] is called
+	Cut  float64 // probability that a request does not arrive
+	Lost float64 // probability that a reply does not arrive
+	// Probability that a request arrives after its caller has cancelled it.
+	Late float64
+	// Maximum delay. If 0, requests arrive when [FaultMix.Arrive] is called.
+	LateBy time.Duration
 
-	LateOperations []string // that can be late; all if empty
+	LateOperations []string // operations that can be late; all if empty
 }
 
-// InjectNetwork puts the faults of a connection in place.
+// InjectNetwork activates the faults of a connection.
 func (m *FaultMix) InjectNetwork(r *rand.Rand, into Injector, n Network) {
 	if n.Cut > 0 {
 		m.Inject(into, dynamotest.CutConnection(), Sometimes(r, n.Cut))

@@ -37,10 +37,10 @@ func (l *Latencies) merge(other *Latencies) {
 	l.n += other.n
 }
 
-// Count returns how many times there are.
+// Count returns the number of times.
 func (l *Latencies) Count() int { return l.n }
 
-// Percentile returns the time that a share of all does not exceed.
+// Percentile returns the time that the given percentage of all times does not exceed.
 func (l *Latencies) Percentile(percent float64) time.Duration {
 	left := int(float64(l.n) * percent / 100)
 	for _, ms := range slices.Sorted(maps.Keys(l.counts)) {

@@ -8,25 +8,25 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// Place is a table, or an index of it.
+// Place is a table or an index.
 type Place struct{ Table, Index string }
 
 // Units are capacity units.
 type Units struct{ Read, Write float64 }
 
-// Exhausted is a partition that had too little left.
+// Exhausted is a partition that had too little capacity.
 type Exhausted struct {
 	Place
 	Partition string
 	Operation string
 }
 
-// meter sums up what calls consume.
+// meter sums up the capacity that requests consume.
 type meter struct {
 	mu        sync.Mutex
 	calls     map[string]int // by operation
 	units     map[Place]Units
-	exhausted map[Exhausted]int // calls
+	exhausted map[Exhausted]int // number of requests
 }
 
 func (m *meter) reset() {
@@ -52,7 +52,7 @@ func (m *meter) see(c dynamotest.Call) {
 	}
 }
 
-// keyText returns a partition key as text, of whatever type it is.
+// keyText returns a partition key of any type as text.
 func keyText(key types.AttributeValue) string {
 	switch key := key.(type) {
 	case *types.AttributeValueMemberS:
@@ -66,7 +66,7 @@ func keyText(key types.AttributeValue) string {
 	}
 }
 
-// read puts the sums into a report.
+// read copies the sums into a report.
 func (m *meter) read(report *Report) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -76,7 +76,7 @@ func (p *process) close() {
 		closing.Add(1)
 		go func() {
 			defer closing.Done()
-			_ = sub.Close() // it has no error
+			_ = sub.Close() // it returns no error
 		}()
 	}
 	closing.Wait()
@@ -89,10 +89,10 @@ func (r *run) closeAll() {
 	}
 }
 
-// Work is what the members of a group did.
+// Work counts the work of the members of a group.
 type Work struct{ Positions, Claims, Fetched, Late, Repeated uint64 }
 
-// work sums up what all members have done so far.
+// work sums up the work of all members so far.
 func (r *run) work() (sum Work) {
 	for _, all := range [][]*process{r.processes, r.retired} {
 		for _, p := range all {

@@ -9,24 +9,31 @@ import (
 	"time"
 )
 
-// Report is what came of a world.
+// Report holds the results of a world.
 type Report struct {
-	World    World
-	Balanced time.Duration // from the first start until all shards are shared evenly
-	Took     time.Duration // from the first commit to the end of the last one
-	Measured time.Duration // Took and the time after it in which positions and cursors are stored
-	Drained  time.Duration // from the end of the load until all events have come
+	World World
+	// From the first start until all shards are shared evenly.
+	Balanced time.Duration
+	// From the first commit to the end of the last one.
+	Took time.Duration
+	// Took, and the time after it in which positions and cursors are stored.
+	Measured time.Duration
+	// From the end of the load until all events have arrived.
+	Drained time.Duration
 
-	Commits Latencies    // of commits
-	Failed  int          // commits, after all repetitions
-	Groups  []*Latencies // from the date of an event until its handler has it
-	Missing uint64       // deliveries that did not happen: of each event one to each group
-	Wrong   uint64       // events that came out of order
+	Commits Latencies // latencies of commits
+	Failed  int       // failed commits, after all repetitions
+	// From the date of an event until its handler receives it.
+	Groups []*Latencies
+	// Deliveries that did not happen. Each event has one for each group.
+	Missing uint64
+	Wrong   uint64 // events that were out of order
 
-	// What follows was counted over Measured.
-	Calls     map[string]int // by operation
-	Units     map[Place]Units
-	Exhausted map[Exhausted]int // calls that found a partition with too little left
+	// The following was counted over Measured.
+	Calls map[string]int // by operation
+	Units map[Place]Units
+	// Requests to a partition with too little capacity.
+	Exhausted map[Exhausted]int
 	Work      Work
 }
 
@@ -38,7 +45,7 @@ func (r *Report) Print(w io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	events := float64(r.Commits.Count())
 	second := events / r.Took.Seconds()
-	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s offered for %v, %d processes replaced; partitions take %g write and %g read units/s",
+	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s attempted for %v, %d processes replaced; partitions take %g write and %g read units/s",
 		r.World.Shards, r.World.Groups, r.World.Members, r.World.Aggregates, r.World.Rate, r.World.Duration, r.World.Restarts, r.World.WriteUnits, r.World.ReadUnits)
 	say("# all shards shared evenly after %v", r.Balanced)
 	say("# events/s are commits over the %v from the first to the last; units and calls were counted for %v, until positions and cursors were stored",
@@ -49,7 +56,7 @@ func (r *Report) Print(w io.Writer) {
 		all.merge(l)
 		say("# group %d: %d events; p50 %v, p99 %v, most %v", g+1, l.Count(), l.Percentile(50), l.Percentile(99), l.Percentile(100))
 	}
-	say("# all came %v after the load; missing %d, out of order %d, repeated %d", r.Drained, r.Missing, r.Wrong, r.Work.Repeated)
+	say("# all arrived %v after the load; missing %d, out of order %d, repeated %d", r.Drained, r.Missing, r.Wrong, r.Work.Repeated)
 	say("# %-34s %12s %12s", "units per event", "write", "read")
 	var sum Units
 	for _, place := range sorted(r.Units) {
@@ -68,13 +75,13 @@ func (r *Report) Print(w io.Writer) {
 		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Measured.Seconds())
 	}
 	r.printExhausted(say)
-	say("scale shards=%d members=%d groups=%d offered=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",
+	say("scale shards=%d members=%d groups=%d attempted=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",
 		r.World.Shards, r.World.Members, r.World.Groups, r.World.Rate, second, all.Percentile(50).Milliseconds(), all.Percentile(99).Milliseconds(),
 		sum.Write/events, sum.Read/events, r.Throttled(), r.Missing, r.Wrong)
 }
 
-// printExhausted prints the calls that found a partition with too little left, by place and
-// operation, and the partition that most of them found.
+// printExhausted prints the requests to partitions with too little capacity, by place and
+// operation, and the partition with the most of them.
 func (r *Report) printExhausted(say func(string, ...any)) {
 	type kind struct {
 		Place
@@ -98,7 +105,7 @@ func (r *Report) printExhausted(say func(string, ...any)) {
 	}
 }
 
-// Throttled returns how many calls found a partition with too little left.
+// Throttled returns the number of requests to a partition with too little capacity.
 func (r *Report) Throttled() (n int) {
 	for _, calls := range r.Exhausted {
 		n += calls

@@ -9,13 +9,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// truth is what was committed and what was handled, outside the database.
+// truth holds the committed and handled events, outside the database.
 type truth struct {
 	versions  []atomic.Uint64   // of aggregates
 	positions [][]atomic.Uint64 // of groups and aggregates
 	latencies []*Latencies      // of groups
 	repeated  atomic.Uint64
-	wrong     atomic.Uint64 // events that came before the one before
+	wrong     atomic.Uint64 // events that arrived before their predecessor
 }
 
 func newTruth(groups, aggregates int) *truth {
@@ -29,7 +29,8 @@ func newTruth(groups, aggregates int) *truth {
 
 func idOf(n int) aggregate.ID { return aggregate.ID{Type: topic, Value: strconv.Itoa(n)} }
 
-// handled notes an event that a group has got. Those of one aggregate come one at a time.
+// handled records that a group handles an event. The events of one aggregate are handled one at a
+// time.
 func (t *truth) handled(group int, r *journal.Record) {
 	n, err := strconv.Atoi(r.Aggregate.Value)
 	if err != nil {
@@ -48,7 +49,7 @@ func (t *truth) handled(group int, r *journal.Record) {
 	}
 }
 
-// undelivered returns how many deliveries are left: of each event one to each group.
+// undelivered returns the number of missing deliveries. Each event has one for each group.
 func (t *truth) undelivered() (n uint64) {
 	for i := range t.versions {
 		for g := range t.positions {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// wire is the way of a process to the database, on which a request takes some time. It is a whole
-// number of milliseconds, so that many requests arrive at the same time and use all processors.
+// wire is the connection of a process to the database. A request takes a whole number of
+// milliseconds, so that many requests arrive at the same time and use all processors.
 type wire struct {
 	next http.RoundTripper
 
@@ -23,7 +23,7 @@ type wire struct {
 	random *rand.Rand
 }
 
-// How many milliseconds requests take.
+// Number of milliseconds that requests take.
 const (
 	leastRequest, mostRequest   = 3, 8
 	leastTransact, mostTransact = 10, 20
@@ -37,7 +37,7 @@ func newWire(db *dynamotest.DB, seed uint64) *dynamodb.Client {
 			random: rand.New(rand.NewPCG(seed, 0)),        //nolint:gosec // not for secrets
 		}
 		o.Retryer = retry.NewStandard()
-		// To compute digests would take longer than the database does.
+		// Computing digests would take longer than the database does.
 		o.DisableValidateResponseChecksum = true
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware)
 	})

@@ -11,34 +11,37 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// World is what is measured.
+// World configures a measurement.
 type World struct {
 	Shards     int
-	Members    int // of each group, which are processes
+	Members    int // members of each group, which are processes
 	Groups     int
 	Aggregates int
-	Rate       int           // events in a second, if the database takes them
-	Payload    int           // bytes of an event
-	Duration   time.Duration // of the load
-	Restarts   int           // processes that are replaced one by one, evenly over Duration
-	Layout     journal.Layout
+	// Attempted events per second.
+	Rate     int
+	Payload  int           // bytes of an event
+	Duration time.Duration // of the load
+	// Processes that are replaced one by one, evenly over Duration.
+	Restarts int
+	Layout   journal.Layout
 
-	WriteUnits, ReadUnits float64 // of a partition in a second; 0 for any number
+	// Capacity of a partition per second; 0 for no limit.
+	WriteUnits, ReadUnits float64
 }
 
 // topic is the type of all aggregates.
 const topic = "order"
 
-// What takes how long.
+// Time limits.
 const (
 	leastIndexLag, mostIndexLag = 5 * time.Millisecond, 50 * time.Millisecond
-	starting                    = time.Second     // of all processes
+	starting                    = time.Second     // start of all processes
 	storing                     = 6 * time.Second // until positions and cursors are stored
-	patience                    = 2 * time.Minute // for what must happen in the end
+	patience                    = 2 * time.Minute // for events that must happen eventually
 	sighting                    = 250 * time.Millisecond
 )
 
-// run is a world under way.
+// run is a running world.
 type run struct {
 	World
 	db     *dynamotest.DB
@@ -50,8 +53,8 @@ type run struct {
 	retired   []*process
 }
 
-// Run runs the world to its end. It belongs in a bubble of testing/synctest. An error is one of the
-// measurement; what the library does wrong is in the report.
+// Run runs the world to its end, in a bubble of testing/synctest. An error is an error of the
+// measurement. Mistakes of the library are in the report.
 func (w World) Run(ctx context.Context) (*Report, error) {
 	db := dynamotest.Open(dynamotest.PartitionLimits(w.WriteUnits, w.ReadUnits))
 	defer db.Close()
@@ -81,7 +84,7 @@ func (w World) Run(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// load has writers commit and measures what that takes, positions and cursors included.
+// load makes writers commit and measures the cost, including positions and cursors.
 func (r *run) load(ctx context.Context, report *Report) error {
 	writers, err := r.newWriters(ctx)
 	if err != nil {
@@ -133,7 +136,7 @@ func (r *run) restart(ctx context.Context, begin time.Time) error {
 	return nil
 }
 
-// balance waits until each group's shards are shared evenly, and returns how long that took.
+// balance waits until the shards of each group are shared evenly, and returns the time.
 func (r *run) balance(ctx context.Context, begin time.Time) (time.Duration, error) {
 	for !r.isBalanced() {
 		if time.Since(begin) > patience {
@@ -164,7 +167,7 @@ func (r *run) isBalanced() bool {
 	return true
 }
 
-// drain waits until all events have come, and returns how long that took.
+// drain waits until all events have arrived, and returns the time.
 func (r *run) drain(ctx context.Context) time.Duration {
 	begin := time.Now()
 	for r.truth.undelivered() > 0 && time.Since(begin) < patience {

@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// writer commits to aggregates of its own, at its share of the rate. One that cannot keep up falls
+// writer commits to its own aggregates, at its share of the rate. If it cannot keep up, it falls
 // behind.
 type writer struct {
 	run     *run
 	journal *journal.Journal
 	random  *rand.Rand
-	first   int // of its aggregates
+	first   int // its first aggregate
 	step    int // to the next one
 	every   time.Duration
 	payload []byte
@@ -27,7 +27,7 @@ type writer struct {
 	failed   int
 }
 
-// writersAtOnce bounds the writers, and so the commits that are under way.
+// writersAtOnce limits the number of writers, and so of concurrent commits.
 const writersAtOnce = 1_000
 
 // newWriters returns the writers. Some share a process.
@@ -52,7 +52,7 @@ func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
 	return all, nil
 }
 
-// work commits until ctx ends. A commit under way is not cut off.
+// work commits until ctx ends. It does not cancel a running commit.
 func (w *writer) work(ctx context.Context) {
 	next := time.Now().Add(time.Duration(w.random.Int64N(int64(w.every))).Truncate(time.Millisecond))
 	for wait(ctx, time.Until(next)) == nil {
@@ -66,7 +66,7 @@ func (w *writer) work(ctx context.Context) {
 	}
 }
 
-// commit makes one commit and reports whether it is written.
+// commit makes one commit and reports whether it was written.
 func (w *writer) commit(ctx context.Context) bool {
 	aggregates := (w.run.Aggregates - w.first + w.step - 1) / w.step
 	n := w.first + w.step*w.random.IntN(aggregates)
@@ -79,7 +79,8 @@ func (w *writer) commit(ctx context.Context) bool {
 		case err == nil:
 			w.know(n, receipt.Version)
 			return true
-		case errors.As(err, &conflict): // with what an earlier attempt has written after all
+		// An earlier attempt was written after all.
+		case errors.As(err, &conflict):
 			w.know(n, conflict.Actual)
 		default:
 			return false

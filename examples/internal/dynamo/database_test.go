@@ -71,7 +71,7 @@ func TestTheDatabaseIsNotServedWhereItIsNotOfTheProcess(t *testing.T) {
 	isolate(t)
 	t.Setenv(dynamo.EndpointEnv, "http://127.0.0.1:1")
 	_, err := dynamo.Open(t.Context(), "127.0.0.1:0")
-	assert.ErrorContains(t, err, "leave out one of them")
+	assert.ErrorContains(t, err, "omit one of them")
 }
 
 func TestTheCommandLooksAtTheTablesWhereTheyAre(t *testing.T) {

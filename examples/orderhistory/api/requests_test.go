@@ -38,7 +38,7 @@ func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T)
 		"a high price":      {`{"lines": [{"name": "Naan", "quantity": 1, "priceCents": 1}, {"name": "Naan", "quantity": 1, "priceCents": 1e9}]}`, "dish 2, price in cents: it must be at most 100000000"},
 		"many dishes":       {line(strings.Repeat(`{"name": "Naan", "quantity": 1, "priceCents": 1},`, 100) + `{"name": "Naan", "quantity": 1, "priceCents": 1}`), "dishes: there must be at most 100"},
 		"no price":          {line(`{"name": "Naan", "quantity": 1}`), "lines.0.priceCents: it is missing"},
-		"two documents":     {line(`{"name": "Naan", "quantity": 1, "priceCents": 1}`) + "{}", "more after the JSON document"},
+		"two documents":     {line(`{"name": "Naan", "quantity": 1, "priceCents": 1}`) + "{}", "more data after the JSON document"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

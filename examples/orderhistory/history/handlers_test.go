@@ -96,5 +96,5 @@ func TestTheTableIsMadeOnce(t *testing.T) {
 	assert.NoError(t, err, "what is in the table must stay")
 
 	other := history.NewOrderHistoryDao(f.client, history.Config{Table: f.journal.Config().Tables.Journal})
-	assert.ErrorContains(t, other.CreateTable(t.Context()), "made for something else")
+	assert.ErrorContains(t, other.CreateTable(t.Context()), "it has another purpose")
 }

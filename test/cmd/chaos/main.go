@@ -1,12 +1,12 @@
 //go:build unix
 
-// Command chaos kills consumer processes at random, as package chaos describes, and prints on its
-// last line
+// Command chaos kills consumer processes at random, as package chaos describes. Its last line is
 //
 //	chaos kills=N deliveries=N lost=0 reordered=0 effects_wrong=0 seed=S
 //
-// It needs a DynamoDB Local, which `make chaos` starts. What must not be goes to standard error,
-// with where to look; the exit code is then 1, and the folder with the logs of the run is kept.
+// It needs a DynamoDB Local, which `make chaos` starts. Findings are printed to standard error,
+// with the places in the logs. If there are findings, the exit code is 1, and the folder with the
+// logs of the run is kept.
 package main
 
 import (
@@ -37,16 +37,16 @@ func main() {
 	os.Exit(code)
 }
 
-// mostShown is how many findings of a kind are printed.
+// mostShown is the number of findings of a kind that are printed.
 const mostShown = 10
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	minutes := flags.Float64("minutes", 3, "how long to write and to kill")
-	seed := flags.Uint64("seed", 1, "what everything is drawn from")
+	minutes := flags.Float64("minutes", 3, "how long to write and to disrupt members")
+	seed := flags.Uint64("seed", 1, "seed of all random choices")
 	layout := flags.String("layout", "", "the `layout` of the journal; drawn if empty")
-	fault := flags.String("fault", "", "what members do wrong on purpose: `ack-first` or unfenced")
+	fault := flags.String("fault", "", "mistake that members make on purpose: `ack-first` or unfenced")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -68,7 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			err = ctx.Err() // everything that was cut off has an error of its own
+			// Requests that were cancelled have other errors.
+			err = ctx.Err()
 		}
 		return complain(fmt.Errorf("%w; the logs are in %s", err, dir))
 	}
@@ -90,7 +91,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// remark says what happened, so that a run in which something never did can be told.
+// remark prints what happened, so that a reader notices when something never did.
 func remark(stderr io.Writer, report chaos.Report) {
 	_, _ = fmt.Fprint(stderr, "chaos:")
 	for _, what := range slices.SortedFunc(maps.Keys(report.Seen), func(a, b string) int {

@@ -1,15 +1,16 @@
-// Command dynamolocal runs a command with DynamoDB Local up, and stops the emulator when the
-// command ends.
+// Command dynamolocal runs a command with DynamoDB Local, and stops the emulator when the command
+// ends.
 //
 //	dynamolocal [flags] [--] COMMAND [ARGUMENTS]
 //	dynamolocal [flags]
 //
 // The command finds the endpoint in MILLRACE_DYNAMODB_ENDPOINT. If that variable is set already,
-// the command runs against what it names. Interrupts and SIGTERM are passed on to the command,
-// whose standard input is not the terminal's. The exit code is the command's; it is 1 if the
-// emulator cannot be had, 2 for wrong usage and 127 if the command cannot be started.
+// the command uses that endpoint. Interrupts and SIGTERM are passed on to the command. The command
+// cannot read from the terminal. The exit code is the command's. It is 1 if the emulator cannot be
+// started, 2 for wrong usage and 127 if the command cannot be started.
 //
-// Without a command the emulator runs until it is interrupted, and the line to export is printed.
+// Without a command, the emulator runs until it is interrupted, and the program prints the line to
+// export.
 package main
 
 import (
@@ -47,7 +48,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 
-	// Both stay registered from here on: a signal of the start's last moment still reaches the
+	// Both stay registered from here on, so that a signal during the start still reaches the
 	// command.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -76,8 +77,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// serve prints how to reach the emulator and waits for the interrupt. One that was there already
-// needs no waiting for.
+// serve prints how to reach the emulator and waits for the interrupt. If the emulator was there
+// already, it does not wait.
 func serve(ctx context.Context, server *dynamolocal.Server, stdout, stderr io.Writer) int {
 	_, _ = fmt.Fprintf(stdout, "export %s=%s\n", dynamolocal.EndpointEnv, server.Endpoint)
 	if !server.Owned() {
@@ -92,8 +93,8 @@ func serve(ctx context.Context, server *dynamolocal.Server, stdout, stderr io.Wr
 	}
 }
 
-// reportEnd reports an emulator that has ended before it was stopped, as that explains what its
-// users saw.
+// reportEnd reports an emulator that has ended before it was stopped, because that explains the
+// errors of its users.
 func reportEnd(server *dynamolocal.Server, stderr io.Writer) {
 	select {
 	case <-server.Done():
@@ -102,8 +103,8 @@ func reportEnd(server *dynamolocal.Server, stderr io.Writer) {
 	}
 }
 
-// stdin is this process's own unless it is a terminal: the command is in a process group of its
-// own, which the terminal would stop for good if it read.
+// stdin returns the standard input of this process, unless that is a terminal. The command has its
+// own process group, and the terminal would stop it if it read from the terminal.
 func stdin() io.Reader {
 	info, err := os.Stdin.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice != 0 {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// goTool is the go command outside of any workspace. It finds our two modules in a proxy of ours,
-// and those of others in the module cache or in the proxy that the environment configures.
+// goTool is the go command without a workspace. It finds the two modules of this repository in a
+// proxy in a folder, and other modules in the module cache or in the configured proxy.
 type goTool struct {
 	env   []string
 	cache string // GOMODCACHE
@@ -35,13 +35,13 @@ func newGoTool(ctx context.Context, own proxy) (goTool, error) {
 	return goTool{cache: configured.GOMODCACHE}.with(
 		"GOWORK=off",
 		"GOPROXY="+own.url()+","+withoutDirect(configured.GOPROXY),
-		"GOPRIVATE=", "GONOPROXY=", // ours are in the proxy
+		"GOPRIVATE=", "GONOPROXY=", // the modules of this repository are in the proxy
 		"GONOSUMDB="+strings.Trim(configured.GONOSUMDB+","+rootPath, ","),
 	), nil
 }
 
-// withoutDirect removes direct from GOPROXY, so that the go command asks proxies only. It looks for
-// modules at each prefix of a package's path, and should ask no repository for those that do not
+// withoutDirect removes direct from GOPROXY, so that the go command asks only proxies. It looks for
+// a module at each prefix of a package's path, and should not look for repositories that do not
 // exist.
 func withoutDirect(proxies string) string {
 	if shorter := strings.NewReplacer(",direct", "", "|direct", "").Replace(proxies); shorter != "" {
@@ -66,7 +66,7 @@ func (g goTool) forget(modulePath, version string) error {
 		return err
 	}
 	sources := filepath.Join(g.cache, filepath.FromSlash(escaped)+"@"+version)
-	// Its folders are read-only, and nothing can be removed from those.
+	// Its folders are read-only. Files in them can only be removed after a change of their mode.
 	err = filepath.WalkDir(sources, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
 			err = os.Chmod(name, 0o755)
@@ -84,7 +84,7 @@ func (g goTool) forget(modulePath, version string) error {
 	return errors.Join(err, removeLine(filepath.Join(versions, "list"), version))
 }
 
-// removeLine removes a line from a file, and the file with the last one.
+// removeLine removes a line from a file. If it was the last line, removeLine removes the file.
 func removeLine(name, line string) error {
 	content, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +100,7 @@ func removeLine(name, line string) error {
 	return os.WriteFile(name, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
 }
 
-// run runs a command and returns what it prints. The error has its output.
+// run runs a command and returns its output. The error contains the output too.
 func run(ctx context.Context, folder string, env []string, name string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env = folder, append(os.Environ(), env...)

@@ -24,13 +24,13 @@ const maxFile = 1 << 20
 // released is a module as it would be released.
 type released struct {
 	path   string
-	folder string            // in the repository, by slashes
+	folder string            // in the repository, with slashes
 	files  map[string][]byte // by their names in the module
 }
 
-// readModule reads the files that a tag of the working tree would have: those that git tracks and
-// those that it would add, but none of nested modules. As in a release, a nested module without a
-// license gets that of the repository.
+// readModule reads the files that a tag of the working tree would contain: the files that git
+// tracks and those that it would add, without those of nested modules. As in a release, a nested
+// module without a license gets the license of the repository.
 func readModule(ctx context.Context, repository, folder string) (*released, error) {
 	listed, err := run(ctx, filepath.Join(repository, folder), nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -68,8 +68,8 @@ func isNested(names []string, name string) bool {
 	return false
 }
 
-// rehearsalVersion is a version that no other content has had, since the module cache keeps what a
-// version was once.
+// rehearsalVersion returns a version that no other content has had, since the module cache keeps
+// the content of a version.
 func rehearsalVersion(modules ...*released) string {
 	hash := sha256.New()
 	for _, m := range modules {
@@ -80,7 +80,7 @@ func rehearsalVersion(modules ...*released) string {
 	return fmt.Sprintf("v0.0.0-rehearsal.h%x", hash.Sum(nil)[:8])
 }
 
-// validate refuses what must not be released.
+// validate returns an error for content that must not be released.
 func (m *released) validate() error {
 	file, err := modfile.Parse("go.mod", m.files["go.mod"], nil)
 	if err != nil {
@@ -104,8 +104,7 @@ func (m *released) clone() *released {
 	return &released{path: m.path, folder: m.folder, files: maps.Clone(m.files)}
 }
 
-// required returns the version of a module that this one requires, and the lines about it in
-// go.sum.
+// required returns the version of a module that this one requires, and its lines in go.sum.
 func (m *released) required(modulePath string) (version string, sums []string, err error) {
 	file, err := modfile.Parse("go.mod", m.files["go.mod"], nil)
 	if err != nil {
@@ -124,7 +123,7 @@ func (m *released) required(modulePath string) (version string, sums []string, e
 	return version, sums, nil
 }
 
-// require has the module require a version of another one, whose lines of go.sum are given.
+// require makes the module require a version of another one, with these lines in go.sum.
 func (m *released) require(modulePath, version string, sums []string) error {
 	file, err := modfile.Parse("go.mod", m.files["go.mod"], nil)
 	if err != nil {

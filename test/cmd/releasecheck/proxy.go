@@ -20,10 +20,10 @@ import (
 // proxy is a folder in the layout of the module proxy protocol.
 type proxy string
 
-// url is the proxy as GOPROXY names it.
+// url returns the proxy in the form of GOPROXY.
 func (p proxy) url() string { return "file://" + filepath.ToSlash(string(p)) }
 
-// name is the file of the proxy for a version of a module.
+// name returns the file of the proxy for a version of a module.
 func (p proxy) name(modulePath, version, suffix string) (string, error) {
 	escaped, err := module.EscapePath(modulePath)
 	return filepath.Join(string(p), filepath.FromSlash(escaped), "@v", version+suffix), err
@@ -52,7 +52,7 @@ func (p proxy) add(m *released, version string) error {
 	return writeFile(list, []byte(version+"\n"))
 }
 
-// sums are the lines of go.sum for a version of a module.
+// sums returns the lines of go.sum for a version of a module.
 func (p proxy) sums(modulePath, version string) ([]string, error) {
 	archive, err := p.name(modulePath, version, ".zip")
 	if err != nil {
@@ -73,8 +73,8 @@ func (p proxy) sums(modulePath, version string) ([]string, error) {
 	return []string{modulePath + " " + version + " " + whole, modulePath + " " + version + "/go.mod " + file}, nil
 }
 
-// writeZip applies the rules of the go command: what a zip of a module may contain, how large it
-// may be, which names are valid.
+// writeZip checks the rules of the go command for the zip of a module: its contents, its size and
+// the names in it.
 func writeZip(w io.Writer, m *released, version string) error {
 	var files []modzip.File
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {

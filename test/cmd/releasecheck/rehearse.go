@@ -29,7 +29,7 @@ type rehearsal struct {
 	goTool     goTool
 }
 
-// rehearse goes through all of a release.
+// rehearse runs all steps of a release.
 func rehearse(ctx context.Context, repository string, out io.Writer) error {
 	return prepare(ctx, repository, func(r *rehearsal) error {
 		_, _ = fmt.Fprintln(out, "rehearsing", rootPath, r.version)
@@ -55,8 +55,8 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 	})
 }
 
-// tidy tidies cmd/millrace, which go mod tidy cannot do as long as the version of the root that it
-// requires has no tag.
+// tidy tidies cmd/millrace. go mod tidy cannot do that while the required version of the root
+// module has no tag.
 func tidy(ctx context.Context, repository string) error {
 	return prepare(ctx, repository, func(r *rehearsal) error {
 		if err := r.proxy.add(r.root, r.version); err != nil {
@@ -93,8 +93,8 @@ func tidy(ctx context.Context, repository string) error {
 	})
 }
 
-// prepare reads the modules and makes a proxy, and removes in the end what the rehearsal has left
-// on the machine.
+// prepare reads the modules and makes a proxy. At the end, it removes the files that the rehearsal
+// has left on the machine.
 func prepare(ctx context.Context, repository string, do func(*rehearsal) error) (err error) {
 	r := &rehearsal{}
 	if r.repository, err = filepath.Abs(repository); err != nil {
@@ -121,7 +121,7 @@ func prepare(ctx context.Context, repository string, do func(*rehearsal) error) 
 	return do(r)
 }
 
-// check builds a module and its tests without a workspace, once its go.mod and go.sum are complete
+// check builds a module and its tests without a workspace. Its go.mod and go.sum must be complete
 // and minimal.
 func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) error {
 	if _, err := r.goTool.run(ctx, folder, append([]string{"mod", "tidy", "-diff"}, flags...)...); err != nil {
@@ -135,8 +135,8 @@ func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) e
 	return nil
 }
 
-// raise does what a release does to cmd/millrace once the root has a tag: it requires that version.
-// The files in the working tree stay as they are: the go command takes go.mod and go.sum from the
+// raise does what a release does to cmd/millrace when the root has a tag: it requires that version.
+// The files in the working tree do not change: the go command reads go.mod and go.sum from the
 // folder that raise returns.
 func (r *rehearsal) raise() (folder string, err error) {
 	sums, err := r.proxy.sums(rootPath, r.version)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// goSnippets returns the Go code blocks of a page. Each has to be a complete file: a reader copies
-// it and compiles it. It must not import internal packages, which compile nowhere else.
+// goSnippets returns the Go code blocks of a page. Each must be a complete file, so that a reader
+// can copy and compile it. It must not import internal packages, which do not compile elsewhere.
 func goSnippets(page []byte) ([][]byte, error) {
 	var snippets [][]byte
 	for number, rest := 1, page; ; number++ {

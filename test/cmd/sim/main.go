@@ -1,10 +1,9 @@
-// Command sim runs worlds of package test/sim until there were enough deliveries, and prints on its
-// last line
+// Command sim runs worlds of package test/sim until there were enough deliveries. Its last line is
 //
 //	soak deliveries=N lost=0 reordered=0 after_flush_duplicates=0 seed=S
 //
-// What must not be goes to standard error, with the world that it was in, the last that happened
-// there, and how to run that world alone: it does the same again. The exit code is then 1.
+// Findings are printed to standard error, with their world, the last events in it, and the command
+// that runs that world again with the same result. If there are findings, the exit code is 1.
 package main
 
 import (
@@ -34,17 +33,17 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	deliveries := flags.Int("deliveries", 10_000_000, "how many messages to hand out, at least")
-	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
+	deliveries := flags.Int("deliveries", 10_000_000, "minimum number of messages to deliver")
+	seed := flags.Uint64("seed", 1, "seed of all worlds")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
 	small := flags.Bool("small", false, "run worlds of a tenth of the size")
-	trace := flags.Bool("trace", false, "print all that happens in it to standard error")
-	verbose := flags.Bool("v", false, "tell of each world")
+	trace := flags.Bool("trace", false, "print all events of the world to standard error")
+	verbose := flags.Bool("v", false, "print a line for each world")
 	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
 	disrupt := flags.String("disrupt", "", fmt.Sprintf("disruptions that all worlds have, separated by commas: of %v, or none; drawn if empty", sim.Disruptions))
 	layout := flags.String("layout", "", "the layout of the journal in all worlds; drawn if empty")
-	cache := flags.String("cache", "", "directory for what takes long to prepare, so that the next run has it; none if empty")
-	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "how many worlds to run at a time")
+	cache := flags.String("cache", "", "directory that caches the compiled program for the next run; none if empty")
+	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "number of concurrent worlds")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -71,8 +70,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// prepare builds the program that runs a world, and a machine for it. What takes long about it is
-// kept in a directory, if there is one.
+// prepare builds the program that runs a world, and a machine for it. If there is a directory, it
+// caches the compiled program there.
 func prepare(ctx context.Context, dir string) (*machine.Machine, error) {
 	cache := dir
 	if dir == "" {
@@ -83,7 +82,7 @@ func prepare(ctx context.Context, dir string) (*machine.Machine, error) {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
 	program := filepath.Join(dir, "guest.wasm")
-	// Paths of this machine in the program would make it another one elsewhere.
+	// Paths of this machine must not be part of the program, or it would differ on another machine.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, guest)
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
 	var out bytes.Buffer

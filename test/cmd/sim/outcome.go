@@ -15,11 +15,11 @@ import (
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
 
-// outcome is what came of one world.
+// outcome is the result of one world.
 type outcome struct {
 	sim.Report
-	digest string // of all that happened
-	tail   []byte // the last of it
+	digest string // of all events
+	tail   []byte // the last events
 }
 
 // runWorld runs one world on the machine.
@@ -41,7 +41,7 @@ func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, er
 	return out, err
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the end of the data that is written to it.
 type tail struct {
 	bytes []byte
 	most  int
@@ -55,10 +55,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flagsOf is how to run a world alone.
+// flagsOf returns the flags that run a world alone.
 func flagsOf(w sim.World) string { return strings.Join(arguments(w), " ") }
 
-// arguments are those of this command and of the guest, which are the same.
+// arguments returns the arguments of this command and of the guest, which are the same.
 func arguments(w sim.World) []string {
 	args := []string{"-seed", strconv.FormatUint(w.Seed, 10), "-world", strconv.FormatUint(w.Number, 10)}
 	if w.Small {

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
 
-// sum is what came of all worlds so far.
+// sum is the sum of the results of all worlds so far.
 type sum struct {
 	machine        *machine.Machine
-	like           sim.World // all of them but their number
+	like           sim.World // all worlds, except for their number
 	trace, verbose bool
 	stderr         io.Writer
 	start          time.Time
@@ -41,7 +41,7 @@ func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
 	campaign.Run(ctx, parallel, func() bool { return s.enough(deliveries) }, s.world)
 }
 
-// enough reports whether to stop: also at the first finding, which does not go away.
+// enough reports whether to stop. It also stops at the first finding.
 func (s *sum) enough(deliveries int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *sum) progress() string {
 		time.Since(s.start).Round(time.Second), s.done, s.virtual.Round(time.Second), s.deliveries, s.events, s.findings)
 }
 
-// remark says what happened, so that a run in which something never did can be told.
+// remark prints what happened, so that a reader notices when something never did.
 func (s *sum) remark() {
 	_, _ = fmt.Fprintf(s.stderr, "sim: %d worlds, %v in them, %d events in %v: %s\n", s.done, s.virtual.Round(time.Second), s.events,
 		time.Since(s.start).Round(time.Second), campaign.Ranking(s.seen))

@@ -1,10 +1,9 @@
-// Command soak runs worlds of package soak until there were enough commits, and prints on its last
-// line
+// Command soak runs worlds of package soak until there were enough commits. Its last line is
 //
 //	soak commits=N lost=0 gaps=0 wrong=0 stuck=0 seed=S
 //
-// Commits are those that are found in the journals. What must not be goes to standard error, with
-// the world that it was in and how to run that alone; the exit code is then 1.
+// Commits are the commits in the journals. Findings are printed to standard error, with their world
+// and the command that runs it alone. If there are findings, the exit code is 1.
 package main
 
 import (
@@ -34,16 +33,16 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	commits := flags.Int("commits", 1_000_000, "how many commits to make, at least")
-	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
+	commits := flags.Int("commits", 1_000_000, "minimum number of commits")
+	seed := flags.Uint64("seed", 1, "seed of all worlds")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
 	layout := flags.String("layout", "", "the layout of all worlds; drawn if empty")
-	// Far more than there are processors: pauses between attempts take real time.
-	parallel := flags.Int("parallel", 16*runtime.GOMAXPROCS(0), "how many worlds to run at a time")
+	// Many more than there are processors, since pauses between attempts take real time.
+	parallel := flags.Int("parallel", 16*runtime.GOMAXPROCS(0), "number of concurrent worlds")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	// Worlds are full of pointers; collecting them seldom saves a quarter of the time.
+	// Worlds have many pointers. Less frequent garbage collection saves a quarter of the time.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(1 << 30)
 	s := &sum{stderr: stderr, seed: *seed, layout: journal.Layout(*layout), kinds: map[soak.Kind]int{}, seen: map[string]int{}, start: time.Now()}
@@ -63,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// sum is what came of all worlds so far.
+// sum is the sum of the results of all worlds so far.
 type sum struct {
 	stderr io.Writer
 	seed   uint64
@@ -77,14 +76,14 @@ type sum struct {
 	failed                       bool
 }
 
-// enough reports whether to stop: also when it is plain that something is wrong.
+// enough reports whether to stop. It also stops when there are findings.
 func (s *sum) enough(commits int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed || s.commits >= commits || s.shown >= mostShown
 }
 
-// mostShown is how many findings are printed.
+// mostShown is the number of findings that are printed.
 const mostShown = 20
 
 func (s *sum) world(ctx context.Context, number uint64) {
@@ -114,7 +113,7 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	}
 }
 
-// again is the flag of the layout, where there is one.
+// again returns the flag for the layout, if one was set.
 func (s *sum) again() string {
 	if s.layout == "" {
 		return ""
@@ -137,7 +136,7 @@ func (s *sum) progress() string {
 		time.Since(s.start).Round(time.Second), s.done, s.commits, s.events, s.findings())
 }
 
-// remark says what happened, so that a run in which something never did can be told.
+// remark prints what happened, so that a reader notices when something never did.
 func (s *sum) remark() {
 	_, _ = fmt.Fprintf(s.stderr, "soak: %d worlds, %d events in %v: %s\n", s.done, s.events,
 		time.Since(s.start).Round(time.Second), campaign.Ranking(s.seen))

@@ -36,7 +36,7 @@ func BehindProxy(app *millrace.App, audit watermill.LoggerAdapter) (*console.Con
 	})
 }
 
-// User is who has a session.
+// User is a user with a session.
 type User struct {
 	Name     string
 	MayAct   bool
@@ -83,11 +83,11 @@ func WithPassword(name, password string, next http.Handler) http.Handler {
 	})
 }
 
-// Redact leaves out fields named email, at any depth, and metadata except the correlation id.
+// Redact removes fields named email, at any depth, and metadata except the correlation id.
 func Redact(p console.Payload) []byte {
 	var value any
 	if json.Unmarshal(p.Data, &value) != nil {
-		return nil // hides what is no JSON
+		return nil // hides data that is not JSON
 	}
 	if metadata, ok := value.(map[string]any); ok && p.Kind == console.MetadataPayload {
 		maps.DeleteFunc(metadata, func(name string, _ any) bool { return name != "correlation_id" })

@@ -15,6 +15,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	// What the tutorial imports. So a cached result of the test is not used after a change of it.
+	_ "github.com/millrace-dev/millrace"
+	_ "github.com/millrace-dev/millrace/aggregate/aggregatetest"
+	_ "github.com/millrace-dev/millrace/command"
+	_ "github.com/millrace-dev/millrace/dynamotest"
+	_ "github.com/millrace-dev/millrace/metrics"
+	_ "github.com/millrace-dev/millrace/process/processtest"
 )
 
 const (

@@ -28,13 +28,16 @@ func (a *app) adopt() *cobra.Command {
 	var o adoptOptions
 	cmd := &cobra.Command{
 		Use:   "adopt --shards NUMBER --resolver NAME [flags]",
-		Short: "Take over tables that an event-store-adapter program made",
-		Long: `Take over the journal and snapshot tables of another program of the event-store-adapter family. Verify their keys and indexes,
-that each snapshot lies in the shard that the resolver and the shard count imply, and the times of up to 1,000 events. Make
-the checkpoint table, and store the descriptor in the journal table. Events and snapshots are not changed. It may be run again.
+		Short: "Adopt tables that an event-store-adapter program created",
+		Long: `Adopt the journal and snapshot tables of another program of the event-store-adapter family.
 
-The journal table needs the tail index before; docs/howto/share-tables.md says how to add it. Keys, indexes and the attributes in them may
-have any names. Where payload, version or ttl have other names, call journal.Adopt in a program.`,
+The command verifies the keys and indexes, the shard of each snapshot, and the times of up to 1,000
+events. Then it creates the checkpoint table, and stores the descriptor in the journal table. It does
+not change events and snapshots. It can be run again.
+
+The journal table needs the tail index; docs/howto/share-tables.md says how to add it. Keys, indexes
+and the attributes in them may have any names. If the attributes payload, version or ttl have other
+names, call journal.Adopt in a program.`,
 		Example: "  millrace adopt --shards 32 --resolver js-hash\n" +
 			"  millrace adopt --shards 64 --resolver fnv1a-64 --journal-table orders-journal --snapshot-table orders-snapshot",
 		Args: wants(),
@@ -49,9 +52,9 @@ have any names. Where payload, version or ttl have other names, call journal.Ado
 		}),
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&o.shards, "shards", 0, "`number` of shards that the other program was given")
+	flags.IntVar(&o.shards, "shards", 0, "`number` of shards of the other program")
 	flags.StringVar(&o.resolver, "resolver", "", "key resolver of the other program: "+resolverNames())
-	flags.StringVar(&o.unit, "time-unit", "", "unit of the times of events: seconds, milliseconds, microseconds or nanoseconds. Default is that of the events")
+	flags.StringVar(&o.unit, "time-unit", "", "unit of the times of events: seconds, milliseconds, microseconds or nanoseconds; default is the unit of the stored events")
 	return cmd
 }
 
@@ -62,12 +65,12 @@ func resolverNames() string {
 func (o adoptOptions) config() (journal.Config, error) {
 	c := journal.Config{Shards: o.shards}
 	if o.shards < 1 {
-		return c, wrongUsage("adopt wants --shards: the number of shards that the other program was given")
+		return c, wrongUsage("adopt needs --shards: the number of shards of the other program")
 	}
 	c.Resolver, c.OccurredAtUnit = store.Resolvers[o.resolver], timeUnits[o.unit]
 	switch {
 	case c.Resolver == nil:
-		return c, wrongUsage("--resolver is %q: want that of the other program, one of %s", o.resolver, resolverNames())
+		return c, wrongUsage("--resolver is %q: want the resolver of the other program, one of %s", o.resolver, resolverNames())
 	case c.OccurredAtUnit == 0 && o.unit != "":
 		return c, wrongUsage("--time-unit is %q: want seconds, milliseconds, microseconds or nanoseconds", o.unit)
 	}
@@ -87,7 +90,7 @@ func (a *app) runAdopt(ctx context.Context, config journal.Config) error {
 	err = store.Adopt(ctx, client, config)
 	progress.Done()
 	if err != nil {
-		return tableMissing(err, "adopt takes over tables that exist, with the tail index: see https://github.com/millrace-dev/millrace/blob/main/docs/guides/interop.md#adopting")
+		return tableMissing(err, "adopt needs tables that exist, with the tail index: see https://github.com/millrace-dev/millrace/blob/main/docs/guides/interop.md#adopting")
 	}
 	if !a.json {
 		a.note("Adopted the tables on %s.", a.target)

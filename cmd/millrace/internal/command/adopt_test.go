@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// ofAnotherProgram makes tables with names of their own, aggregates of three events, and no
+// ofAnotherProgram creates tables with their own names, aggregates of three events, and no
 // descriptor.
 func ofAnotherProgram(t *testing.T) *shell {
 	t.Helper()
@@ -40,7 +40,7 @@ func TestAdoptTakesOverTablesWithNamesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := ofAnotherProgram(t)
 	o := s.run(t, "describe")
-	assert.Contains(t, o.err, "`millrace adopt` takes them over")
+	assert.Contains(t, o.err, "`millrace adopt` adopts them")
 
 	out := s.ok(t, "adopt", "--shards", "4", "--resolver", "js-hash")
 	assert.Regexp(t, `(?m)^resolver +js-hash$`, out)
@@ -63,7 +63,7 @@ func TestAdoptRefusesWhatTheSnapshotsDoNotHave(t *testing.T) {
 	empty := setup(t)
 	o = empty.run(t, "adopt", "--shards", "4", "--resolver", "js-hash")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "adopt takes over tables that exist")
+	assert.Contains(t, o.err, "adopt needs tables that exist")
 }
 
 func TestCreateStoresRequiredEncodings(t *testing.T) {

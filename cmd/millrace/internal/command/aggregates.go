@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// aggregateLine is an aggregate in the list of those of a type.
+// aggregateLine is an aggregate in the list of a type.
 type aggregateLine struct {
 	Kind            string        `json:"kind"` // "aggregate"
 	Aggregate       aggregateName `json:"aggregate"`
@@ -42,11 +42,12 @@ func (a *app) aggregates() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "aggregates TYPE [flags]",
 		Short: "List the aggregates of a type",
-		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, which then reads
-little more than it shows. --after continues the list after an aggregate.
+		Long: `List the aggregates of a type by shard and id, including deleted aggregates. --limit ends the list;
+the command then reads little more than it shows. --after continues the list after an aggregate.
 
-In the classic layout it reads the type's part of the snapshot table: one read unit for each 4 KB, states included. In the packed layout
-it reads an index and the last commit of each aggregate: one read unit or more for each aggregate.`,
+In the classic layout it reads the rows of the type in the snapshot table: one read unit for each
+4 KB, including states. In the packed layout it reads an index and the last commit of each aggregate:
+one read unit or more for each aggregate.`,
 		Example: "  millrace aggregates account\n  millrace aggregates account --limit 100 --after 42",
 		Args:    wants("TYPE"),
 		RunE: a.does(a.aboutTopic(0, func(cmd *cobra.Command, args []string) error {
@@ -78,7 +79,7 @@ func (a *app) runAggregates(ctx context.Context, q journal.HeadsQuery) error {
 	listed := false
 	for head, err := range j.Heads(ctx, q) {
 		if err != nil {
-			_ = rows.Flush() // the error that counts is that of the read
+			_ = rows.Flush() // the error of the read is more important
 			return err
 		}
 		if err := rows.Print(aggregateLine{

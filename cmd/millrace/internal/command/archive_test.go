@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// setupAccounts is setupTables with some accounts of nine events each.
+// setupAccounts is setupTables with n accounts of nine events each.
 func setupAccounts(t *testing.T, n int) *shell {
 	t.Helper()
 	s := setupTables(t)
@@ -29,7 +32,7 @@ func setupAccounts(t *testing.T, n int) *shell {
 	return s
 }
 
-func TestWhatIsExportedIsImportedElsewhere(t *testing.T) {
+func TestAnExportIsImportedIntoAnotherJournal(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 5)
 	file := filepath.Join(t.TempDir(), "backup.jsonl")
@@ -42,7 +45,7 @@ func TestWhatIsExportedIsImportedElsewhere(t *testing.T) {
 	other := setup(t)
 	other.ok(t, "create", "--shards", "7", "--layout", "classic")
 	assert.Regexp(t, `^imported 5 aggregates, 45 events, [0-9.]+ KiB\n$`, other.ok(t, "import", file))
-	assert.Contains(t, other.ok(t, "import", file), "45 events there already")
+	assert.Contains(t, other.ok(t, "import", file), "45 events already present")
 	assert.Equal(t, "5 aggregates, 45 events: sound\n", other.ok(t, "verify", "--against", file))
 	done := lines(t, other.ok(t, "import", file, "--json"))
 	assert.Equal(t, "imported", done[0]["kind"])
@@ -70,7 +73,7 @@ func TestAnExportDoesNotOverwrite(t *testing.T) {
 
 	o := s.run(t, "export", file)
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "is there already: go on with it by --resume")
+	assert.Contains(t, o.err, "already exists: continue it with --resume")
 	o = s.run(t, "export", file, "--resume")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "not an archive")
@@ -85,9 +88,30 @@ func TestAnExportOfWhatIsNew(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "new.jsonl")
 	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", "1h"), "exported 3 aggregates")
 	o := s.run(t, "export", file, "--type", "account", "--since", "1h")
-	assert.Contains(t, o.err, "is there already: delete it, or give another name")
+	assert.Contains(t, o.err, "already exists: delete it, or choose another name")
 	require.NoError(t, os.Remove(file))
 	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), "exported 0 aggregates")
+}
+
+func TestAnImportHasTheReasonWhyASnapshotIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 1)
+	heads, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("snapshot")})
+	require.NoError(t, err)
+	for _, head := range heads.Items { // another program stores its snapshot
+		head["payload"] = &types.AttributeValueMemberB{Value: []byte("{}")}
+		_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: head})
+		require.NoError(t, err)
+	}
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	s.ok(t, "create", "--layout", "packed", "--shards", "2", "--prefix", "new-")
+
+	text := s.ok(t, "import", file, "--prefix", "new-")
+
+	const reason = "snapshot of account-0: another program wrote the snapshot, so it is not known of which event it is"
+	assert.Regexp(t, `, 1 snapshot left out \(`+reason+`\)\n$`, text)
+	assert.Equal(t, reason, lines(t, s.ok(t, "import", file, "--prefix", "new-", "--json"))[0]["snapshot_reason"])
 }
 
 func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
@@ -101,16 +125,17 @@ func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 
 	o := s.run(t, "import", file)
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "`millrace export --resume` goes on")
+	assert.Contains(t, o.err, "`millrace export --resume` continues")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events")
 	again, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, string(whole), string(again))
-	require.NoError(t, os.WriteFile(file, append(again[:len(again)/3], make([]byte, len(again))...), 0o600)) // a disk that was full
+	// The file ends like a file on a full disk.
+	require.NoError(t, os.WriteFile(file, append(again[:len(again)/3], make([]byte, len(again))...), 0o600))
 	s.ok(t, "export", file, "--resume")
 	again, err = os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(whole), string(again), "nothing may be left of what was behind")
+	assert.Equal(t, string(whole), string(again), "nothing may be left of the broken end")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
 	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
 }
@@ -127,7 +152,7 @@ func TestAnExportGoesOnWithWhatItWasBegunWith(t *testing.T) {
 	assert.Contains(t, o.err, "was begun with another --type or --id")
 }
 
-// cutting ends a context once so much has been printed.
+// cutting ends a context at the first output.
 type cutting struct {
 	bytes.Buffer
 	cut context.CancelFunc
@@ -147,10 +172,11 @@ func TestAnInterruptedExportSaysHowToGoOn(t *testing.T) {
 	log := &cutting{cut: interrupt}
 	s.env.Out, s.env.Err = &bytes.Buffer{}, log
 
-	code := command.Run(ctx, []string{"export", file, "--progress"}, s.env) // the first progress is the interrupt
+	// The first progress interrupts the export.
+	code := command.Run(ctx, []string{"export", file, "--progress"}, s.env)
 	assert.Equal(t, command.ExitFailure, code)
 	assert.Contains(t, log.String(), "millrace: interrupted")
-	assert.Contains(t, log.String(), "--resume` goes on")
+	assert.Contains(t, log.String(), "--resume` continues")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events")
 	assert.Equal(t, "12 aggregates, 108 events: sound\n", s.ok(t, "verify", "--against", file))
 }
@@ -185,10 +211,10 @@ func TestAnImportPassesOverAnotherHistoryOnlyWhenItIsTold(t *testing.T) {
 
 	o := other.run(t, "import", file)
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "--skip-different goes on")
+	assert.Contains(t, o.err, "--skip-different imports")
 	o = other.run(t, "import", file, "--skip-different")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "passed over: ")
+	assert.Contains(t, o.err, "left out: ")
 	assert.Contains(t, o.err, "1 aggregate of the journal")
 	version, err := j.Version(t.Context(), account("2"))
 	require.NoError(t, err)

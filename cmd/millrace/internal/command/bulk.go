@@ -23,13 +23,13 @@ type bulkLine struct {
 	DryRun     bool   `json:"dry_run,omitempty"` // nothing was edited
 }
 
-// parkedSelection is --all with the flags that narrow it.
+// parkedSelection holds --all and the flags that filter it.
 type parkedSelection struct {
 	all, dryRun       bool
 	reason, eventType string
 }
 
-// narrows reports whether it may select less than all.
+// narrows reports whether it has filters.
 func (p *parkedSelection) narrows() bool { return p.reason != "" || p.eventType != "" }
 
 func (p *parkedSelection) get() groups.Selection {
@@ -37,17 +37,17 @@ func (p *parkedSelection) get() groups.Selection {
 }
 
 func (p *parkedSelection) register(cmd *cobra.Command, what string) {
-	cmd.Flags().BoolVar(&p.all, "all", false, what+" all parked aggregates of the group, in place of one")
-	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "with --all: only say how many aggregates that are, with some examples")
+	cmd.Flags().BoolVar(&p.all, "all", false, what+" all parked aggregates of the group, instead of one")
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "with --all: only show the number of aggregates, with some examples")
 	p.registerFilters(cmd, "with --all: only those")
 }
 
 func (p *parkedSelection) registerFilters(cmd *cobra.Command, those string) {
 	cmd.Flags().StringVar(&p.reason, "reason", "", those+" with this `text` in the reason")
-	cmd.Flags().StringVar(&p.eventType, "type", "", those+" whose failed event is of this `type`")
+	cmd.Flags().StringVar(&p.eventType, "type", "", those+" whose failed event has this `type`")
 }
 
-// notEmpty refuses filters without a text.
+// notEmpty refuses empty filters.
 func notEmpty(cmd *cobra.Command) error {
 	for _, name := range []string{"reason", "type"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -57,7 +57,7 @@ func notEmpty(cmd *cobra.Command) error {
 	return nil
 }
 
-// wants is for commands that take either one aggregate or --all.
+// wants checks the arguments of commands that take either one aggregate or --all.
 func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := notEmpty(cmd); err != nil {
@@ -65,7 +65,7 @@ func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 		}
 		switch {
 		case p.all && len(args) > 2:
-			return fmt.Errorf("%s has no use for %q with --all", cmd.Name(), args[2])
+			return fmt.Errorf("%s does not take the argument %q with --all", cmd.Name(), args[2])
 		case p.all:
 			return wants("GROUP", "TOPIC")(cmd, args)
 		case p.narrows():
@@ -73,28 +73,28 @@ func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 		case p.dryRun:
 			return errors.New("--dry-run needs --all")
 		case len(args) == 2:
-			return fmt.Errorf("%s wants %s, or --all for all parked aggregates", cmd.Name(), joined(one))
+			return fmt.Errorf("%s needs %s, or --all for all parked aggregates", cmd.Name(), joined(one))
 		}
 		return wants(append([]string{"GROUP", "TOPIC"}, one...)...)(cmd, args)
 	}
 }
 
-// bulkEdit is an edit of all parked aggregates of a group that are selected.
+// bulkEdit is an edit of all selected parked aggregates of a group.
 type bulkEdit struct {
 	name, topic string
 	selected    parkedSelection
-	kind        string // of a line: "unparked", "skipped"
+	kind        string // kind of a line: "unparked", "skipped"
 	edit        func(*groups.Groups, context.Context, string, string, groups.Selection) (int, error)
-	known       int // how many aggregates were selected before; 0 if that was not counted
+	known       int // number of selected aggregates before the edit; 0 if it was not counted
 }
 
 func (e bulkEdit) skips() bool { return e.kind == "skipped" }
 
-// examples is how many aggregates a preview shows.
+// examples is the number of aggregates in a preview.
 const examples = 5
 
-// preview counts the aggregates that an edit is about, and returns the first ones. It shows each of
-// them first, if show is not nil.
+// preview counts the aggregates of an edit, and returns the first of them. If show is not nil, it
+// calls show for each aggregate.
 func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show func(groups.Behind) error) (n int, some []groups.Behind, err error) {
 	one, err := g.Get(ctx, e.name, e.topic)
 	switch {
@@ -110,7 +110,7 @@ func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show fu
 		case err != nil:
 			return n, some, err
 		case e.skips() && b.Next != b.Parked.Number:
-			continue // the group is beyond the event that failed
+			continue // the position is beyond the failed event
 		}
 		n++
 		if len(some) < examples {
@@ -128,7 +128,7 @@ func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show fu
 	return n, some, nil
 }
 
-// dryRun prints how many aggregates an edit is about, with examples, and edits none. As JSON it
+// dryRun prints the number of aggregates of an edit, with examples, and edits none. As JSON it
 // prints all of them.
 func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 	g, err := a.openGroups(ctx)
@@ -162,10 +162,10 @@ func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 	return err
 }
 
-// confirmAll asks before an edit that cannot be undone, with the number of aggregates and some of
-// them. With --yes it counts nothing before.
+// confirmAll asks for confirmation of an edit that cannot be undone. It shows the number of
+// aggregates and some of them. With --yes it does not count and ask.
 func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
-	what := fmt.Sprintf("Group %s never sees the failed events of its parked aggregates on %s.", e.name, e.topic)
+	what := fmt.Sprintf("Group %s will never handle the failed events of its parked aggregates on %s.", e.name, e.topic)
 	if !yes && a.env.InTerminal {
 		g, err := a.openGroups(ctx)
 		if err != nil {
@@ -175,11 +175,11 @@ func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 { // one that is parked now was not asked for
+		if n == 0 { // an aggregate that is parked from now on is not part of the edit
 			return a.printEditedAll(e, 0)
 		}
 		e.known = n
-		what = fmt.Sprintf("Group %s never sees the failed events of %s on %s:%s", e.name,
+		what = fmt.Sprintf("Group %s will never handle the failed events of %s on %s:%s", e.name,
 			output.Counted(n, "parked aggregate", "parked aggregates"), e.topic, listed(n, some))
 	}
 	if err := a.confirm(ctx, yes, e.name, what); err != nil {
@@ -188,7 +188,7 @@ func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
 	return a.editAll(ctx, e)
 }
 
-// listed shows some of n parked aggregates, one a line.
+// listed returns a text with some of n parked aggregates, one on each line.
 func listed(n int, some []groups.Behind) string {
 	var list strings.Builder
 	for _, b := range some {
@@ -203,7 +203,7 @@ func listed(n int, some []groups.Behind) string {
 	return list.String()
 }
 
-// editAll edits the parked aggregates of a group and prints how many, also of an edit that ended
+// editAll edits the parked aggregates of a group, and prints their number, also if the edit ended
 // early.
 func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 	g, err := a.openGroups(ctx)
@@ -230,7 +230,7 @@ func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 		return err
 	}
 	if err != nil {
-		a.note("It ended early. What is done stays so; run it again for the rest.")
+		a.note("The command ended early, and has edited some aggregates. Run it again for the rest.")
 	}
 	if err != nil {
 		return errors.Join(failed, a.printBulk(e.line(n), e), err)
@@ -238,7 +238,7 @@ func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 	return errors.Join(failed, a.printEditedAll(e, n))
 }
 
-// printEditedAll prints how many aggregates were edited.
+// printEditedAll prints the number of edited aggregates.
 func (a *app) printEditedAll(e bulkEdit, n int) error {
 	if n == 0 {
 		a.note("No parked aggregate was selected. The command parked lists them with their reasons.")

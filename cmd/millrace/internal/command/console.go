@@ -36,22 +36,25 @@ func (a *app) console() *cobra.Command {
 	var o consoleOptions
 	cmd := &cobra.Command{
 		Use:   "console [flags]",
-		Short: "Serve a web page of the journal, its groups, read models and process managers on this machine",
-		Long: `Serve a web page for operators on the loopback interface until interrupted, and print its address. The address has a key, which is
-new at each start, so other users of the machine cannot open the page.
+		Short: "Serve web pages of the journal, groups, read models and process managers on this machine",
+		Long: `Serve web pages for operators on the loopback interface until interrupted, and print their address.
+The address contains a key, which is new at each start, so that other users of the machine cannot
+open the pages.
 
-The page shows topics, aggregates with their events, a live tail, consumer groups and what blocks them, read models and process
-managers. It only reads, unless --allow-actions is given. It shows no states, as it has no definitions of aggregates, but the latest
-snapshot if that is JSON or text. A console that an application serves itself shows states.
+The pages show topics, aggregates with their events, a live tail, consumer groups with their blocked
+aggregates, read models and process managers. They only read, unless --allow-actions is set. They
+show the latest snapshot of an aggregate, if it is JSON or text, but no other states, since the
+command does not have the definitions of aggregates. A console that an application serves shows
+states.
 
-Each page shows how many read units it took, and leaves out the rest after --page-units. No page scans a table unless you ask for
-it.`,
+Each page shows how many read units it took, and leaves out the rest after --page-units. No page
+scans a table unless you request it.`,
 		Example: "  millrace console\n  millrace console --prefix shop- --topic order --allow-actions\n  millrace console --endpoint http://127.0.0.1:8000 --listen 127.0.0.1:8787",
 		Args:    wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
 			host, _, err := net.SplitHostPort(o.listen)
 			if err != nil || !net.ParseIP(host).IsLoopback() {
-				return wrongUsage("--listen is %q: want a loopback address with a port, such as 127.0.0.1:8787. For others, mount package console behind your authentication", o.listen)
+				return wrongUsage("--listen is %q: want a loopback address with a port, such as 127.0.0.1:8787. To serve other addresses, use package console behind your authentication", o.listen)
 			}
 			if o.units <= 0 {
 				return wrongUsage("--page-units is %v: want more than 0", o.units)
@@ -60,15 +63,15 @@ it.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback `address` to listen on; port 0 is a free one")
-	flags.BoolVar(&o.allowActions, "allow-actions", false, "offer actions, such as to pause a group")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback `address` to listen on; port 0 means a free port")
+	flags.BoolVar(&o.allowActions, "allow-actions", false, "allow actions, such as to pause a group")
 	flags.BoolVar(&o.payload, "payload", true, "show payloads, metadata and snapshots")
-	flags.StringSliceVar(&o.topics, "topic", nil, "`topic` to list even if no consumer group reads it; may be repeated")
+	flags.StringSliceVar(&o.topics, "topic", nil, "`topic` to list even if no consumer group reads it; can be repeated")
 	flags.Float64Var(&o.units, "page-units", 500, "`number` of read units after which a page leaves out the rest")
 	return cmd
 }
 
-// stopTimeout is how long the shutdown waits for requests.
+// stopTimeout is the time that the shutdown waits for requests.
 const stopTimeout = 5 * time.Second
 
 func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
@@ -101,7 +104,7 @@ func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-ctx.Done(): // an interrupt is the usual end
+	case <-ctx.Done(): // interrupted, the usual end
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -112,7 +115,7 @@ func (a *app) runConsole(ctx context.Context, o consoleOptions) error {
 }
 
 // keyed serves requests that have the key. The printed address sets a cookie with the key. Browsers
-// send cookies to all ports of a host, so the name of the cookie has the port.
+// send cookies to all ports of a host, so the name of the cookie contains the port.
 func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 	name := "millrace_key"
 	if tcp, ok := at.(*net.TCPAddr); ok {
@@ -123,7 +126,7 @@ func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 		cookie, err := r.Cookie(name)
 		bearer, isBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		switch {
-		case isBearer && is(bearer): // of a script
+		case isBearer && is(bearer): // a script
 			next.ServeHTTP(w, r)
 		case r.URL.Path == "/" && is(r.URL.Query().Get("key")):
 			http.SetCookie(w, &http.Cookie{Name: name, Value: key, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
@@ -132,12 +135,12 @@ func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 		case err == nil && is(cookie.Value):
 			next.ServeHTTP(w, r)
 		default:
-			http.Error(w, "Open the address that millrace console has printed: it has the key.", http.StatusUnauthorized)
+			http.Error(w, "Open the address that millrace console has printed. It contains the key.", http.StatusUnauthorized)
 		}
 	})
 }
 
-// logger prints what the console logs: actions and failures.
+// logger prints the log lines of the console: actions and failures.
 type logger struct{ app *app }
 
 func (l logger) Error(msg string, err error, fields watermill.LogFields) {

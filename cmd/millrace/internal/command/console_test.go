@@ -21,10 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// served is a console that runs, and a browser at it.
+// served is a running console with a browser.
 type served struct {
 	t        *testing.T
-	url      string // with the key
+	url      string // includes the key
 	base     string
 	out, err *screen
 	browser  *http.Client
@@ -57,7 +57,7 @@ func (s *shell) console(t *testing.T, args ...string) *served {
 	return c
 }
 
-// open sends a request and returns the status and the body of the answer.
+// open sends a request, and returns the status and the body of the reply.
 func (c *served) open(request *http.Request) (status int, body string) {
 	c.t.Helper()
 	response, err := c.browser.Do(request)
@@ -73,7 +73,7 @@ func (c *served) get(path string) (status int, body string) {
 	return c.open(c.request(http.MethodGet, path, nil))
 }
 
-// page opens a page that must be there.
+// page opens a page that must exist.
 func (c *served) page(path string) string {
 	c.t.Helper()
 	status, body := c.get(path)
@@ -88,14 +88,14 @@ func (c *served) request(method, path string, body io.Reader) *http.Request {
 	return request
 }
 
-// enter opens the address that was printed.
+// enter opens the printed address.
 func (c *served) enter() string {
 	c.t.Helper()
 	_, key, _ := strings.Cut(c.url, "?")
 	return c.page("?" + key)
 }
 
-// act sends a form of a page with the token that the page has.
+// act sends a form of a page with the token of the page.
 func (c *served) act(page string, form url.Values) (status int, body string) {
 	c.t.Helper()
 	if token := regexp.MustCompile(`name="token" value="([^"]*)"`).FindStringSubmatch(c.page(page)); token != nil {
@@ -107,7 +107,7 @@ func (c *served) act(page string, form url.Values) (status int, body string) {
 	return c.open(request)
 }
 
-// interrupted interrupts the console and returns its exit code.
+// interrupted interrupts the console, and returns its exit code.
 func (c *served) interrupted() int {
 	c.t.Helper()
 	c.stop()
@@ -155,7 +155,7 @@ func TestConsoleRefusesThoseWithoutTheKey(t *testing.T) {
 	for _, path := range []string{"", "?key=wrong", "groups", "groups?key=" + c.url[strings.Index(c.url, "key=")+4:], "api/", "api/groups", "stream?topic=account", "static/app.css"} {
 		status, body := c.get(path)
 		assert.Equal(t, http.StatusUnauthorized, status, path)
-		assert.Contains(t, body, "it has the key", path)
+		assert.Contains(t, body, "It contains the key", path)
 	}
 	status, _ := c.open(c.request(http.MethodPost, "action", strings.NewReader(pauseForm().Encode())))
 	assert.Equal(t, http.StatusUnauthorized, status)
@@ -174,7 +174,7 @@ func TestConsoleRefusesNamesOfOthers(t *testing.T) {
 	} {
 		request := c.request(http.MethodGet, "api/groups", nil)
 		for _, cookie := range c.browser.Jar.Cookies(request.URL) {
-			request.AddCookie(cookie) // as a browser at another name would not
+			request.AddCookie(cookie) // a browser at another name would not send it
 		}
 		request.Host = host + ":" + request.URL.Port()
 		status, body := c.open(request)
@@ -186,7 +186,7 @@ func TestConsoleListensOnThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	interrupt() // one that listens ends at once
+	interrupt() // a console that listens ends at once
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:80", "example.com:80", "localhost:0", "127.0.0.1", ""} {
 		o := s.runWith(ctx, "console", "--listen", address)
 		assert.Equal(t, command.ExitUsage, o.code, "%q: %s", address, o.err)

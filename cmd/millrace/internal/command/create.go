@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// defaultShards is what journal.Config recommends.
+// defaultShards is the number that journal.Config recommends.
 const defaultShards = 16
 
 type createOptions struct {
@@ -26,9 +26,10 @@ func (a *app) create() *cobra.Command {
 	var o createOptions
 	cmd := &cobra.Command{
 		Use:   "create [flags]",
-		Short: "Make the tables",
-		Long: `Make the journal, snapshot and checkpoint tables where they are missing, with their indexes, and wait until they are active.
-It may be run again: tables that are there are verified, never changed, and their settings count where no flag says otherwise.
+		Short: "Create the tables",
+		Long: `Create the journal, snapshot and checkpoint tables with their indexes if they are missing, and wait
+until they are active. It can be run again: it verifies existing tables, and does not change them.
+Settings without a flag are taken from existing tables.
 
 The shard count, the layout and the required encodings can never be changed afterwards.`,
 		Example: "  millrace create --layout packed --shards 16\n  millrace create --layout packed --prefix shop-\n" +
@@ -44,10 +45,10 @@ The shard count, the layout and the required encodings can never be changed afte
 		}),
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, for good; each takes about 1,000 write units a second. Default is 16")
-	flags.StringVar(&o.layout, "layout", "", "how events and snapshots are stored: packed, which costs less and is for new applications, or classic, "+
-		"as event-store-adapter programs share it, which is the default")
-	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm, for good")
+	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, which never changes; each takes about 1,000 write units per second; default is 16")
+	flags.StringVar(&o.layout, "layout", "", "layout of events and snapshots: packed, which costs less and is for new applications, or classic, "+
+		"which event-store-adapter programs can share; default is classic")
+	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm; it never changes")
 	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
 	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
 	flags.Int64Var(&o.writeUnits, "write-units", 0, "provisioned write `units` of each table and index")
@@ -65,7 +66,7 @@ func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
 	switch o.billing {
 	case "on-demand":
 		if o.readUnits != 0 || o.writeUnits != 0 {
-			return c, wrongUsage("--read-units and --write-units go with --billing provisioned")
+			return c, wrongUsage("--read-units and --write-units need --billing provisioned")
 		}
 	case "provisioned":
 		if o.readUnits < 1 || o.writeUnits < 1 {
@@ -87,10 +88,10 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	progress := a.showProgress()
-	progress.Show(func(time.Duration) string { return "making tables, which takes AWS up to a minute" })
+	progress.Show(func(time.Duration) string { return "creating tables, which takes AWS up to a minute" })
 	there, err := store.Open(ctx, client, config)
 	switch {
-	case err == nil: // Create looks at what Open does not: indexes, the checkpoint table
+	case err == nil: // Create verifies more than Open: indexes, the checkpoint table
 		throughput := config.Throughput
 		config = there.Config()
 		config.Throughput = throughput
@@ -109,7 +110,7 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	if there == nil && !a.json {
-		a.note("Made the tables on %s.", a.target)
+		a.note("Created the tables on %s.", a.target)
 	}
 	return a.runDescribe(ctx)
 }

@@ -69,7 +69,7 @@ func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {
 
 	o := s.run(t, "create")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "were not made by Millrace")
+	assert.Contains(t, o.err, "Millrace has not created these tables")
 }
 
 func TestCreateProvisionsCapacity(t *testing.T) {

@@ -125,7 +125,7 @@ func (t *tableLine) describe(ctx context.Context, client journal.Client) error {
 	}
 	t.Status = string(out.Table.TableStatus)
 	t.Items, t.Bytes = aws.ToInt64(out.Table.ItemCount), aws.ToInt64(out.Table.TableSizeBytes)
-	t.Billing = "provisioned" // DynamoDB leaves the summary out for tables that were never on demand
+	t.Billing = "provisioned" // DynamoDB returns no summary for tables that were never on demand
 	if b := out.Table.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {
 		t.Billing = "on-demand"
 	}

@@ -29,7 +29,7 @@ func TestThePageOfTheCommandHasEveryField(t *testing.T) {
 			f := line.Field(i)
 			switch {
 			case f.Anonymous && f.Type.Kind() == reflect.Pointer:
-				continue // a line by itself
+				continue // it is in the list of lines
 			case f.Anonymous:
 				fields(f.Type)
 				continue
@@ -60,7 +60,7 @@ func TestThePageOfTheCommandHasEveryCommand(t *testing.T) {
 	}
 }
 
-// commandsOf takes the names of commands from a help.
+// commandsOf returns the names of the commands in a help text.
 func commandsOf(t *testing.T, help, parent string) (names []string) {
 	t.Helper()
 	_, list, found := strings.Cut(help, "Available Commands:\n")

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// explain says what went wrong and, for what a person at a terminal runs into, what to do.
+// explain returns the text of an error and, for common errors, advice what to do.
 func (a *app) explain(err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -24,13 +24,13 @@ func (a *app) explain(err error) string {
 	}
 	var active *groups.ActiveError
 	var behind *readmodel.BehindError
-	waited := errors.As(err, &active) || errors.As(err, &behind) // which say what for
+	waited := errors.As(err, &active) || errors.As(err, &behind) // their texts contain the reason
 	if errors.Is(err, context.Canceled) && !waited {
 		return "interrupted"
 	}
 	text, advice := err.Error(), a.advice(err)
 	if errors.Is(err, journal.ErrTableMissing) {
-		text, _, _ = strings.Cut(text, ": operation error") // the SDK's text says the same again, at length
+		text, _, _ = strings.Cut(text, ": operation error") // the SDK's text repeats it
 	}
 	if advice == "" {
 		return text
@@ -40,10 +40,10 @@ func (a *app) explain(err error) string {
 
 func (a *app) whereToLook() string {
 	if a.target.IsAWS() {
-		return "Is the region right, and is there a network?"
+		return "Check the region and the network."
 	}
-	return "Is it running, and is the endpoint right? `docker run -p 8000:8000 amazon/dynamodb-local` starts a DynamoDB Local; " +
-		"--endpoint or $" + endpointEnv + " names it."
+	return "Check that it runs, and that the endpoint is right. `docker run -p 8000:8000 amazon/dynamodb-local` starts a DynamoDB Local. " +
+		"Set its URL with --endpoint or $" + endpointEnv + "."
 }
 
 func (a *app) advice(err error) string {
@@ -56,62 +56,62 @@ func (a *app) advice(err error) string {
 	case errors.As(err, &noTopic):
 		return noTopic.advice()
 	case errors.Is(err, store.ErrNotSetUp):
-		return "Set --region (or AWS_REGION) and credentials or --profile; or name a DynamoDB Local with --endpoint or $" + endpointEnv + "."
+		return "Set --region (or AWS_REGION) and credentials or --profile. For a DynamoDB Local, set --endpoint or $" + endpointEnv + "."
 	case errors.As(err, &table):
 		return fmt.Sprintf("This is %s. %s", a.target, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
-		return fmt.Sprintf("This is %s. Has the application a prefix? --prefix or $%s begins the names with it, "+
-			"--journal-table, --snapshot-table and --checkpoint-table name the tables, --endpoint and --region another place. "+
-			"For a new application, `millrace create` makes them.", a.target, prefixEnv)
+		return fmt.Sprintf("This is %s. If the application has a prefix, set --prefix or $%s. "+
+			"--journal-table, --snapshot-table and --checkpoint-table set other names, --endpoint and --region another place. "+
+			"For a new application, `millrace create` creates the tables.", a.target, prefixEnv)
 	case errors.Is(err, journal.ErrNoDescriptor):
-		return "These tables were not made by Millrace. `millrace adopt` takes them over; --journal-table names others."
+		return "Millrace has not created these tables. `millrace adopt` adopts them. --journal-table sets another table."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
-		return "This journal has a key resolver of its application's own, which this command does not know. A program that has it can " +
-			"do the same with the packages journal and archive."
+		return "The application of this journal has its own key resolver, which this command does not know. Use the packages journal and " +
+			"archive in a program with that resolver."
 	case errors.As(err, &mismatch) && mismatch.Field == "shard count":
-		return "The shard count of a journal never changes: leave --shards out to take it as it is, or name other tables. " +
+		return "The shard count of a journal never changes: leave --shards out, or set other tables. " +
 			"To move to another count, export the journal and import it into a new one."
 	case errors.Is(err, journal.ErrNotFound):
-		return "The type is the name that the application gave to aggregate.Define, and the id is case-sensitive."
+		return "The type is the name that the application passes to aggregate.Define. The id is case-sensitive."
 	case errors.As(err, new(*journal.CorruptItemError)):
-		return "`millrace verify` finds all that is wrong, and `millrace export --skip-unreadable` saves what is not."
+		return "`millrace verify` finds all faults. `millrace export --skip-unreadable` exports the aggregates that can be read."
 	case errors.Is(err, groups.ErrNoGroup):
-		return "`millrace groups` lists them. A group comes into being when it first subscribes."
+		return "`millrace groups` lists all groups. A group is created when it first subscribes."
 	case errors.Is(err, groups.ErrNoGroups):
-		return "`millrace groups` lists all groups. To remove the events all the same, add --without-groups."
+		return "`millrace groups` lists all groups. To remove the events anyway, add --without-groups."
 	case errors.Is(err, groups.ErrLeftovers):
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
-		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
+		return "`millrace group behind` lists the aggregates that hold a group up, with the next event of each."
 	case errors.Is(err, groups.ErrExternalPositions):
-		return "They are read and changed in the store that its members use. See https://github.com/millrace-dev/millrace/blob/main/docs/guides/sql.md#operating-it"
+		return "Read and change them in the store that the group's members use. See https://github.com/millrace-dev/millrace/blob/main/docs/guides/sql.md#operating-it"
 	case errors.Is(err, groups.ErrNotSkipped):
-		return "`millrace group skipped` lists those that were."
+		return "`millrace group skipped` lists the skipped events."
 	case errors.Is(err, subscriber.ErrFenced):
-		return "Do it again."
+		return "Run the command again."
 	case errors.Is(err, journal.ErrThrottled) && !strings.Contains(err.Error(), "try again later"):
-		return "Try later, or raise the capacity of the tables."
+		return "Try again later, or increase the capacity of the tables."
 	case errors.Is(err, journal.ErrContended):
 		return "Try again."
 	case errors.Is(err, archive.ErrTorn):
-		return "Its export was cut off: `millrace export --resume` goes on with it. What is complete in it can be imported."
+		return "The export was interrupted: `millrace export --resume` continues it. The complete aggregates of the archive can be imported."
 	case errors.Is(err, readmodel.ErrNoModel):
-		return "`millrace model` lists them. One comes into being when a program first opens it; --prefix or --model-table names another table."
+		return "`millrace model` lists all read models. A read model is created when a program first opens it. --prefix or --model-table sets another table."
 	case errors.Is(err, readmodel.ErrNoGeneration):
-		return "`millrace model NAME` lists them."
+		return "`millrace model NAME` lists all generations."
 	case errors.As(err, &behind):
-		return "`millrace model catch-up` waits, and --max-lag says how far behind is near enough."
+		return "`millrace model catch-up` waits until the generation is up to date. --max-lag sets the lag that counts as up to date."
 	case errors.Is(err, readmodel.ErrServing):
-		return "`millrace model switch` has queries read another one, and `millrace model rollback` the one before."
+		return "`millrace model switch` makes queries read another generation, and `millrace model rollback` the previous one."
 	case errors.Is(err, readmodel.ErrNoPrevious):
-		return "`millrace model begin` builds the read model anew."
+		return "`millrace model begin` begins a new generation."
 	case errors.Is(err, process.ErrNotPending):
-		return "`millrace process list` shows what is pending, with --open which processes are open."
+		return "`millrace process list` lists pending timeouts and commands, and with --open the open processes."
 	}
 	return ""
 }
 
-// tableMissingError is of a table that `millrace create` does not make.
+// tableMissingError reports a missing table that `millrace create` does not create.
 type tableMissingError struct {
 	error
 	advice string
@@ -119,7 +119,7 @@ type tableMissingError struct {
 
 func (e *tableMissingError) Unwrap() error { return e.error }
 
-// tableMissing adds who makes a table, where it is missing.
+// tableMissing adds advice to an error about a missing table.
 func tableMissing(err error, advice string) error {
 	if !errors.Is(err, journal.ErrTableMissing) {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// aggregateName is an aggregate's id as JSON, as archives have it.
+// aggregateName is an aggregate's id as JSON, in the format of archives.
 type aggregateName struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
@@ -26,21 +26,21 @@ type eventLine struct {
 	Aggregate  aggregateName     `json:"aggregate"`
 	Number     uint64            `json:"number"`
 	OccurredAt string            `json:"occurred_at"` // RFC 3339, UTC, milliseconds
-	Type       string            `json:"type"`        // empty on events of foreign writers
+	Type       string            `json:"type"`        // empty for events of foreign writers
 	ID         string            `json:"id"`
-	Bytes      int               `json:"bytes"` // of the payload as it is stored
+	Bytes      int               `json:"bytes"` // size of the stored payload
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	Binary     [][2][]byte       `json:"metadata_binary,omitempty"`
 	Commit     string            `json:"commit,omitempty"`
-	Encoding   string            `json:"encoding,omitempty"` // what was applied to the payload when it was stored
+	Encoding   string            `json:"encoding,omitempty"` // encoding of the stored payload
 	output.Payload
-	// Undecoded: the payload is given as it is stored, because what was applied to it cannot be
-	// undone here.
+	// Undecoded reports that the payload is the stored payload, since this command cannot decode
+	// it.
 	Undecoded bool `json:"undecoded,omitempty"`
 }
 
-// newEventLine takes a record as it is stored. Its payload is decoded and shown only if that is
-// asked for: an encrypted one stays as it is.
+// newEventLine returns the line of a stored record. If payload is true, it includes the payload. It
+// decodes the payload if it can; an encrypted payload stays encrypted.
 func newEventLine(ctx context.Context, j *journal.Journal, r *journal.Record, payload bool) (eventLine, error) {
 	l := eventLine{
 		Kind: "event", Aggregate: nameOf(r.Aggregate), Number: r.Number, OccurredAt: output.Time(r.OccurredAt), Type: r.EventType,

@@ -20,23 +20,30 @@ type archiveLine struct {
 	Kind       string `json:"kind"` // "exported", "imported"
 	Aggregates int64  `json:"aggregates"`
 	Events     int64  `json:"events"`
-	Bytes      int64  `json:"bytes"`              // of the archive
+	Bytes      int64  `json:"bytes"`              // size of the archive
 	LeftOut    int64  `json:"left_out,omitempty"` // aggregates that could not be read
-	// Of an import: events that were there already, snapshots for which there was no room, and
-	// aggregates that have another history.
-	Present          int64 `json:"present,omitempty"`
-	SnapshotsLeftOut int64 `json:"snapshots_left_out,omitempty"`
-	Different        int   `json:"different,omitempty"`
+	// For an import: events that the journal already had, snapshots that were not written, with
+	// the reason of the first, and aggregates with another history.
+	Present          int64  `json:"present,omitempty"`
+	SnapshotsLeftOut int64  `json:"snapshots_left_out,omitempty"`
+	SnapshotReason   string `json:"snapshot_reason,omitempty"`
+	Different        int    `json:"different,omitempty"`
 }
 
 func (l archiveLine) String() string {
 	text := fmt.Sprintf("%s, %s, %s", output.Counted(l.Aggregates, "aggregate", "aggregates"),
 		output.Counted(l.Events, "event", "events"), output.Bytes(l.Bytes))
 	if l.Present > 0 {
-		text += fmt.Sprintf(", %s there already", output.Counted(l.Present, "event", "events"))
+		text += fmt.Sprintf(", %s already present", output.Counted(l.Present, "event", "events"))
 	}
 	if l.SnapshotsLeftOut > 0 {
-		text += fmt.Sprintf(", %s left out for want of room", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
+		text += fmt.Sprintf(", %s left out", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
+		switch {
+		case l.SnapshotsLeftOut == 1:
+			text += " (" + l.SnapshotReason + ")"
+		default:
+			text += " (the first one: " + l.SnapshotReason + ")"
+		}
 	}
 	if l.LeftOut > 0 {
 		text += fmt.Sprintf(", %s left out", output.Counted(l.LeftOut, "aggregate", "aggregates"))
@@ -64,26 +71,29 @@ func (a *app) export() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE [flags]",
 		Short: "Write an archive of the journal",
-		Long: `Write an archive of the journal, or of what --type and --id say, as JSON lines: each aggregate as it was at one moment, with its
-snapshot and payloads as they are stored. An archive is as confidential as the journal; the file is made for its owner
-alone. FILE - is standard output, and the result goes to standard error then.
+		Long: `Write an archive of the journal, or of the aggregates that --type and --id select, as JSON lines.
+Each aggregate is consistent: it has the events of one moment, with its snapshot. Payloads are
+written as they are stored. Applications can write events meanwhile. An archive is as confidential as
+the journal, so only the owner of the file can read it. FILE - is standard output; the result then
+goes to standard error.
 
-An export that was cut off goes on with --resume, which also begins one. Applications can go on writing meanwhile.
+--resume continues an interrupted export. It also begins a new one if there is no file.
 
---since reads the index by time, which can lag by moments. In the classic layout it goes by the dates of events: an aggregate whose new
-events all have earlier dates, as after an import or from a machine with a wrong clock, is left out.
+--since reads the index by time, which can lag by moments. In the classic layout it uses the dates of
+events. So it leaves out an aggregate whose new events all have earlier dates, as after an import or
+from a machine with a wrong clock.
 
-It costs what reading all heads twice and all events once costs: for events half a read unit for each 4 KB in the classic layout, and one
-in the packed layout.`,
+It reads all heads twice and all events once. Events cost half a read unit for each 4 KB in the
+classic layout, and one in the packed layout.`,
 		Example: "  millrace export backup.jsonl\n  millrace export backup.jsonl --resume\n  millrace export --type account --id 42 - | gzip > account-42.jsonl.gz",
 		Args:    wants("FILE"),
 		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args[0], o) }),
 	}
 	o.only.register(cmd)
-	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, with the --type and --id that it was begun with; begin it if there is no file")
-	cmd.Flags().StringVar(&o.since, "since", "", "only aggregates of --type with events since a `time` such as 24h, ago, or 2006-01-02T15:04:05Z, to follow an archive that was imported before")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "continue an interrupted archive, with its --type and --id; begin it if there is no file")
+	cmd.Flags().StringVar(&o.since, "since", "", "only aggregates of --type with events since a `time`, such as 24h (ago) or 2006-01-02T15:04:05Z, to update a journal after an earlier import")
 	cmd.Flags().BoolVar(&o.skipUnreadable, "skip-unreadable", false,
-		"leave out aggregates that cannot be read; the archive names them, and the exit code is 1")
+		"leave out aggregates that cannot be read; the archive lists them, and the exit code is 1")
 	return cmd
 }
 
@@ -93,9 +103,9 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	case err != nil:
 		return err
 	case o.since != "" && (only.AggregateType == "" || o.resume):
-		return wrongUsage("--since needs --type, and does not go with --resume: an export that was cut off begins again")
+		return wrongUsage("--since needs --type, and excludes --resume: an interrupted export has to begin again")
 	case o.resume && path == "-":
-		return wrongUsage("--resume needs a file: standard output has nothing to go on with")
+		return wrongUsage("--resume needs a file: an archive on standard output cannot be continued")
 	}
 	with := archive.ExportOptions{Only: only}
 	if o.since != "" {
@@ -108,7 +118,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return err
 	}
 	if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
-		return err // before a file is made
+		return err // before the file is created
 	}
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
@@ -133,7 +143,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	progress.Done()
 	switch {
 	case err != nil && path != "-" && done.Bytes > 0:
-		a.note("%s so far. `millrace export %s --resume` goes on.", output.Counted(done.Events, "event", "events"), path)
+		a.note("%s so far. `millrace export %s --resume` continues.", output.Counted(done.Events, "event", "events"), path)
 		return err
 	case err != nil:
 		return err
@@ -144,20 +154,20 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return err
 	}
 	if done.LeftOut > 0 {
-		return fmt.Errorf("%s could not be read: `millrace verify` tells what is wrong", output.Counted(done.LeftOut, "aggregate", "aggregates"))
+		return fmt.Errorf("%s could not be read: `millrace verify` shows the faults", output.Counted(done.LeftOut, "aggregate", "aggregates"))
 	}
 	return nil
 }
 
-// openArchive makes the file, or opens it at the end of what is complete in it.
+// openArchive creates the file, or opens it after its last complete aggregate.
 func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
 	if !o.resume {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		switch {
 		case errors.Is(err, os.ErrExist) && o.since != "":
-			err = fmt.Errorf("%s is there already: delete it, or give another name", path)
+			err = fmt.Errorf("%s already exists: delete it, or choose another name", path)
 		case errors.Is(err, os.ErrExist):
-			err = fmt.Errorf("%s is there already: go on with it by --resume, or give another name", path)
+			err = fmt.Errorf("%s already exists: continue it with --resume, or choose another name", path)
 		}
 		return file, archive.Position{}, err
 	}
@@ -175,7 +185,7 @@ func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.Fi
 		return nil, position, err
 	}
 	if position.Offset > 0 && only != (archive.Selection{}) && only != position.Only {
-		return nil, position, wrongUsage("%s was begun with another --type or --id: leave them out to go on with it", path)
+		return nil, position, wrongUsage("%s was begun with another --type or --id: leave them out to continue it", path)
 	}
 	if err := file.Truncate(position.Offset); err != nil {
 		return nil, position, err
@@ -184,7 +194,7 @@ func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.Fi
 	return file, position, err
 }
 
-// progressText reports how far an archive is. Of its bytes, those up to begun were there before.
+// progressText returns the progress of an archive. begun is the number of bytes from earlier runs.
 func progressText(p archive.Progress, begun int64, elapsed time.Duration) string {
 	return fmt.Sprintf("%s, %s, %s, %s a second", output.Counted(p.Aggregates, "aggregate", "aggregates"),
 		output.Counted(p.Events, "event", "events"), output.Bytes(p.Bytes), output.Bytes(rate(p.Bytes-begun, elapsed)))

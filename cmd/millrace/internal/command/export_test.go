@@ -1,6 +1,6 @@
 package command
 
-// Lines are all objects that --json prints.
+// Lines holds all objects that --json prints.
 var Lines = []any{
 	journalLine{},
 	tableLine{},

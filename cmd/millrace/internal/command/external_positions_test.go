@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// ledger is a store of positions for one member.
+// ledger is a store of external positions for one member.
 type ledger struct{ positions sync.Map }
 
 func (l *ledger) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, _ uint64) (uint64, bool, error) {
@@ -50,7 +50,7 @@ func TestAGroupWithExternalPositionsIsShownWithoutLag(t *testing.T) {
 	row := cells(t, s.ok(t, "groups"))[0]
 	assert.Equal(t, []string{"totals", "active", "-", "-"}, []string{row["GROUP"], row["STATE"], row["LAG"], row["BEHIND"]})
 	assert.Equal(t, "-", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
-	assert.Contains(t, s.ok(t, "groups", "totals", "account"), "in a store of the members' own")
+	assert.Contains(t, s.ok(t, "groups", "totals", "account"), "external, in a store of the members")
 	object := lines(t, s.ok(t, "groups", "--json"))[0]
 	assert.Equal(t, true, object["external_positions"])
 	assert.NotContains(t, object, "events")

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// plainly says what a flag wants, instead of the error of the function that parsed it.
+// plainly replaces the error of a parse function by a text that says which value a flag needs.
 func plainly(err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
@@ -42,12 +42,12 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time: want beginning, now, a duration before now such as 10m or 36h, or a time such as 2006-01-02T15:04:05Z", text)
+		return time.Time{}, fmt.Errorf("%q is not a time: want beginning, now, a duration before now such as 10m or 36h, or a time such as 2006-01-02T15:04:05Z", text)
 	}
 	return at, nil
 }
 
-// selection is --type and --id, which restrict work to a type or an aggregate.
+// selection holds --type and --id, which select a type or an aggregate.
 type selection struct{ aggregateType, id string }
 
 func (s *selection) register(cmd *cobra.Command) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// removedLine reports a group that was removed, or what was deleted of one.
+// removedLine reports a group that was removed, or rows that were deleted.
 type removedLine struct {
 	Kind  string `json:"kind"` // "removed", "cleaned_up"
 	Group string `json:"group"`
@@ -21,15 +21,16 @@ type removedLine struct {
 	Rows  int    `json:"rows"`
 }
 
-// group is the parent of what works on one group.
+// group is the parent of the commands for one group.
 func (a *app) group() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group COMMAND",
-		Short: "Pause, resume, reset or remove a consumer group, and see to what is parked or skipped",
-		Long: `Work on one consumer group on one topic. Its members need not be stopped; they learn of it within a quarter of their
-LeaseDuration, 2.5 seconds by default.
+		Short: "Pause, resume, reset or remove a consumer group, and edit parked aggregates and skipped events",
+		Long: `Operate one consumer group on one topic. Its members need not be stopped. They see changes within a
+quarter of their LeaseDuration, 2.5 seconds by default.
 
-To fill a read model anew: pause the group with --wait, clear the read model, reset the group to the beginning, resume it.`,
+To rebuild a read model: pause the group with --wait, clear the read model, reset the group to the
+beginning, and resume it.`,
 		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -45,7 +46,7 @@ func (a *app) pause() *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use:   "pause GROUP TOPIC [flags]",
-		Short: "Have a group do nothing until it is resumed",
+		Short: "Pause a group until it is resumed",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			g, err := a.openGroups(cmd.Context())
@@ -57,7 +58,7 @@ func (a *app) pause() *cobra.Command {
 			}
 			if wait {
 				progress := a.showProgress()
-				progress.Show(func(time.Duration) string { return "paused; waiting until nothing is out for handling" })
+				progress.Show(func(time.Duration) string { return "paused; waiting until no event is being handled" })
 				err := g.WaitIdle(cmd.Context(), args[0], args[1])
 				progress.Done()
 				if err != nil {
@@ -68,14 +69,14 @@ func (a *app) pause() *cobra.Command {
 			return a.showGroup(cmd.Context(), g, args[0], args[1])
 		}),
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until members have stopped, which a crashed one without others never does; an interrupt leaves the group paused")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until members have stopped; this never ends if the last member has crashed; an interrupt leaves the group paused")
 	return cmd
 }
 
 func (a *app) resume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume GROUP TOPIC [flags]",
-		Short: "Have a paused or stopped group go on where it is",
+		Short: "Resume a paused or stopped group at its positions",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			g, err := a.openGroups(cmd.Context())
@@ -95,12 +96,14 @@ func (a *app) reset() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
-		Short: "Have a group begin again: at the beginning, now, or at a time",
-		Long: `Have a group begin again, and forget where it was: its positions, and what was parked or skipped. A paused group stays paused. The rows
-from before are deleted afterwards, one write unit for each aggregate.
+		Short: "Make a group begin again: at the beginning, now, or at a time",
+		Long: `Make a group begin again. It loses its positions, and its records of parked aggregates and skipped
+events. A paused group stays paused. Then the old rows are deleted, which costs one write unit for
+each aggregate.
 
-Handlers get the events from there on again, and their effects happen again: clear the read model before, or its counts double.
-Members that work go on where they were until they learn of it: so pause the group with --wait first.`,
+Events after the start are handled again, and their effects happen again. So clear the read model
+before; otherwise its counts double. Members continue where they were until they see the reset, so
+pause the group with --wait first.`,
 		Example: "  millrace group reset order-history order --to beginning\n  millrace group reset order-history order --to 2025-06-01T00:00:00Z --yes",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -140,7 +143,7 @@ func (a *app) runReset(ctx context.Context, name, topic string, to subscriber.St
 	if _, err := g.Get(ctx, name, topic); err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s forgets where it is on %s, and begins again at %s.", name, topic, text)); err != nil {
+	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s loses its positions on %s, and begins again at %s.", name, topic, text)); err != nil {
 		return err
 	}
 	progress, count := a.rowProgress()
@@ -156,16 +159,18 @@ func (a *app) remove() *cobra.Command {
 	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "remove GROUP TOPIC [flags]",
-		Short: "Remove a group and all that it has stored",
-		Long: `Remove a group and all its rows, one write unit for each aggregate. A group of that name that subscribes later begins as a new one.
-Members have to be closed before; one that crashed counts until another one has missed it, and if it was the last one, --force
-removes the group with it.`,
+		Short: "Remove a group and all its rows",
+		Long: `Remove a group and all its rows, which costs one write unit for each aggregate. If a group with the
+same name subscribes later, it is a new group.
+
+Close the members first. A member that crashed counts until another member has missed its heartbeats.
+If it was the last member, use --force.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			return a.runRemove(cmd.Context(), args[0], args[1], force, yes)
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "remove it with its members; those that live begin it anew")
+	cmd.Flags().BoolVar(&force, "force", false, "remove the group with its members; members that are alive create it again")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
@@ -178,7 +183,7 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	if _, err := g.Get(ctx, name, topic); err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, with all that it has stored.", name, topic)); err != nil {
+	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, with all its rows.", name, topic)); err != nil {
 		return err
 	}
 	rows := 0
@@ -198,7 +203,7 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 func (a *app) cleanUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cleanup GROUP TOPIC [flags]",
-		Short: "Delete what a reset that ended early has left",
+		Short: "Delete the rows that an interrupted reset has left",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			g, err := a.openGroups(cmd.Context())
@@ -229,7 +234,7 @@ func (a *app) printRemoved(l removedLine) error {
 	return err
 }
 
-// showGroup shows how a group is now, without its lag.
+// showGroup shows the current state of a group, without its lag.
 func (a *app) showGroup(ctx context.Context, g *groups.Groups, name, topic string) error {
 	one, err := g.Get(ctx, name, topic)
 	if err != nil {
@@ -238,7 +243,7 @@ func (a *app) showGroup(ctx context.Context, g *groups.Groups, name, topic strin
 	return a.printGroup(newGroupLine(one))
 }
 
-// rowProgress shows how many rows have been deleted.
+// rowProgress shows the number of deleted rows.
 func (a *app) rowProgress() (*output.Progress, func(rows int)) {
 	progress, all := a.showProgress(), 0
 	return progress, func(rows int) {

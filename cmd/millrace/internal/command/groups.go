@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// groupLine is a consumer group's work on a topic as JSON.
+// groupLine is a consumer group on a topic as JSON.
 type groupLine struct {
 	Kind   string `json:"kind"` // "group"
 	Group  string `json:"group"`
@@ -22,23 +22,24 @@ type groupLine struct {
 	Resets uint64 `json:"resets"`
 	Start  string `json:"start,omitempty"` // none: the beginning
 	Paused bool   `json:"paused"`
-	// Stopped is the event that has paused the group; none where an operator has.
+	// Stopped is the failed event that has paused the group; none if an operator has paused it.
 	Stopped *stoppedLine `json:"stopped,omitempty"`
 	Members int          `json:"members"`
-	// Dead are those of the members that have sent no heartbeat for longer than their lease.
+	// Dead is the number of members that have sent no heartbeat for longer than their lease.
 	Dead   int `json:"dead,omitempty"`
 	Shards int `json:"shards"`
 	Owned  int `json:"owned"` // shards that a member owns
-	// ExternalPositions: the positions are in a store of the members' own, so there is no lag.
+	// ExternalPositions reports that members store the positions outside of the checkpoint table.
+	// Then there is no lag.
 	ExternalPositions bool `json:"external_positions,omitempty"`
 	*lagLine
 }
 
-// stoppedLine is the event by which a group was stopped.
+// stoppedLine is the failed event that has stopped a group.
 type stoppedLine struct {
 	Aggregate aggregateName `json:"aggregate"`
 	Number    uint64        `json:"number"`
-	Type      string        `json:"type"` // empty where the event could not be read
+	Type      string        `json:"type"` // empty if the event could not be read
 	StoppedAt string        `json:"stopped_at"`
 	Reason    string        `json:"reason"`
 }
@@ -49,8 +50,8 @@ type groupShardLine struct {
 	Group string `json:"group"`
 	Topic string `json:"topic"`
 	Shard int    `json:"shard"`
-	Owner uint64 `json:"owner"` // number of a member; 0 while it is free
-	// OwnerName is that of the member: by default the host's with the process id.
+	Owner uint64 `json:"owner"` // number of a member; 0 if the shard is free
+	// OwnerName is the name of the member: by default host name and process id.
 	OwnerName string `json:"owner_name,omitempty"`
 	OwnerDead bool   `json:"owner_dead,omitempty"`
 	Epoch     uint64 `json:"epoch"`
@@ -82,7 +83,7 @@ func (l groupLine) state() string {
 	case l.Paused:
 		return "paused"
 	case l.Owned == 0:
-		return "idle" // nobody works
+		return "idle" // no member owns a shard
 	case l.Dead == l.Members:
 		return "dead"
 	}
@@ -132,32 +133,37 @@ func (a *app) groups() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "groups [GROUP [TOPIC]] [flags]",
 		Short: "List the consumer groups with their lag",
-		Long: `List the consumer groups, those of one name, or one with its shards.
+		Long: `List all consumer groups, the groups with one name, or one group with its shards.
 
-STATE is active, idle (no member owns a shard), dead (its members have crashed), paused by an operator, or stopped by an event that kept
-failing (subscriber.Stop), which "groups GROUP TOPIC" shows.
+  STATE    active, idle (no member owns a shard), dead (its members have crashed), paused by an
+           operator, or stopped by an event that kept failing (subscriber.Stop). The command
+           "groups GROUP TOPIC" shows that event.
+  MEMBERS  number of members, and how many of them are dead
+  SHARDS   shards that members own, and all shards
+  LAG      number of events that the group has not handled
+  AGE      age of the oldest of these events
+  BEHIND   number of aggregates with such events
+  PARKED   number of parked aggregates: they wait for an operator
+  OWNER    member that owns a shard: its number, host and process (subscriber.Config.MemberName)
 
-A member is dead if it has sent no heartbeat for longer than its LeaseDuration, by its clock and that of this machine, each corrected by
-the times in DynamoDB's replies. Another member takes over its shards. If there is no other, it stays in the list, and keeps its shards
-until one starts.
+A member is dead if it has sent no heartbeat for longer than its LeaseDuration. The times are by its
+clock and the clock of this machine, corrected by the times in DynamoDB's replies. Another member
+takes over its shards. If there is no other member, it stays in the list and keeps its shards until a
+member starts.
 
-OWNER is the member that owns a shard: its number, host and process (subscriber.Config.MemberName).
+The lag is an estimate. If a group is far behind, only the next events of each shard are read, and a
++ shows that there are more. The estimate costs about two read units for a shard with little to do,
+and less than 250 for a shard with much to do. --exact compares all aggregates with the group's
+positions. In the classic layout this costs half a read unit for each 4 KB of heads, including
+states. In the packed layout it costs half a unit or more for each aggregate. A group with external
+positions, such as in an SQL database, has no lag here.
 
-SHARDS are those that members own, of all. LAG is how many events the group has not handled yet, AGE how long the oldest of them has
-been waiting, BEHIND how many aggregates have such events, and PARKED how many of these wait until someone decides.
-
-The lag is an estimate: of a group that is far behind only the next events of each shard are looked at, and a + says that there are
-more. It costs about two read units for each shard that has little to do, and under a hundred for one that has much. --exact compares
-all aggregates with the group's positions. In the classic layout that costs half a read unit for each 4 KB of heads, states included; in
-the packed layout half a unit or more for each aggregate. There is no lag of a group that keeps its positions in a store of its own, such
-as an SQL database.
-
---watch shows all of it again every two seconds, or --interval, until interrupted, and costs as much each time. It redraws a terminal;
-elsewhere it prints the list again, after an empty line.`,
+--watch shows the list again every two seconds, or every --interval, until interrupted. Each time has
+the same cost. A terminal is redrawn; otherwise the lists follow each other after an empty line.`,
 		Example: "  millrace groups\n  millrace groups --watch --interval 5s\n  millrace groups order-history order --exact\n  millrace groups --json | jq 'select(.seconds > 60)'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
-				return fmt.Errorf("groups has no use for %q", args[2])
+				return fmt.Errorf("groups does not take the argument %q", args[2])
 			}
 			return nil
 		},
@@ -182,8 +188,8 @@ elsewhere it prints the list again, after an empty line.`,
 			return show(cmd.Context())
 		})),
 	}
-	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again, until interrupted")
-	cmd.Flags().DurationVar(&every, "interval", every, "pause between two looks, with --watch")
+	cmd.Flags().BoolVar(&watch, "watch", false, "show the list again at an interval, until interrupted")
+	cmd.Flags().DurationVar(&every, "interval", every, "pause between two lists, with --watch")
 	cmd.Flags().BoolVar(&exact, "exact", false, "compare all heads with the positions")
 	return cmd
 }
@@ -196,9 +202,9 @@ func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
 	return groups.New(j), nil
 }
 
-// runGroups lists all groups, or those of a name.
+// runGroups lists all groups, or the groups with a name.
 func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, exact bool) error {
-	all, err := g.List(ctx) // what could be read comes beside an error
+	all, err := g.List(ctx) // it returns some groups also with an error
 	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
 	shown := false
 	for _, one := range all {
@@ -223,7 +229,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 	case !shown && len(name) > 0:
 		err = fmt.Errorf("%s: %w", name[0], groups.ErrNoGroup)
 	case !shown:
-		a.note("No consumer groups. One comes into being when it first subscribes.")
+		a.note("No consumer groups. A group is created when it first subscribes.")
 	}
 	return errors.Join(rows.Flush(), err)
 }
@@ -294,10 +300,10 @@ func (a *app) printGroup(l groupLine) error {
 			output.Field{Name: "reason", Value: why.Reason})
 	}
 	if l.ExternalPositions {
-		fields = append(fields, output.Field{Name: "positions", Value: "in a store of the members' own"})
+		fields = append(fields, output.Field{Name: "positions", Value: "external, in a store of the members"})
 	}
 	if l.lagLine != nil {
-		fields = append(fields, output.Field{Name: "lag", Value: l.events() + " events of " + output.Counted(l.Aggregates, "aggregate", "aggregates")},
+		fields = append(fields, output.Field{Name: "lag", Value: l.text()},
 			output.Field{Name: "age", Value: l.age()},
 			output.Field{Name: "parked", Value: output.Counted(l.Parked, "aggregate", "aggregates")})
 	}

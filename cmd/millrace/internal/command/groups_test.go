@@ -34,7 +34,7 @@ type member struct {
 	messages <-chan *message.Message
 }
 
-// join has a member of group audit subscribe to accounts. It parks what fails once.
+// join returns a member of group audit that subscribes to accounts. It parks at the first failure.
 func join(t *testing.T, j *journal.Journal) member {
 	t.Helper()
 	return joinWith(t, j, subscriber.Park(1))
@@ -74,8 +74,8 @@ func (m member) next(t *testing.T) *message.Message {
 	}
 }
 
-// setupGroup is setupTables with a group that has handled the three events of one account, and not
-// the two of another, which came after all members had left.
+// setupGroup is setupTables with a group that has handled the three events of one account. It has
+// not handled the two events of another account, which were written after all members had left.
 func setupGroup(t *testing.T) (*shell, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)
@@ -88,7 +88,7 @@ func setupGroup(t *testing.T) (*shell, *journal.Journal) {
 	return s, j
 }
 
-// setupParked is a group that has parked account 1 with its second event of three.
+// setupParked returns a group that has parked account 1 at its second event of three.
 func setupParked(t *testing.T) (*shell, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)
@@ -110,7 +110,7 @@ func setupParked(t *testing.T) (*shell, *journal.Journal) {
 	return s, j
 }
 
-// parkedOf returns how many aggregates the group audit has parked.
+// parkedOf returns the number of aggregates that the group audit has parked.
 func parkedOf(t *testing.T, j *journal.Journal) (n int, err error) {
 	t.Helper()
 	for _, err := range groups.New(j).Parked(t.Context(), "audit", "account", aggregate.ID{}) {
@@ -165,6 +165,15 @@ func TestAGroupIsShownWithItsShards(t *testing.T) {
 	require.Len(t, objects, 5)
 	assert.Equal(t, "group_shard", objects[4]["kind"])
 	assert.InDelta(t, 3, objects[4]["shard"], 0)
+}
+
+func TestALagOfOneEventIsShownInTheSingular(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	s.ok(t, "group", "skip", "audit", "account", "2", "1", "--yes")
+
+	head, _, _ := strings.Cut(s.ok(t, "groups", "audit", "account", "--exact"), "\n\n")
+	assert.Regexp(t, `(?m)^lag +1 event of 1 aggregate$`, head)
 }
 
 func TestOfAGroupFarBehindTheLagIsAnEstimateUnlessItIsToBeExact(t *testing.T) {
@@ -246,7 +255,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
-		assert.Contains(t, o.err, "`millrace groups` lists them", line)
+		assert.Contains(t, o.err, "`millrace groups` lists all groups", line)
 		assert.Empty(t, o.out, line)
 	}
 }
@@ -285,14 +294,14 @@ func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
 	deposits(t, j, account("1"), 1, 1)
-	held := join(t, j).next(t) // out for handling
+	held := join(t, j).next(t) // being handled
 	defer held.Ack()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var looks atomic.Int64
 	db.Observe(func(c dynamotest.Call) {
 		if c.Operation == "GetItem" && slices.Contains(c.Tables, "checkpoint") && looks.Add(1) == 4 {
-			interrupt() // the pause has looked once, and the wait more than once
+			interrupt() // the pause has read the group once, and the wait more than once
 		}
 	})
 
@@ -329,7 +338,7 @@ func TestAGroupReconcilesOnDemand(t *testing.T) {
 	}
 	assert.Equal(t, outcome{out: "group audit reconciles 4 shards of account: all compared\n"}, reconcile("--status"))
 	want := outcome{
-		out: "group audit reconciles 4 shards of account: 4 left to compare\n", err: "The group has no members. The next ones compare.\n",
+		out: "group audit reconciles 4 shards of account: 4 left to compare\n", err: "The group has no members. Members compare when they start.\n",
 	}
 	assert.Equal(t, want, reconcile())
 	assert.Equal(t, want, reconcile("--status"))
@@ -370,7 +379,7 @@ func TestAWaitForAReconciliationThatIsInterruptedSaysWhatIsLeft(t *testing.T) {
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return proxy.Client(), nil }
 	o := s.runWith(ctx, "group", "reconcile", "audit", "account", "--status", "--wait")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "4 shards are left to compare. Members go on with them; --status --wait waits again.\nmillrace: interrupted\n")
+	assert.Contains(t, o.err, "4 shards are left to compare. Members continue with them; --status --wait waits again.\nmillrace: interrupted\n")
 	assert.Empty(t, o.out)
 }
 
@@ -410,13 +419,13 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 		}
 
 		o := s.run(t, strings.Fields(line)...)
-		assert.Equal(t, command.ExitUsage, o.code, "there is nobody to ask")
-		assert.Contains(t, o.err, "confirm it by --yes")
+		assert.Equal(t, command.ExitUsage, o.code, "the command cannot ask")
+		assert.Contains(t, o.err, "confirm it with --yes")
 		unchanged()
 		s.env.InTerminal, s.env.In = true, strings.NewReader("yes\n")
 		o = s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code)
-		assert.Contains(t, o.err, "Type audit to go on: ")
+		assert.Contains(t, o.err, "Type audit to continue: ")
 		assert.Contains(t, o.err, "nothing was done")
 		unchanged()
 		s.env.In = strings.NewReader("audit\n")
@@ -428,7 +437,7 @@ func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)
 	for list, nothing := range map[string]string{
-		"behind":  "Group audit on account has listed no aggregate as behind. One that is blocked by its newest events is not listed: see --all.\n",
+		"behind":  "Group audit on account lists no blocked or parked aggregate. Aggregates that are blocked by the newest events of their shard are not listed: see --all.\n",
 		"parked":  "Group audit on account has parked no aggregate.\n",
 		"skipped": "Group audit on account has skipped no event.\n",
 	} {
@@ -440,7 +449,7 @@ func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
 func TestAllThatIsNotHandledIsListedWithTheFlagAll(t *testing.T) {
 	t.Parallel()
 	s, j := setupParked(t)
-	deposits(t, j, account("2"), 1, 2) // nobody is there for it
+	deposits(t, j, account("2"), 1, 2) // no member handles them
 	listed := func(flags ...string) map[string]string {
 		next := map[string]string{}
 		for _, row := range cells(t, s.ok(t, append([]string{"group", "behind", "audit", "account"}, flags...)...)) {
@@ -500,7 +509,7 @@ func TestABlockedAggregateIsListedWithTheAttemptThatFailed(t *testing.T) {
 	assert.Len(t, cells(t, s.ok(t, "group", "parked", "audit", "account")), 1)
 }
 
-// setupManyParked is a group that has parked the accounts 1 to 3 with their first events.
+// setupManyParked returns a group that has parked the accounts 1 to 3 at their first events.
 func setupManyParked(t *testing.T) (*shell, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)
@@ -622,7 +631,7 @@ func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {
 	s.env.InTerminal, s.env.In = true, strings.NewReader("no\n")
 	o := s.run(t, skip...)
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "Group audit never sees the failed events of 3 parked aggregates on account:\n  event 1 of account ")
+	assert.Contains(t, o.err, "Group audit will never handle the failed events of 3 parked aggregates on account:\n  event 1 of account ")
 	assert.Contains(t, o.err, " (account.deposited.v1)\n")
 	assert.Contains(t, o.err, "nothing was done")
 	assert.Len(t, cells(t, s.ok(t, "group", "parked", "audit", "account")), 3)
@@ -632,7 +641,7 @@ func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {
 	assert.Equal(t, "skipped one event of each of 3 aggregates of group audit on account\n", o.out)
 	assert.Contains(t, o.err, "skipped 1 of 3 aggregates\n", "progress")
 
-	s.env.In = strings.NewReader("") // nobody is asked
+	s.env.In = strings.NewReader("") // the command does not ask
 	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n", s.ok(t, skip...))
 }
 
@@ -658,17 +667,17 @@ func TestAnEditOfAllThatEndsEarlySaysHowFarItCame(t *testing.T) {
 
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n", o.out)
-	assert.Contains(t, o.err, "run it again for the rest")
+	assert.Contains(t, o.err, "Run it again for the rest")
 }
 
 func TestOneEventIsSkippedAndNoOther(t *testing.T) {
 	t.Parallel()
 	s, j := setupParked(t)
 
-	assert.Equal(t, "skipped account 1 of group audit; event 3 comes next\n", s.ok(t, "group", "skip", "audit", "account", "1", "2"))
+	assert.Equal(t, "skipped account 1 of group audit; the next event is 3\n", s.ok(t, "group", "skip", "audit", "account", "1", "2"))
 	o := s.run(t, "group", "skip", "audit", "account", "1", "2")
 	assert.Equal(t, command.ExitFailure, o.code, "it was passed over before")
-	assert.Contains(t, o.err, "not the next one, which is 3")
+	assert.Contains(t, o.err, "not the next event, which is 3")
 	msg := join(t, j).next(t)
 	assert.Equal(t, "account-1/3", msg.UUID)
 	msg.Ack()
@@ -677,7 +686,7 @@ func TestOneEventIsSkippedAndNoOther(t *testing.T) {
 func TestAnAggregateIsHandledAgain(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
-	assert.Equal(t, "reset account 1 of group audit; event 2 comes next\n",
+	assert.Equal(t, "reset account 1 of group audit; the next event is 2\n",
 		s.ok(t, "group", "reset-aggregate", "audit", "account", "1", "1", "--yes"))
 	join(t, j).handle(t, 4)
 }

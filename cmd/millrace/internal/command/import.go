@@ -17,28 +17,31 @@ type importOptions struct {
 	skipDifferent bool
 }
 
-// importing is the command import, which is a word of Go.
+// importing is the command import. The word import is a keyword of Go.
 func (a *app) importing() *cobra.Command {
 	var o importOptions
 	cmd := &cobra.Command{
 		Use:   "import FILE [flags]",
 		Short: "Write an archive into the journal",
-		Long: `Write the aggregates of an archive, or those that --type and --id say, into a journal of any shard count and layout; millrace create
-makes one. FILE - is standard input. What the journal has already is compared and kept, so an import that was cut off is run again.
+		Long: `Write the aggregates of an archive, or those that --type and --id select, into a journal of any shard
+count and layout. millrace create creates one. FILE - is standard input. Events that the journal
+already has are compared and kept, so an interrupted import can be run again.
 
-An aggregate of the journal that is not the one of the archive ends the import, and is never changed; --skip-different passes over
-it.
+If an aggregate of the journal has another history than in the archive, it is not changed, and the
+import ends. --skip-different leaves out such aggregates.
 
-In the classic layout, consumer groups that have passed the time of the events get them with the next event of their aggregate, at the
-latest by a reconciliation (subscriber.Config.ReconcileInterval, an hour by default). Where that is too late, import before groups start, or use
-"millrace group reconcile". In the packed layout the tail goes by the time of writing, so groups get imported events at once.`,
+In the classic layout, consumer groups may have passed the time of the imported events. They handle
+such events with the next event of the aggregate, or at the latest after the next reconciliation
+(subscriber.Config.ReconcileInterval, one hour by default). If that is too late, import before the
+groups start, or use "millrace group reconcile". In the packed layout the tail has the order of
+writing, so groups handle imported events at once.`,
 		Example: "  millrace import backup.jsonl\n  gunzip -c account-42.jsonl.gz | millrace import --endpoint http://127.0.0.1:8000 -",
 		Args:    wants("FILE"),
 		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), args[0], o) }),
 	}
 	o.only.register(cmd)
 	cmd.Flags().BoolVar(&o.skipDifferent, "skip-different", false,
-		"go on when an aggregate of the journal is not the one of the archive; the exit code is 1 then")
+		"leave out aggregates whose history differs from the archive; the exit code is then 1")
 	return cmd
 }
 
@@ -61,7 +64,7 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 	if o.skipDifferent {
 		with.Different = func(h *archive.HistoryError) error {
 			different++
-			a.note("millrace: passed over: %v", h)
+			a.note("millrace: left out: %v", h)
 			return nil
 		}
 	}
@@ -73,22 +76,26 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 	progress.Done()
 	if err != nil {
 		if done.Events > 0 {
-			a.note("%s so far. Run it again to go on.", output.Counted(done.Events, "event", "events"))
+			a.note("%s so far. Run the command again to continue.", output.Counted(done.Events, "event", "events"))
 		}
 		var history *archive.HistoryError
 		if errors.As(err, &history) {
-			a.note("Nothing of that aggregate was changed. --skip-different goes on with the others.")
+			a.note("Nothing of that aggregate was changed. --skip-different imports the others.")
 		}
 		return err
 	}
-	if err := a.printArchive(a.env.Out, archiveLine{
+	line := archiveLine{
 		Kind: "imported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut,
 		Present: done.Present, SnapshotsLeftOut: done.SnapshotsLeftOut, Different: different,
-	}); err != nil {
+	}
+	if done.SnapshotError != nil {
+		line.SnapshotReason = output.Clean(done.SnapshotError.Error())
+	}
+	if err := a.printArchive(a.env.Out, line); err != nil {
 		return err
 	}
 	if different > 0 {
-		return fmt.Errorf("different history: %s of the journal are not those of the archive", output.Counted(different, "aggregate", "aggregates"))
+		return fmt.Errorf("different history: %s of the journal differ from the archive", output.Counted(different, "aggregate", "aggregates"))
 	}
 	return nil
 }

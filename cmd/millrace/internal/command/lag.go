@@ -10,15 +10,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// lagLine is how far a group is behind, in all or in a shard.
+// lagLine is the lag of a group, in total or in a shard.
 type lagLine struct {
 	Events       uint64  `json:"events"`
 	Aggregates   int     `json:"aggregates"`
 	Parked       int     `json:"parked"`
 	ParkedEvents uint64  `json:"parked_events"`
 	Oldest       string  `json:"oldest,omitempty"`
-	Seconds      float64 `json:"seconds"`  // since then
-	AtLeast      bool    `json:"at_least"` // there may be more events, or older ones
+	Seconds      float64 `json:"seconds"`  // age of the oldest event
+	AtLeast      bool    `json:"at_least"` // there may be more events or older events
 }
 
 func newLagLine(l groups.Lag, now time.Time) *lagLine {
@@ -36,6 +36,15 @@ func (l *lagLine) events() string {
 		return output.Count(l.Events) + "+"
 	}
 	return output.Count(l.Events)
+}
+
+// text returns the lag as text, such as "1 event of 1 aggregate".
+func (l *lagLine) text() string {
+	noun := " events"
+	if l.Events == 1 && !l.AtLeast {
+		noun = " event"
+	}
+	return l.events() + noun + " of " + output.Counted(l.Aggregates, "aggregate", "aggregates")
 }
 
 func (l *lagLine) age() string {
@@ -59,7 +68,7 @@ func (l *lagLine) aggregates() string {
 	return output.Count(l.Aggregates)
 }
 
-// lag is exact, or an estimate; nil of a group whose positions only its members know.
+// lag returns the exact lag or an estimate. It returns nil for a group with external positions.
 func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (*groups.GroupLag, error) {
 	if one.ExternalPositions {
 		return nil, nil

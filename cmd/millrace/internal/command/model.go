@@ -19,7 +19,7 @@ type modelLine struct {
 	Kind     string   `json:"kind"` // "model"
 	Model    string   `json:"model"`
 	Serving  uint64   `json:"serving"`
-	Form     string   `json:"form,omitempty"`     // of what serves
+	Form     string   `json:"form,omitempty"`     // form of the serving generation
 	Previous uint64   `json:"previous,omitempty"` // none: nothing to roll back to
 	Live     []uint64 `json:"live"`
 }
@@ -48,14 +48,14 @@ type generationLine struct {
 	*progressLine
 }
 
-// progressLine is how far a generation is.
+// progressLine is the progress of a generation.
 type progressLine struct {
 	Begun         bool     `json:"begun"`
 	Events        uint64   `json:"events"`
 	ParkedEvents  uint64   `json:"parked_events"`
-	SkippedEvents uint64   `json:"skipped_events"`    // 1,000 for that many or more
-	Paused        []string `json:"paused,omitempty"`  // topics
-	Stopped       []string `json:"stopped,omitempty"` // topics, which are paused then
+	SkippedEvents uint64   `json:"skipped_events"`    // 1,000 means 1,000 or more
+	Paused        []string `json:"paused,omitempty"`  // topics on which the group is paused
+	Stopped       []string `json:"stopped,omitempty"` // topics on which the group is stopped
 	AtLeast       bool     `json:"at_least"`          // there may be more events
 }
 
@@ -70,7 +70,7 @@ func newGenerationLine(all readmodel.Generations, g readmodel.Generation) genera
 	return l
 }
 
-// orDash is what may be empty, as tables show it.
+// orDash returns the text for a cell of a table: a dash if it is empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"
@@ -101,7 +101,8 @@ func (l *progressLine) skipped() string {
 	return output.Count(l.SkippedEvents)
 }
 
-// rests lists the topics on which a generation's group does nothing, empty for none.
+// rests lists the topics on which a generation's group is paused or stopped. It is empty if there
+// is none.
 func (l *progressLine) rests() string {
 	var why []string
 	if len(l.Stopped) > 0 {
@@ -135,29 +136,35 @@ func (a *app) model() *cobra.Command {
 	exact := false
 	cmd := &cobra.Command{
 		Use:   "model [NAME] [flags]",
-		Short: "List the read models, or the generations of one; build one anew",
-		Long: `List the read models of package readmodel, or the generations of one. The commands below build the next generation while the one that
-serves goes on:
+		Short: "List the read models, or the generations of one; rebuild one",
+		Long: `List the read models of package readmodel, or the generations of one read model. A generation is a
+set of tables that consumers fill from the history. Queries read the serving generation. To rebuild a
+read model, use these commands while the serving generation stays in use:
 
-  begin       the programs' consumers start to fill its tables with history
+  begin       begins a generation: consumers start to fill its tables
   catch-up    waits until it is up to date
-  switch      queries read it
-  rollback    queries read the one before again, which was kept up to date
-  drop        gives up the one that is not needed
+  switch      makes queries read it
+  rollback    makes queries read the previous generation, which was kept up to date
+  drop        removes a generation that is not needed any more
 
-FORM is what a generation's tables contain, as the programs name it (readmodel.Config.Forms); "-" if they do not.
+The columns of generations:
 
-LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. SKIPPED are those that
-it has passed over (millrace group skipped): they are not left, and what they should have changed is missing. RESTS says on which
-topics its group is paused, or was stopped by an event that kept failing (millrace group resume). A generation has
-"not begun" until it has consumers on all topics: those that its own groups and the groups of the serving generation are on, unless
---topic says otherwise.
+  FORM     the name of the tables' structure (readmodel.Config.Forms); - if programs set none
+  LEFT     number of events that the generation has not handled; an estimate, unless --exact is set;
+           "not begun" until it has consumers on all topics
+  PARKED   number of these events that wait for an operator
+  SKIPPED  number of events that it has skipped (millrace group skipped); they are not part of LEFT,
+           and their changes are missing
+  RESTS    topics on which its group is paused, or was stopped by an event that kept failing (millrace
+           group resume)
 
-LEFT is an estimate, as in millrace groups, which tells what it costs; --exact compares all heads with the positions.`,
+The topics of a generation are the topics of its own groups and of the groups of the serving
+generation, unless --topic sets them. The estimate costs the same as in millrace groups. --exact
+compares all heads with the positions.`,
 		Example: "  millrace model\n  millrace model orders\n  millrace model begin orders && millrace model catch-up orders && millrace model switch orders",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("%s has no use for %q", cmd.Name(), args[1])
+				return fmt.Errorf("%s does not take the argument %q", cmd.Name(), args[1])
 			}
 			return nil
 		},
@@ -169,13 +176,13 @@ LEFT is an estimate, as in millrace groups, which tells what it costs; --exact c
 		}),
 	}
 	cmd.Flags().BoolVar(&exact, "exact", false, "compare all heads with the positions")
-	cmd.PersistentFlags().StringSliceVar(&o.topics, "topic", nil, "`topic` that a generation consumes, instead of what the groups tell; may be repeated")
+	cmd.PersistentFlags().StringSliceVar(&o.topics, "topic", nil, "`topic` that a generation consumes, instead of the topics of the groups; can be repeated")
 	cmd.AddCommand(a.beginModel(&o), a.catchUpModel(&o), a.switchModel(&o), a.rollbackModel(&o), a.dropModel(&o))
 	return cmd
 }
 
-// openModel opens a read model that is there. Config says what the command lets others say than the
-// options of all.
+// openModel opens an existing read model. config has the settings of the command, apart from the
+// common options.
 func (a *app) openModel(ctx context.Context, o modelOptions, name string, config readmodel.Config) (*readmodel.Model, error) {
 	j, err := a.open(ctx)
 	if err != nil {
@@ -187,7 +194,7 @@ func (a *app) openModel(ctx context.Context, o modelOptions, name string, config
 }
 
 func explainModel(err error) error {
-	return tableMissing(err, "Has the application a prefix? --prefix or $"+prefixEnv+" begins the name with it, --model-table names the table. The programs make it.")
+	return tableMissing(err, "If the application has a prefix, set --prefix or $"+prefixEnv+". --model-table sets another name. Programs create the table.")
 }
 
 func (a *app) runModels(ctx context.Context) error {
@@ -200,7 +207,7 @@ func (a *app) runModels(ctx context.Context) error {
 		return explainModel(err)
 	}
 	if len(all) == 0 && !a.json {
-		a.note("No read models. One comes into being when a program first opens it.")
+		a.note("No read models. A read model is created when a program first opens it.")
 	}
 	rows := output.NewRows(a.env.Out, a.json, modelColumns...)
 	for _, g := range all {
@@ -224,13 +231,13 @@ func (a *app) runModel(ctx context.Context, o modelOptions, name string, exact b
 	if err != nil {
 		return err
 	}
-	look := m.Estimate
+	read := m.Estimate
 	if exact {
-		look = m.Progress
+		read = m.Progress
 	}
 	rows := output.NewRows(a.env.Out, a.json, generationColumns...)
 	for _, g := range all.Live {
-		p, err := look(ctx, g)
+		p, err := read(ctx, g)
 		if err != nil {
 			return errors.Join(rows.Flush(), err)
 		}

@@ -18,12 +18,13 @@ func (a *app) beginModel(o *modelOptions) *cobra.Command {
 	var form string
 	cmd := &cobra.Command{
 		Use:   "begin NAME [flags]",
-		Short: "Begin another generation",
-		Long: `Begin another generation of a read model. The programs that consume it see it within a second (readmodel.Config.Refresh), and read
-history. Each further begin makes one more.
+		Short: "Begin a new generation",
+		Long: `Begin a new generation of a read model. The programs that consume the read model see it within a
+second (readmodel.Config.Refresh), and read history. Each run of the command begins another one.
 
-It is of the form that serves, so the same is built anew. A release that brings another form is deployed first, and its form begun with --form.
-Programs leave generations alone whose form they do not know.`,
+The new generation has the form of the serving generation: the name of the tables' structure
+(readmodel.Config.Forms). For another form, deploy the programs that know it first, and then begin it
+with --form. Programs ignore generations whose form they do not know.`,
 		Example: "  millrace model begin orders\n  millrace model begin orders --form 2",
 		Args:    wants("NAME"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -42,7 +43,7 @@ Programs leave generations alone whose form they do not know.`,
 			return a.showGeneration(cmd.Context(), m, next, nil)
 		}),
 	}
-	cmd.Flags().StringVar(&form, "form", "", "`form` of it, one of the programs' readmodel.Config.Forms (default that of what serves)")
+	cmd.Flags().StringVar(&form, "form", "", "`form` of the generation, one of the programs' readmodel.Config.Forms; default is the form of the serving generation")
 	return cmd
 }
 
@@ -51,10 +52,12 @@ func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catch-up NAME [GENERATION] [flags]",
 		Short: "Wait until a generation is up to date",
-		Long: `Wait until a generation lags by no more than --max-lag events, none of them older than --max-delay: the newest one, if none is named. A look compares all heads with
-the positions, so it costs what groups --exact does. There is one each tenth of the time that is left, or,
-while nothing moves, less and less often up to each 10 seconds; and they take a fifth of the time at most, while estimates find out in between whether the
-generation is near.`,
+		Long: `Wait until a generation lags by at most --max-lag events, none of them older than --max-delay.
+Default is the newest generation.
+
+An exact poll compares all heads with the positions, so it costs the same as groups --exact. There is
+an exact poll after each tenth of the remaining time. Without progress the intervals grow up to 10
+seconds. Exact polls take at most a fifth of the time; in between the command estimates the lag.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			m, g, err := a.generation(cmd.Context(), *o, args, config)
@@ -95,17 +98,18 @@ func catchingUp(g readmodel.Generation, p readmodel.Progress) string {
 }
 
 func registerMaxLag(cmd *cobra.Command, config *readmodel.Config) {
-	cmd.Flags().Uint64Var(&config.MaxLag, "max-lag", 100, "`number` of events, 1 or more, by which a generation may be behind and count as up to date")
-	cmd.Flags().DurationVar(&config.MaxDelay, "max-delay", 10*time.Second, "`time` for which the first of them may have been waiting")
+	cmd.Flags().Uint64Var(&config.MaxLag, "max-lag", 100, "`number` of events, 1 or more, by which a generation may lag and still count as up to date")
+	cmd.Flags().DurationVar(&config.MaxDelay, "max-delay", 10*time.Second, "maximum `age` of the oldest of these events")
 }
 
 func (a *app) switchModel(o *modelOptions) *cobra.Command {
 	var config readmodel.Config
 	cmd := &cobra.Command{
 		Use:   "switch NAME [GENERATION] [flags]",
-		Short: "Have queries read a generation",
-		Long: `Have queries read a generation, in one write: the newest one, if none is named. It is refused if the generation is more than --max-lag
-events behind, or stuck with one for more than --max-delay. The one that served is kept up to date, for a rollback, until it is dropped.`,
+		Short: "Make queries read a generation",
+		Long: `Make queries read a generation, in one write. Default is the newest generation. It is refused if the
+generation lags by more than --max-lag events, or if one of them is older than --max-delay. The
+previous generation is kept up to date, for a rollback, until it is dropped.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			m, g, err := a.generation(cmd.Context(), *o, args, config)
@@ -125,9 +129,10 @@ events behind, or stuck with one for more than --max-delay. The one that served 
 func (a *app) rollbackModel(o *modelOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rollback NAME [GENERATION] [flags]",
-		Short: "Have queries read the generation again that served before",
-		Long: `Have queries read the generation again that served before. With GENERATION, which is the one to go back from, it does nothing if that does
-not serve any more, so that a repeated command does not switch back and forth.`,
+		Short: "Make queries read the previous generation again",
+		Long: `Make queries read the previous generation again. GENERATION is the generation that serves now. If it
+is set and does not serve any more, the command does nothing, so that a repeated command does not
+switch back.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			m, err := a.openModel(cmd.Context(), *o, args[0], readmodel.Config{})
@@ -152,7 +157,8 @@ not serve any more, so that a repeated command does not switch back and forth.`,
 	}
 }
 
-// wantsGeneration is for NAME and a GENERATION, which may be left out unless it is needed.
+// wantsGeneration checks the arguments NAME and GENERATION. GENERATION is optional unless needed is
+// true.
 func wantsGeneration(needed bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && !needed {
@@ -166,13 +172,13 @@ func wantsGeneration(needed bool) cobra.PositionalArgs {
 func generationOf(model, text string) (readmodel.Generation, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(text, model+"."), 10, 64)
 	if err != nil || n == 0 {
-		return readmodel.Generation{}, wrongUsage("%q is no generation: want a number such as 2, or %s.2", text, model)
+		return readmodel.Generation{}, wrongUsage("%q is not a generation: want a number such as 2, or %s.2", text, model)
 	}
 	return readmodel.Generation{Model: model, Number: n}, nil
 }
 
-// generation opens a read model, and returns the generation that is named, or else the newest one
-// that is newer than what serves.
+// generation opens a read model. It returns the generation of the arguments, or by default the
+// newest generation, which must be newer than the serving one.
 func (a *app) generation(ctx context.Context, o modelOptions, args []string, config readmodel.Config) (*readmodel.Model, readmodel.Generation, error) {
 	if config.MaxLag == 0 {
 		return nil, readmodel.Generation{}, wrongUsage("--max-lag is 0: want 1 or more")
@@ -193,19 +199,19 @@ func (a *app) generation(ctx context.Context, o modelOptions, args []string, con
 		return nil, g, err
 	}
 	if g = all.Live[len(all.Live)-1]; g.Number <= all.Serving.Number {
-		return nil, g, fmt.Errorf("no generation of read model %s is newer than %s, which serves: begin one, or name the one that is meant", args[0], all.Serving)
+		return nil, g, fmt.Errorf("no generation of read model %s is newer than the serving generation %s: begin one, or pass a generation", args[0], all.Serving)
 	}
 	return m, g, nil
 }
 
-// showGeneration reports how a generation is now.
+// showGeneration shows the current state of a generation.
 func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmodel.Generation, p *progressLine) error {
 	all, err := m.Generations(ctx)
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(all.Live, func(live readmodel.Generation) bool { return live.Number == g.Number }); i >= 0 {
-		g = all.Live[i] // with its form
+		g = all.Live[i] // includes its form
 	}
 	l := newGenerationLine(all, g)
 	l.progressLine = p

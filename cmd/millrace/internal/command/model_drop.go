@@ -18,13 +18,14 @@ func (a *app) dropModel(o *modelOptions) *cobra.Command {
 	var refresh time.Duration
 	cmd := &cobra.Command{
 		Use:   "drop NAME GENERATION [flags]",
-		Short: "Give a generation up, and remove its groups",
-		Long: `Give a generation up: its consumers stop, and when they have, its groups are removed, one write unit for each aggregate. It waits for them and
-may be interrupted and repeated. The tables of the generation are the programs' and stay: delete them afterwards.
+		Short: "Drop a generation, and remove its groups",
+		Long: `Drop a generation: its consumers stop, and then its groups are removed, which costs one write unit
+for each aggregate. The command waits for the consumers. It can be interrupted and repeated. The
+tables of the generation belong to the programs and stay; delete them afterwards.
 
-A member that crashed keeps its group, and this command waits forever if it was the last one: --force removes the group
-with it. Use it when the programs that consumed the generation have stopped doing so, or are gone; one that goes on begins the
-group anew, and drop has to be repeated.`,
+If the last member of a group has crashed, the command waits forever. --force then removes the group
+with its members. Use it only after the programs have stopped to consume the generation. A program
+that still consumes it creates the group again, and drop has to be repeated.`,
 		Example: "  millrace model drop orders 1\n  millrace model drop orders 1 --force --yes",
 		Args:    wantsGeneration(true),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -39,14 +40,14 @@ group anew, and drop has to be repeated.`,
 			if err != nil {
 				return err
 			}
-			what := fmt.Sprintf("Generation %s of read model %s is not kept up to date any more, and cannot be taken up again.", g, g.Model)
+			what := fmt.Sprintf("Generation %s of read model %s is no longer kept up to date, and cannot be restored.", g, g.Model)
 			if err := a.confirm(cmd.Context(), yes, g.Model, what); err != nil {
 				return err
 			}
 			return a.runDrop(cmd.Context(), m, g, force)
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "remove its groups with the members that they still have, as those of crashed programs")
+	cmd.Flags().BoolVar(&force, "force", false, "remove its groups with their members, for example members of crashed programs")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	cmd.Flags().DurationVar(&refresh, "refresh", time.Second, "the programs' readmodel.Config.Refresh, if it is longer")
 	return cmd
@@ -57,7 +58,7 @@ type droppedLine struct {
 	Kind       string `json:"kind"` // "dropped"
 	Model      string `json:"model"`
 	Generation uint64 `json:"generation"`
-	Rows       int    `json:"rows"` // that its groups had
+	Rows       int    `json:"rows"` // deleted rows of its groups
 }
 
 func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Generation, force bool) error {
@@ -68,7 +69,7 @@ func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Gener
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
-		return fmt.Errorf("%w; the generation is dropped, so repeat the command, with --force if they have crashed", err)
+		return fmt.Errorf("%w; the generation is dropped, but its groups are not removed: repeat the command, with --force if the members have crashed", err)
 	}
 	if err != nil {
 		return err

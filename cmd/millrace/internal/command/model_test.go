@@ -20,8 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// setupModel is setupTables with a read model whose first generation serves, and a journal of 300
-// events.
+// setupModel is setupTables with a read model, whose first generation serves, and 300 events.
 func setupModel(t *testing.T) (*shell, *readmodel.Model, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)
@@ -67,11 +66,11 @@ func consume(t *testing.T, m *readmodel.Model, j *journal.Journal) (stop func())
 	return stop
 }
 
-// begins has a group begin on accounts, with a member that has crashed.
+// begins creates a group on accounts, with a member that has crashed.
 func begins(t *testing.T, j *journal.Journal, group string) {
 	t.Helper()
-	roster, number := checkpoint.NewMembership(j.Shards(), time.Time{}).Join(checkpoint.Member{})
-	_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: "account"}, checkpoint.Membership{}, roster.Take(number, []int{0}))
+	membership, number := checkpoint.NewMembership(j.Shards(), time.Time{}).Join(checkpoint.Member{})
+	_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: group, Topic: "account"}, checkpoint.Membership{}, membership.Take(number, []int{0}))
 	require.NoError(t, err)
 }
 
@@ -203,11 +202,11 @@ func TestCatchingUpIsShownAndAnInterruptTellsHowFarItWas(t *testing.T) {
 	assert.Contains(t, o.err, "`millrace model catch-up` waits")
 	s.ok(t, "model", "switch", "totals", "--max-lag", "300")
 	o = s.run(t, "model", "switch", "totals")
-	assert.Equal(t, command.ExitFailure, o.code, "nobody means the old one")
-	assert.Contains(t, o.err, "is newer than totals.2")
+	assert.Equal(t, command.ExitFailure, o.code, "the old generation is not the default")
+	assert.Contains(t, o.err, "is newer than the serving generation totals.2")
 }
 
-// watched counts the looks at groups.
+// watched counts the reads of groups.
 type watched struct {
 	*dynamodb.Client
 	looks atomic.Int64
@@ -240,7 +239,7 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	cancel()
 	assert.Equal(t, command.ExitFailure, <-code)
 	assert.Contains(t, log.String(), "totals.2: waiting until its members have left")
-	assert.Contains(t, log.String(), "with --force if they have crashed")
+	assert.Contains(t, log.String(), "with --force if the members have crashed")
 
 	done := lines(t, s.ok(t, "model", "drop", "totals", "2", "--yes", "--force", "--refresh", "1ms", "--json"))
 	assert.Equal(t, map[string]any{"kind": "dropped", "model": "totals", "generation": 2.0, "rows": 0.0}, done[0])
@@ -260,7 +259,7 @@ func TestADropIsConfirmedByTheNameOfTheReadModel(t *testing.T) {
 	s.env.In = strings.NewReader("2\n")
 	o = s.run(t, drop...)
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "Type totals to go on: ")
+	assert.Contains(t, o.err, "Type totals to continue: ")
 	left, err := m.Generations(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, left.Live, 2)
@@ -272,9 +271,9 @@ func TestWhatIsWrongWithAReadModelIsSaidWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	s, _, _ := setupModel(t)
 	for line, want := range map[string]string{
-		"model total":                        "`millrace model` lists them",
+		"model total":                        "`millrace model` lists all read models",
 		"model begin total":                  "no such read model",
-		"model switch totals 7":              "`millrace model NAME` lists them",
+		"model switch totals 7":              "`millrace model NAME` lists all generations",
 		"model drop totals 1 --yes":          "`millrace model switch`",
 		"model rollback totals":              "no previous generation",
 		"model --model-table elsewhere":      "readmodel.CreateTable",
@@ -295,6 +294,6 @@ func TestWhereThereAreNoReadModelsTheListSaysSo(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
 	require.NoError(t, readmodel.CreateTable(t.Context(), s.client, ""))
-	assert.Equal(t, outcome{err: "No read models. One comes into being when a program first opens it.\n"}, s.run(t, "model"))
+	assert.Equal(t, outcome{err: "No read models. A read model is created when a program first opens it.\n"}, s.run(t, "model"))
 	assert.Equal(t, outcome{}, s.run(t, "model", "--json"), "a program counts lines")
 }

@@ -37,7 +37,7 @@ func TestCommandsWorkOnTablesOfThePackedLayout(t *testing.T) {
 		other := setup(t)
 		other.ok(t, "create", "--shards", "7", "--layout", layout)
 		assert.Contains(t, other.ok(t, "import", file), "imported 2 aggregates, 11 events")
-		assert.Contains(t, other.ok(t, "import", file), "11 events there already")
+		assert.Contains(t, other.ok(t, "import", file), "11 events already present")
 		assert.Equal(t, "2 aggregates, 11 events: sound\n", other.ok(t, "verify", "--against", file))
 	}
 }
@@ -45,5 +45,5 @@ func TestCommandsWorkOnTablesOfThePackedLayout(t *testing.T) {
 func TestTheHelpOfCreateNamesTheLayouts(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(setup(t).ok(t, "create", "--help")), " ")
-	assert.Contains(t, help, "packed, which costs less and is for new applications, or classic, as event-store-adapter programs share it, which is the default")
+	assert.Contains(t, help, "packed, which costs less and is for new applications, or classic, which event-store-adapter programs can share; default is classic")
 }

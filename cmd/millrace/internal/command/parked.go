@@ -15,19 +15,22 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// behindLine is an aggregate that holds a group up.
+// behindLine is an aggregate that holds up a group: it is blocked or parked.
 type behindLine struct {
 	Kind      string        `json:"kind"` // "behind"
 	Group     string        `json:"group"`
 	Aggregate aggregateName `json:"aggregate"`
-	Next      uint64        `json:"next"` // the event that it waits with
-	Head      uint64        `json:"head"` // the last one that is known
-	// When it was parked, or else when an attempt failed; with which event, and why.
+	Next      uint64        `json:"next"` // number of the next event to handle
+	Head      uint64        `json:"head"` // number of the last known event
+	// ParkedAt is the time at which the aggregate was parked. FailedAt is the time of the last
+	// known failed attempt, if it is not parked. Failed is the number of the failed event.
 	ParkedAt string `json:"parked_at,omitempty"`
 	FailedAt string `json:"failed_at,omitempty"`
 	Failed   uint64 `json:"failed,omitempty"`
-	Type     string `json:"type,omitempty"` // of that event; none from the command behind, and where the event cannot be read
-	Reason   string `json:"reason,omitempty"`
+	// Type is the type of the failed event. The command behind does not set it. It is empty if the
+	// event cannot be read.
+	Type   string `json:"type,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 func newBehindLine(group string, b groups.Behind) behindLine {
@@ -41,7 +44,7 @@ func newBehindLine(group string, b groups.Behind) behindLine {
 	return l
 }
 
-// listedColumns are those of aggregates on any list.
+// listedColumns are the columns of all lists of aggregates.
 var listedColumns = []output.Column[behindLine]{
 	{Name: "AGGREGATE", Cell: func(b behindLine) string { return b.Aggregate.Value }},
 	{Name: "NEXT", Cell: func(b behindLine) string {
@@ -55,11 +58,11 @@ var listedColumns = []output.Column[behindLine]{
 	{Name: "REASON", Cell: func(b behindLine) string { return b.Reason }},
 }
 
-// behindColumns are those of aggregates that hold a group up.
+// behindColumns are the columns of aggregates that hold up a group.
 var behindColumns = slices.Insert(slices.Clone(listedColumns), 3,
 	output.Column[behindLine]{Name: "FAILED AT", Cell: func(b behindLine) string { return orDash(b.FailedAt) }})
 
-// parkedColumns are those of aggregates that are all parked.
+// parkedColumns are the columns of parked aggregates.
 var parkedColumns = slices.Insert(slices.Clone(listedColumns), 3,
 	output.Column[behindLine]{Name: "TYPE", Cell: func(b behindLine) string { return orDash(b.Type) }})
 
@@ -67,35 +70,42 @@ func (a *app) behind() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "behind GROUP TOPIC [flags]",
-		Short: "List the aggregates that hold a group up",
-		Long: `List the aggregates that a group is not done with though it is with later events: those that are tried again and again, and those
-that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events; --all shows
-it at once, with all others that have events to handle.
+		Short: "List the aggregates that hold up a group",
+		Long: `List the aggregates that are blocked or parked. The group has not handled an event of them, although
+it has handled later events of their shard. The event of a blocked aggregate is tried again, or its
+handler takes long. A parked aggregate waits for an operator. A blocked aggregate is listed after
+subscriber.Config.BehindAfter, if the shard has later events. --all lists all aggregates with events
+to handle.
 
-REASON is the error of the last attempt and how many had failed. FAILED AT is when, of an aggregate that is blocked: as of when it was
-listed, so later attempts do not show. Without a reason no attempt had failed by then, as where the handler takes long.`,
+  NEXT       number of the next event to handle
+  HEAD       number of the last known event
+  FAILED AT  time of the last failed attempt at an event of a blocked aggregate, as of the time at
+             which the aggregate was listed; later attempts do not change it
+  PARKED AT  time at which the aggregate was parked
+  REASON     the error, and how often the event had failed; empty if no attempt had failed when the
+             aggregate was listed, for example because the handler takes long`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if all {
 				return a.runBehind(cmd.Context(), args[0], args[1], notDone, "Group %s on %s has handled all events.")
 			}
 			return a.runBehind(cmd.Context(), args[0], args[1], holdingUp,
-				"Group %s on %s has listed no aggregate as behind. One that is blocked by its newest events is not listed: see --all.")
+				"Group %s on %s lists no blocked or parked aggregate. Aggregates that are blocked by the newest events of their shard are not listed: see --all.")
 		}),
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "all aggregates that have events to handle; it compares all heads with the positions, as groups --exact does")
+	cmd.Flags().BoolVar(&all, "all", false, "list all aggregates with events to handle; it compares all heads with the positions, like groups --exact")
 	return cmd
 }
 
-// lister yields aggregates that a group is not done with.
+// lister yields aggregates with events that a group has not handled.
 type lister func(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error]
 
-// holdingUp yields the aggregates that hold the group up.
+// holdingUp yields the aggregates that hold up the group.
 func holdingUp(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
 	return g.Behind(ctx, name, topic, aggregate.ID{})
 }
 
-// notDone yields all aggregates that have events to handle.
+// notDone yields all aggregates with events to handle.
 func notDone(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
 	return func(yield func(groups.Behind, error) bool) {
 		var all []groups.Behind
@@ -116,11 +126,14 @@ func (a *app) parked() *cobra.Command {
 	var selected parkedSelection
 	cmd := &cobra.Command{
 		Use:   "parked GROUP TOPIC [flags]",
-		Short: "List the aggregates that a group has given up until someone decides",
-		Long: `List the parked aggregates, or those that --reason and --type select. TYPE is that of the event that failed. unpark has their events
-tried again, skip passes over the one that failed, and the events behind it come.
+		Short: "List the parked aggregates of a group",
+		Long: `List the parked aggregates, or those that --reason and --type select. The group does not try their
+events until an operator decides. The command unpark makes the group try the events again. The
+command skip skips the failed event, and the group continues with the next one.
 
-It costs a read of the event and of the position of each aggregate that it lists.`,
+TYPE is the type of the failed event. The other columns are those of the command behind.
+
+It costs a read of the event and of the position of each listed aggregate.`,
 		Example: "  millrace group parked order-history order\n  millrace group parked order-history order --reason 'connection refused'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := notEmpty(cmd); err != nil {
@@ -164,7 +177,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string, list lister, no
 	return err
 }
 
-// printBehind prints aggregates as they come. It reports whether there are none.
+// printBehind prints aggregates as they are read. It reports whether there are none.
 func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], columns []output.Column[behindLine]) (none bool, err error) {
 	rows := output.NewRows(a.env.Out, a.json, columns...)
 	none = true
@@ -180,13 +193,15 @@ func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], colu
 	return none, rows.Flush()
 }
 
-// editedLine reports what was done to an aggregate of a group.
+// editedLine reports an edit of an aggregate of a group.
 type editedLine struct {
 	Kind      string        `json:"kind"` // "unparked", "skipped", "reset", "forgotten", "retried"
 	Group     string        `json:"group"`
 	Aggregate aggregateName `json:"aggregate"`
-	Number    uint64        `json:"number,omitempty"` // of the event whose record was forgotten, or that is retried
-	Next      uint64        `json:"next,omitempty"`   // the event that comes next; none where it was not changed
+	// Number is the event whose record was deleted, or the event that is retried.
+	Number uint64 `json:"number,omitempty"`
+	// Next is the next event to handle; none if it did not change.
+	Next uint64 `json:"next,omitempty"`
 }
 
 func (a *app) printEdited(l editedLine) error {
@@ -201,7 +216,7 @@ func (a *app) printEdited(l editedLine) error {
 	case l.Number != 0:
 		text = fmt.Sprintf("%s that group %s skipped event %d of %s", l.Kind, output.Clean(l.Group), l.Number, name)
 	case l.Next != 0:
-		text += fmt.Sprintf("; event %d comes next", l.Next)
+		text += fmt.Sprintf("; the next event is %d", l.Next)
 	}
 	_, err := fmt.Fprintln(a.env.Out, text)
 	return err
@@ -211,11 +226,13 @@ func (a *app) unpark() *cobra.Command {
 	var selected parkedSelection
 	cmd := &cobra.Command{
 		Use:   "unpark GROUP TOPIC (ID | --all) [flags]",
-		Short: "Have the events of parked aggregates tried again",
-		Long: `Have the events of a parked aggregate tried again, or with --all those of all parked aggregates, of which --reason and --type select some.
---all takes each shard that has such aggregates from its owner once, and costs one write unit for each aggregate. An edit that ends
-early keeps what it has done; run it again for the rest. --dry-run shows how many aggregates that are, with some examples, and edits none;
-with --json it shows all of them.`,
+		Short: "Try the events of parked aggregates again",
+		Long: `Make the group try the events of a parked aggregate again, or with --all the events of all parked
+aggregates. --reason and --type select some of them.
+
+--all takes each shard with such aggregates from its owner once, and costs one write unit for each
+aggregate. If it ends early, run it again for the rest. --dry-run shows the number of aggregates, with
+some examples, and edits none. With --json it shows all of them.`,
 		Example: "  millrace group unpark order-history order 42\n  millrace group unpark order-history order --all --reason 'connection refused' --dry-run",
 		Args:    selected.wants("ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -248,9 +265,11 @@ func (a *app) resetAggregate() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "reset-aggregate GROUP TOPIC ID NUMBER [flags]",
-		Short: "Put a group anywhere in the history of one aggregate",
-		Long: `Have a group go on in an aggregate as if the event with that number had been the last one that it handled: 0 is the beginning, the
-aggregate's version skips all that it has. It also unparks the aggregate. Records of skipped events that come again are deleted.`,
+		Short: "Set the position of a group in one aggregate",
+		Long: `Set the position of a group in an aggregate. NUMBER is the last event that counts as handled: 0 means
+that the group begins with the first event, and the aggregate's version skips all its events. Later
+events are handled again, and their records as skipped events are deleted. The command also unparks
+the aggregate.`,
 		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			id, number, err := eventOf(args[1], args[2], args[3])
@@ -261,7 +280,7 @@ aggregate's version skips all that it has. It also unparks the aggregate. Record
 			if err != nil {
 				return err
 			}
-			what := fmt.Sprintf("Group %s goes on with event %d of %s %s.", args[0], number+1, id.Type, id.Value)
+			what := fmt.Sprintf("Group %s continues with event %d of %s %s.", args[0], number+1, id.Type, id.Value)
 			if err := a.confirm(cmd.Context(), yes, args[0], what); err != nil {
 				return err
 			}
@@ -282,7 +301,7 @@ func eventOf(topic, value, number string) (aggregate.ID, uint64, error) {
 	}
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return id, 0, wrongUsage("%q is no number of an event", number)
+		return id, 0, wrongUsage("%q is not the number of an event", number)
 	}
 	return id, n, nil
 }

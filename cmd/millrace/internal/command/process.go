@@ -25,13 +25,13 @@ type pendingLine struct {
 	Input    string        `json:"input,omitempty"`
 	Commands []commandLine `json:"commands,omitempty"`
 	At       string        `json:"at,omitempty"`
-	Seconds  float64       `json:"seconds"` // since then; 0 if it is still to come
+	Seconds  float64       `json:"seconds"` // time since At; 0 if At is in the future
 	Next     string        `json:"next,omitempty"`
 	Attempts int           `json:"attempts"`
 	Failure  string        `json:"failure,omitempty"`
 }
 
-// commandLine is a command as it will be sent.
+// commandLine is a command that is not sent yet.
 type commandLine struct {
 	Topic    string            `json:"topic"`
 	ID       string            `json:"id"`
@@ -76,7 +76,7 @@ var pendingColumns = []output.Column[pendingLine]{
 func (a *app) process() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "process COMMAND",
-		Short: "Show what process managers have left to do and which processes are open; retry or drop something",
+		Short: "List pending timeouts and commands of process managers, and open processes; retry or drop them",
 		Args:  onlyCommands,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -90,22 +90,31 @@ func (a *app) listProcesses() *cobra.Command {
 	limit := 100
 	cmd := &cobra.Command{
 		Use:   "list [TYPE [ID]] [flags]",
-		Short: "List what process managers have left to do, or with --open the processes that are not over",
-		Long: `List the timeouts that process managers have set, and the commands that they have stored and not sent: all, those of a type, or of one process.
+		Short: "List pending timeouts and commands of process managers, or with --open the open processes",
+		Long: `List the timeouts that process managers have set, and the commands that they have stored and not
+sent: all, those of one type, or those of one process.
 
-AT is when a timeout is due, or when commands were stored, LATE how long ago that is, ATTEMPTS how often a manager has taken it up, NEXT when
-one will again, and FAILURE why the last attempt failed. With --json commands are shown with their payloads.
+  ROW       name of the timeout or of the commands, for the commands retry and drop
+  AT        time at which the timeout is due, or at which the commands were stored
+  LATE      time since then
+  ATTEMPTS  number of attempts
+  NEXT      time of the next attempt
+  FAILURE   error of the last attempt
 
-With --open, list the processes that have begun and are not over, the oldest first, with the time of their last event and their state. Only
-processes whose definition has OverWhen are listed. States that are encrypted are not shown.
+With --json commands are shown with their payloads.
 
-Either costs half a read unit for each 4 KB of the table, whatever is selected; for one process, one unit for each 4 KB of its own. With
---open each process that is shown costs two units or more: one for each 4 KB of its state, and its last event.`,
+With --open, list the processes that have begun and are not over, the oldest first, with their last
+event and their state. It lists only processes whose definition has OverWhen. It does not show
+encrypted states.
+
+Both lists cost half a read unit for each 4 KB of the whole table. For one process they cost one unit
+for each 4 KB of its rows. With --open each listed process costs two units or more: one for each 4 KB
+of its state, and its last event.`,
 		Example: "  millrace process list --overdue\n  millrace process list order-saga o1\n  millrace process list --failed --json | jq -r .failure | sort | uniq -c\n" +
 			"  millrace process list --open order-saga --older 24h",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
-				return fmt.Errorf("%s has no use for %q", cmd.Name(), args[2])
+				return fmt.Errorf("%s does not take the argument %q", cmd.Name(), args[2])
 			}
 			return nil
 		},
@@ -129,7 +138,7 @@ Either costs half a read unit for each 4 KB of the table, whatever is selected; 
 			}
 			switch {
 			case overdue || failed:
-				return wrongUsage("--overdue and --failed are not for --open, which has --older")
+				return wrongUsage("--overdue and --failed exclude --open: use --older")
 			case older < 0:
 				return wrongUsage("--older is %s: want 0 or more", older)
 			case limit < 0:
@@ -142,9 +151,9 @@ Either costs half a read unit for each 4 KB of the table, whatever is selected; 
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&overdue, "overdue", false, "only timeouts that are due, and commands")
-	flags.BoolVar(&failed, "failed", false, "only what has failed")
-	flags.BoolVar(&open, "open", false, "the processes that have begun and are not over")
-	flags.DurationVar(&older, "older", 0, "with --open: only those that began at least this `duration` ago, such as 24h")
+	flags.BoolVar(&failed, "failed", false, "only timeouts and commands that have failed")
+	flags.BoolVar(&open, "open", false, "list the processes that have begun and are not over")
+	flags.DurationVar(&older, "older", 0, "with --open: only processes that began at least this `duration` ago, such as 24h")
 	flags.IntVar(&limit, "limit", limit, "with --open: `number` of processes to show; 0 is all")
 	return cmd
 }
@@ -158,7 +167,7 @@ func (a *app) backlog(ctx context.Context) (*process.Backlog, error) {
 }
 
 func explainBacklog(err error) error {
-	return tableMissing(err, "Has the application a prefix? --prefix or $"+prefixEnv+" begins the name with it, --process-table names the table. The programs make it.")
+	return tableMissing(err, "If the application has a prefix, set --prefix or $"+prefixEnv+". --process-table sets another name. Programs create the table.")
 }
 
 func (a *app) runPending(ctx context.Context, query process.Query, failed bool) error {
@@ -188,9 +197,10 @@ func (a *app) runPending(ctx context.Context, query process.Query, failed bool) 
 func (a *app) retryPending() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry TYPE ID ROW [flags]",
-		Short: "Have a timeout or commands that failed tried again at once",
-		Long: `Have a timeout or commands that failed tried again within the managers' PollInterval, a second, and not only when their RetryAfter is over. ROW is as the list
-shows it. A timeout does not fire before it is due.`,
+		Short: "Try a failed timeout or failed commands again at once",
+		Long: `Make managers try a failed timeout or failed commands again within their PollInterval, one second,
+instead of after their RetryAfter. ROW is the row in the list. A timeout does not fire before it is
+due.`,
 		Example: "  millrace process retry order-saga o1 timeout/answers",
 		Args:    wants("TYPE", "ID", "ROW"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -207,7 +217,7 @@ shows it. A timeout does not fire before it is due.`,
 			if a.json {
 				return output.NewEncoder(a.env.Out).Encode(newPendingLine("retried", p, a.env.Now()))
 			}
-			_, err = fmt.Fprintf(a.env.Out, "%s of %s %s is tried again as soon as a manager looks\n", output.Clean(p.Row), output.Clean(p.Process.Type), output.Clean(p.Process.Value))
+			_, err = fmt.Fprintf(a.env.Out, "%s of %s %s is tried again at the next poll of a manager\n", output.Clean(p.Row), output.Clean(p.Process.Type), output.Clean(p.Process.Value))
 			return err
 		}),
 	}
@@ -217,10 +227,14 @@ func (a *app) dropPending() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "drop TYPE ID ROW [flags]",
-		Short: "Give up a timeout or commands that can never succeed",
-		Long: `Give up a timeout or commands. ROW is as the list shows it. A timeout that is dropped never fires, and its process does not know: if it waits for nothing
-else, it waits forever. Commands that are dropped are not sent, though their process counts them as sent; some may have been sent before
-one of them failed. They are printed, so that you can do what they ask for in another way. Managers may run meanwhile.`,
+		Short: "Drop a timeout or commands that can never succeed",
+		Long: `Drop a timeout or commands. ROW is the row in the list. Managers may run meanwhile.
+
+A dropped timeout never fires, and its process is not notified. A process that waits only for this
+timeout waits forever.
+
+Dropped commands are not sent, but their process counts them as sent. Some may have been sent before
+one of them failed. The command prints them, so that you can execute them in another way.`,
 		Example: "  millrace process drop order-saga o1 commands/8a5f0c52-1f0b-4c11-9d5b-6a1a47a3c0de --json > given-up.json",
 		Args:    wants("TYPE", "ID", "ROW"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -228,9 +242,9 @@ one of them failed. They are printed, so that you can do what they ask for in an
 			if err != nil {
 				return err
 			}
-			what := fmt.Sprintf("Process %s %s never gets %s.", p.Process.Type, p.Process.Value, p.Row)
+			what := fmt.Sprintf("Process %s %s will never receive %s.", p.Process.Type, p.Process.Value, p.Row)
 			if p.Input != "" {
-				what = fmt.Sprintf("Process %s %s takes %s for sent, and they are not.", p.Process.Type, p.Process.Value, output.Counted(len(p.Commands), "command", "commands"))
+				what = fmt.Sprintf("Process %s %s counts %s as sent, but they are not sent.", p.Process.Type, p.Process.Value, output.Counted(len(p.Commands), "command", "commands"))
 			}
 			if err := a.confirm(cmd.Context(), yes, p.Process.Value, what); err != nil {
 				return err
@@ -257,7 +271,7 @@ func (a *app) printGivenUp(l pendingLine) error {
 	return err
 }
 
-// findPending reads a row as it is now.
+// findPending reads the current state of a row.
 func (a *app) findPending(ctx context.Context, args []string) (*process.Backlog, process.Pending, error) {
 	id, err := aggregate.NewID(args[0], args[1])
 	if err != nil {

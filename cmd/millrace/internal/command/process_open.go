@@ -20,18 +20,18 @@ type processLine struct {
 	Kind      string        `json:"kind"` // "process", "unlisted"
 	Process   aggregateName `json:"process"`
 	Begun     string        `json:"begun,omitempty"`
-	Seconds   float64       `json:"seconds,omitempty"` // since then
+	Seconds   float64       `json:"seconds,omitempty"` // time since Begun
 	Version   uint64        `json:"version,omitempty"`
-	Event     string        `json:"event,omitempty"` // type of the last one
+	Event     string        `json:"event,omitempty"` // type of the last event
 	EventAt   string        `json:"event_at,omitempty"`
 	DeletedAt string        `json:"deleted_at,omitempty"`
 	Snapshot  *snapshotLine `json:"snapshot,omitempty"`
 	output.Payload
-	Undecoded bool   `json:"undecoded,omitempty"` // the payload is not the state, as it is encrypted
+	Undecoded bool   `json:"undecoded,omitempty"` // the payload is encrypted
 	Failure   string `json:"failure,omitempty"`   // why the process could not be read
 }
 
-// state returns the state in one line, or why it is not shown.
+// state returns the state in one line, or the reason why it is not shown.
 func (l *processLine) state() string {
 	switch {
 	case l.Failure != "":
@@ -98,7 +98,7 @@ func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error
 	return nil
 }
 
-// noneOpen says that a query has found no open process.
+// noneOpen returns the text for a query without open processes.
 func noneOpen(query process.Query) string {
 	what := "process"
 	switch {
@@ -113,8 +113,8 @@ func noneOpen(query process.Query) string {
 	return "No " + what + " is open."
 }
 
-// oldestOpen returns the open processes that began first, at most limit or all for 0, and how many
-// were found.
+// oldestOpen returns the open processes that began first, up to limit, or all if limit is 0, and
+// the number of all open processes.
 func oldestOpen(ctx context.Context, b *process.Backlog, query process.Query, limit int) (oldest []process.OpenProcess, found int, err error) {
 	trim := func() {
 		slices.SortStableFunc(oldest, func(a, b process.OpenProcess) int { return a.Begun.Compare(b.Begun) })
@@ -135,8 +135,8 @@ func oldestOpen(ctx context.Context, b *process.Backlog, query process.Query, li
 	return oldest, found, nil
 }
 
-// describeProcess reads the version, state and last event of a process. A fault of that one process
-// is part of the line, and no error.
+// describeProcess reads the version, state and last event of a process. If only this process cannot
+// be read, the error is part of the line.
 func (a *app) describeProcess(ctx context.Context, j *journal.Journal, p process.OpenProcess) (processLine, error) {
 	l := processLine{Kind: "process", Process: nameOf(p.Process), Begun: output.Time(p.Begun), Seconds: max(a.env.Now().Sub(p.Begun), 0).Seconds()}
 	head, err := j.Head(ctx, p.Process)
@@ -170,9 +170,10 @@ func (a *app) describeProcess(ctx context.Context, j *journal.Journal, p process
 func (a *app) unlistProcess() *cobra.Command {
 	return &cobra.Command{
 		Use:   "unlist TYPE ID [flags]",
-		Short: "Take a process from the list of open ones",
-		Long: `Take a process from the list of open ones: one that was deleted from the journal, or that a later version of its definition takes for over.
-Nothing else of it changes. If it goes on, it is not listed again.`,
+		Short: "Remove a process from the list of open processes",
+		Long: `Remove a process from the list of open processes, for example because it was deleted from the journal,
+or because it is over by a later version of its definition. Nothing else of the process changes. If
+the process continues, it is not listed again.`,
 		Example: "  millrace process unlist order-saga o1",
 		Args:    wants("TYPE", "ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {

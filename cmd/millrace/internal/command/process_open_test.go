@@ -32,7 +32,7 @@ type arrived struct{}
 
 func (arrived) EventType() string { return "order.arrived" }
 
-// trips has a process for each order, from when it is placed until it has arrived.
+// trips has a process for each order, which begins with the order and ends with its arrival.
 func trips(t *testing.T, s *shell, j *journal.Journal) *process.Manager[trip] {
 	t.Helper()
 	m, err := process.New(j, s.client, process.Define(aggregate.Define[trip]("trip", packed{}, home{}),

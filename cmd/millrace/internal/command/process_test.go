@@ -34,7 +34,7 @@ type offline struct{}
 func (offline) Publish(string, ...*message.Message) error { return errors.New("the broker is offline") }
 func (offline) Close() error                              { return nil }
 
-// setupProcesses is setupTables with a saga for order o1: a timeout of an hour is set, and its
+// setupProcesses is setupTables with a saga for order o1. A timeout of an hour is set, and its
 // command cannot be sent.
 func setupProcesses(t *testing.T) (*shell, *process.Manager[saga]) {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestWhatIsDroppedIsPrintedAndGone(t *testing.T) {
 	s, _ := setupProcesses(t)
 	o := s.run(t, "process", "drop", "saga", "o1", "commands/e1")
 	assert.Equal(t, command.ExitUsage, o.code)
-	assert.Contains(t, o.err, "takes 1 command for sent")
+	assert.Contains(t, o.err, "counts 1 command as sent")
 	s.env.InTerminal = true
 	s.env.In = strings.NewReader("o1\n")
 	assert.Regexp(t, `^Dropped commands/e1 of saga o1\n  payment  [0-9a-f-]{36}  \{"Order":"o1"\}\n$`, s.ok(t, "process", "drop", "saga", "o1", "commands/e1"))
@@ -135,7 +135,7 @@ func TestWhatIsDroppedIsPrintedAndGone(t *testing.T) {
 	assert.Empty(t, s.ok(t, "process", "list"))
 	o = s.run(t, "process", "drop", "saga", "o1", "timeout/answers", "--yes")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "`millrace process list` shows what is pending")
+	assert.Contains(t, o.err, "`millrace process list` lists pending timeouts and commands")
 }
 
 func TestWithoutTheTableOfProcessesTheCommandSaysWhoMakesIt(t *testing.T) {

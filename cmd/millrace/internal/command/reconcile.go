@@ -17,7 +17,7 @@ type reconcilingLine struct {
 	Group  string `json:"group"`
 	Topic  string `json:"topic"`
 	Shards int    `json:"shards"`
-	Left   int    `json:"left"` // shards that are still to be compared
+	Left   int    `json:"left"` // shards that are left to compare
 }
 
 type reconcileOptions struct{ wait, status bool }
@@ -26,19 +26,26 @@ func (a *app) reconcile() *cobra.Command {
 	var o reconcileOptions
 	cmd := &cobra.Command{
 		Use:   "reconcile GROUP TOPIC [flags]",
-		Short: "Have a group look for events that it has missed, as after an import",
-		Long: `Have the members of a group compare all aggregates with the group's positions, and handle what is missing. They begin within about two
-minutes. In the classic layout they also do so by themselves every ReconcileInterval, one hour by default, and events show at the wrong place
-of the tail after an import, or after a writer with a wrong clock. In the packed layout members compare by themselves only what was
-written lately, and all aggregates once a week.
+		Short: "Make a group find events that it has missed, for example after an import",
+		Long: `Make the members of a group compare all aggregates with the group's positions, and handle missed
+events. Use it after an import, or after writes by a machine with a wrong clock, since the tail shows
+such events at the wrong place. Members begin within about two minutes.
 
-It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled, but
-not for aggregates that are parked or stay blocked, which the command behind lists. An interrupt ends the wait, and the marks stay.
---status marks nothing, and shows how many shards are left; both together wait for what was marked before.
+In the classic layout members also do this every ReconcileInterval, one hour by default. In the packed
+layout they then compare only recent writes, and all aggregates once a week. Members with a negative
+ReconcileInterval, the default for external positions, never do it.
 
-It takes each shard from its owner for a moment. It costs three write units for each shard. The comparison costs half a read unit for each
-4 KB of positions and, in the classic layout, of heads, states included; in the packed layout half a unit or more for each aggregate.
---status costs a read unit for each shard, and so does each poll of --wait for each shard that is left. Members with a negative ReconcileInterval, the default where positions are in a store of their own, ignore the marks.`,
+The command marks each shard, and members compare one shard after the other. --wait waits until all
+shards are compared and the found events are handled. It does not wait for aggregates that are parked
+or stay blocked; the command behind lists them. An interrupt ends the wait, and the marks stay.
+--status marks no shards, and shows how many are left. --status --wait waits for the shards that were
+marked before.
+
+The command takes each shard from its owner for a moment, and costs three write units for each shard.
+The comparison costs half a read unit for each 4 KB of positions. In the classic layout it also costs
+half a unit for each 4 KB of heads, including states. In the packed layout it also costs half a unit
+or more for each aggregate. --status costs one read unit for each shard. Each poll of --wait costs one
+read unit for each shard that is left.`,
 		Example: "  millrace group reconcile order-history order --wait\n  millrace group reconcile order-history order --status",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -46,7 +53,7 @@ It takes each shard from its owner for a moment. It costs three write units for 
 		}),
 	}
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until all shards are compared")
-	cmd.Flags().BoolVar(&o.status, "status", false, "only show how many shards are left to compare")
+	cmd.Flags().BoolVar(&o.status, "status", false, "only show the number of shards that are left to compare")
 	return cmd
 }
 
@@ -81,15 +88,15 @@ func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileO
 	return a.printReconciling(l)
 }
 
-// noteWhoCompares says why the comparison may not begin soon.
+// noteWhoCompares prints the reason why the comparison may not begin soon.
 func (a *app) noteWhoCompares(one groups.Group) {
 	switch {
 	case one.ExternalPositions:
-		a.note("The group's positions are in a store of its members' own. These compare only if their ReconcileInterval is set.")
+		a.note("The group has external positions. Its members compare only if their ReconcileInterval is set.")
 	case one.Paused:
-		a.note("The group is paused. Its members compare once it is resumed.")
+		a.note("The group is paused. Its members compare after it is resumed.")
 	case len(one.Members) == 0:
-		a.note("The group has no members. The next ones compare.")
+		a.note("The group has no members. Members compare when they start.")
 	}
 }
 
@@ -103,7 +110,7 @@ func (a *app) waitReconciled(ctx context.Context, g *groups.Groups, l *reconcili
 	})
 	progress.Done()
 	if err != nil {
-		a.note("%s left to compare. Members go on with them; --status --wait waits again.", output.Counted(l.Left, "shard is", "shards are"))
+		a.note("%s left to compare. Members continue with them; --status --wait waits again.", output.Counted(l.Left, "shard is", "shards are"))
 	}
 	return err
 }

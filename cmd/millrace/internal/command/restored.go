@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// restoredLine says which tables are marked, as JSON.
+// restoredLine reports the marked tables as JSON.
 type restoredLine struct {
 	Kind     string `json:"kind"` // "restored"
 	Journal  string `json:"journal_table"`
@@ -21,12 +21,14 @@ type restoredLine struct {
 func (a *app) restored() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restored [flags]",
-		Short: "Note that the tables were restored from a backup",
-		Long: `Note in the journal table that the tables were restored from a backup. Run it after a restore, before the first program
-opens the journal. If the snapshot table was restored under another name, give that by --snapshot-table: otherwise the restored journal
-would go on with the snapshots of the other one, and damage them.
+		Short: "Record that the tables were restored from a backup",
+		Long: `Record in the journal table that the tables were restored from a backup. Run it after a restore,
+before the first program opens the journal. If the snapshot table was restored under another name,
+set it with --snapshot-table. Otherwise the restored journal would use the snapshots of the other
+journal, and damage them.
 
-In the packed layout, a program that opened the journal before the restore refuses commits within a minute, until it is started again.`,
+In the packed layout, a program that opened the journal before the restore refuses commits within a
+minute, until it is started again.`,
 		Example: "  millrace restored\n  millrace restored --journal-table orders-journal-2 --snapshot-table orders-snapshot-2",
 		Args:    wants(),
 		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runRestored(cmd.Context()) }),
@@ -39,14 +41,14 @@ func (a *app) runRestored(ctx context.Context) error {
 		return err
 	}
 	names := a.tables.Tables
-	names.Snapshot = "" // as it is stored, which may be another one
+	names.Snapshot = "" // the stored name
 	j, err := store.Open(ctx, client, journal.Config{Tables: names})
 	if err != nil {
 		return err
 	}
 	config := j.Config()
 	if stored := config.Tables.Snapshot; a.tables.Snapshot == "" && a.tables.prefix != "" && stored != a.tables.newSnapshot() {
-		return wrongUsage("the journal's snapshot table is %q, and with the prefix %q it would be %q: name the one that belongs to it from now on by --snapshot-table",
+		return wrongUsage("the journal's snapshot table is %q, and with the prefix %q it would be %q: set the right one with --snapshot-table",
 			stored, a.tables.prefix, a.tables.newSnapshot())
 	}
 	config.Tables.Snapshot = cmp.Or(a.tables.Snapshot, config.Tables.Snapshot)

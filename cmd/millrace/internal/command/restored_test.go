@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// A journal that was restored under other names goes on with its own snapshots.
+// A journal that was restored under other names uses its own snapshots.
 func TestARestoredJournalGetsItsOwnSnapshotTable(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {

@@ -15,32 +15,32 @@ import (
 // Exit codes.
 const (
 	ExitOK = 0
-	// ExitFailure: the work failed, was interrupted, or has found what is wrong.
+	// ExitFailure means that the command failed, was interrupted, or found faults.
 	ExitFailure = 1
-	// ExitUsage: the command line makes no sense. Nothing was done.
+	// ExitUsage means that the command line is wrong. Nothing was done.
 	ExitUsage = 2
-	// ExitNoTopic: the command is about a topic that does not exist. Nothing was done.
+	// ExitNoTopic means that the topic does not exist. Nothing was done.
 	ExitNoTopic = 3
 )
 
-// Env is what the program talks to.
+// Env is the environment of the program.
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal: somebody is there to be asked. OutTerminal: the output can be drawn again.
-	// ErrTerminal: progress can be shown.
+	// InTerminal reports that the user can be asked, OutTerminal that the output can be redrawn,
+	// and ErrTerminal that progress can be shown.
 	InTerminal, OutTerminal, ErrTerminal bool
 	// Getenv reads the environment.
 	Getenv func(string) string
-	// Connect makes the client.
+	// Connect returns a client.
 	Connect func(context.Context, store.Target) (journal.Client, error)
 	// Now is the clock.
 	Now func() time.Time
-	// Version is what --version prints.
+	// Version is the version that --version prints.
 	Version string
 }
 
-// Run runs one command and returns the exit code. It ends early, and cleanly, when ctx does.
+// Run runs one command, and returns the exit code. It ends early when ctx ends.
 func Run(ctx context.Context, args []string, env Env) int {
 	a := &app{env: env}
 	root := a.root()
@@ -63,12 +63,12 @@ func Run(ctx context.Context, args []string, env Env) int {
 	return ExitFailure
 }
 
-// usageError is an error of the command line that shows only once a command has begun.
+// usageError is an error of the command line that a command finds after its start.
 type usageError struct{ reason string }
 
 func (e *usageError) Error() string { return e.reason }
 
-// isUsage reports what only flags can have caused.
+// isUsage reports whether only the command line can have caused an error.
 func isUsage(err error) bool {
 	var wrong *usageError
 	var config *readmodel.ConfigError

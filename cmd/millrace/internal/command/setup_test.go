@@ -21,10 +21,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// patience bounds a failing test and is no claim about speed.
+// patience limits the time that a test waits before it fails. It says nothing about speed.
 const patience = 2 * time.Minute
 
-// shell is somebody at a terminal before a DynamoDB.
+// shell runs commands on a DynamoDB.
 type shell struct {
 	client *dynamodb.Client
 	env    command.Env
@@ -41,7 +41,7 @@ func setup(t *testing.T) *shell {
 	}}
 }
 
-// setupTables is setup with the tables made, for four shards.
+// setupTables is setup with tables for four shards.
 func setupTables(t *testing.T) *shell {
 	t.Helper()
 	s := setup(t)
@@ -49,7 +49,7 @@ func setupTables(t *testing.T) *shell {
 	return s
 }
 
-// outcome is what came of a command.
+// outcome is the result of a command.
 type outcome struct {
 	code     int
 	out, err string
@@ -68,7 +68,7 @@ func (s *shell) runWith(ctx context.Context, args ...string) outcome {
 	return outcome{code, out.String(), err.String()}
 }
 
-// ok runs a command that must succeed, and gives what it printed.
+// ok runs a command that must succeed, and returns its output.
 func (s *shell) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	o := s.run(t, args...)
@@ -76,20 +76,20 @@ func (s *shell) ok(t *testing.T, args ...string) string {
 	return o.out
 }
 
-// lines decodes what a command with --json printed.
+// lines decodes the output of a command with --json.
 func lines(t *testing.T, out string) (objects []map[string]any) {
 	t.Helper()
 	for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
 		var object map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &object), "each line must be an object: %s", line)
-		require.NotEmpty(t, object["kind"], "each object must say what it is: %s", line)
+		require.NotEmpty(t, object["kind"], "each object must have a kind: %s", line)
 		objects = append(objects, object)
 	}
 	return objects
 }
 
-// cells takes a table apart: its rows, each by the names of the columns, which are two or more
-// spaces apart.
+// cells parses a table: it returns its rows, each by the names of the columns. Columns are two or
+// more spaces apart.
 func cells(t *testing.T, table string) (rows []map[string]string) {
 	t.Helper()
 	text := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
@@ -117,7 +117,7 @@ func cells(t *testing.T, table string) (rows []map[string]string) {
 	return rows
 }
 
-// open returns the journal as an application has it.
+// open opens the journal like an application.
 func (s *shell) open(t *testing.T, config journal.Config) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(t.Context(), s.client, config)
@@ -127,7 +127,7 @@ func (s *shell) open(t *testing.T, config journal.Config) *journal.Journal {
 
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 
-// deposit is an event whose payload and id tell its number.
+// deposit returns an event whose payload and id contain its number.
 func deposit(id aggregate.ID, n int) eventlog.Event {
 	return eventlog.Event{
 		ID: fmt.Sprintf("%s/%d", id, n), Type: "account.deposited.v1", Payload: fmt.Appendf(nil, `{"Amount": %d}`, n),
@@ -135,7 +135,7 @@ func deposit(id aggregate.ID, n int) eventlog.Event {
 	}
 }
 
-// deposits appends the events from..to to an aggregate that has those before.
+// deposits appends the events from..to to an aggregate that has the earlier events.
 func deposits(t *testing.T, j *journal.Journal, id aggregate.ID, from, to int) {
 	t.Helper()
 	c := eventlog.Commit{Aggregate: id, Expected: uint64(from - 1)}
@@ -146,7 +146,7 @@ func deposits(t *testing.T, j *journal.Journal, id aggregate.ID, from, to int) {
 	require.NoError(t, err)
 }
 
-// screen is a terminal for several goroutines.
+// screen is a terminal that is safe for several goroutines.
 type screen struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -9,29 +9,31 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 )
 
-// shardsLine is how a journal is divided, as JSON.
+// shardsLine has the numbers of shards and partitions as JSON.
 type shardsLine struct {
 	Kind       string     `json:"kind"` // "shards"
 	Shards     int        `json:"shards"`
 	Partitions int        `json:"tail_partitions"`
-	Since      *time.Time `json:"since,omitempty"` // from when on writers use those that were added
+	Since      *time.Time `json:"since,omitempty"` // time from which writers use the new partitions
 }
 
 func (a *app) shards() *cobra.Command {
 	to := 0
 	cmd := &cobra.Command{
 		Use:   "shards [flags]",
-		Short: "Show the shards and the partitions of the tail, or have the tail grow",
-		Long: `Show how many shards the journal has, and how many partitions its tail. With --to, a journal in the packed layout gets more
-partitions: as many as it has shards, times a power of two. Each takes about 1,000 commits a second. Everything goes on
-meanwhile, and shards, positions and owners stay as they are. Writers use the new partitions 10 minutes later, and until another 10
-minutes have passed it refuses to grow again. Each consumer group polls each partition, so twice as many double what an idle group costs.
-The tail never becomes smaller.`,
+		Short: "Show the shards and the partitions of the tail, or add partitions",
+		Long: `Show the number of shards of the journal, and the number of partitions of its tail.
+
+--to adds partitions to the tail of a journal in the packed layout. The number of partitions is the
+number of shards times a power of two, and never becomes smaller. Each partition takes about 1,000
+commits per second. Programs can run meanwhile; shards, positions and owners do not change. Writers
+use the new partitions after 10 minutes, and after another 10 minutes the tail can grow again. Each
+consumer group polls each partition, so twice as many partitions double the cost of an idle group.`,
 		Example: "  millrace shards --to 64",
 		Args:    wants(),
 		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runShards(cmd.Context(), to) }),
 	}
-	cmd.Flags().IntVar(&to, "to", 0, "`number` of partitions that the tail is to have")
+	cmd.Flags().IntVar(&to, "to", 0, "new `number` of partitions of the tail")
 	return cmd
 }
 

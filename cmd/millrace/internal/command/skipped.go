@@ -12,16 +12,16 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// skippedLine is the record of an event that a group has passed over.
+// skippedLine is the record of an event that a group has skipped or deferred.
 type skippedLine struct {
 	Kind      string        `json:"kind"` // "skipped_event"
 	Group     string        `json:"group"`
 	Aggregate aggregateName `json:"aggregate"`
 	Number    uint64        `json:"number"`
-	Type      string        `json:"type"` // empty where the event could not be read
+	Type      string        `json:"type"` // empty if the event could not be read
 	SkippedAt string        `json:"skipped_at"`
-	Due       string        `json:"due,omitempty"`      // when it is tried again, of one that was deferred
-	Attempts  int           `json:"attempts,omitempty"` // that failed, of one that was deferred
+	Due       string        `json:"due,omitempty"`      // next attempt at a deferred event
+	Attempts  int           `json:"attempts,omitempty"` // failed attempts at a deferred event
 	Reason    string        `json:"reason"`
 }
 
@@ -49,13 +49,15 @@ func (a *app) skip() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "skip GROUP TOPIC (ID NUMBER | --all) [flags]",
-		Short: "Pass over events, which the group never sees then",
-		Long: `Pass over the event with that number, which has to be the one that the aggregate waits with, as behind and parked show it: so a repeated
-command passes over no further one. It also unparks the aggregate. skipped lists a record of it afterwards.
+		Short: "Skip events, so that the group does not handle them",
+		Long: `Skip the event NUMBER of an aggregate: the group does not handle it, and continues with the next
+event. NUMBER must be the next event of the aggregate, as behind and parked show it, so that a
+repeated command does not skip another event. The command also unparks the aggregate. The command
+skipped lists the event afterwards.
 
-With --all, pass over the failed event of each parked aggregate, one of each; --reason and --type select some of them. An edit that ends
-early keeps what it has done; run it again for the rest. It says how many there are before it asks. --dry-run says so too, with some
-examples, and edits none; with --json it shows all of them.`,
+--all skips the failed event of each parked aggregate. --reason and --type select some of them. The
+command shows the number of aggregates before it asks. If it ends early, run it again for the rest.
+--dry-run shows the number, with some examples, and edits none. With --json it shows all of them.`,
 		Example: "  millrace group skip order-history order 42 7\n  millrace group skip order-history order --all --type order.imported.v1 --dry-run",
 		Args:    selected.wants("ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -88,11 +90,15 @@ examples, and edits none; with --json it shows all of them.`,
 func (a *app) skipped() *cobra.Command {
 	return &cobra.Command{
 		Use:   "skipped GROUP TOPIC [flags]",
-		Short: "List the events that a group has passed over or deferred because they failed",
-		Long: `List the records of skipped events: those that kept failing (subscriber.Skip), those that were deferred (subscriber.Defer), with the time
-of their next attempt, and those that were skipped by command.
-retry-skipped has an event tried again by itself; reset-aggregate has it and all behind it come again, which deletes its record;
-forget-skipped deletes the record alone.`,
+		Short: "List the events that a group has skipped or deferred",
+		Long: `List the records of events that the group has skipped or deferred: events that kept failing
+(subscriber.Skip), deferred events with the time of their next attempt (subscriber.Defer), and events
+that an operator has skipped.
+
+  retry-skipped    tries an event again by itself
+  reset-aggregate  handles the event and all later events of the aggregate again, which deletes the
+                   record
+  forget-skipped   only deletes the record`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error { return a.runSkipped(cmd.Context(), args[0], args[1]) }),
 	}
@@ -131,8 +137,9 @@ func (a *app) forgetSkipped() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget-skipped GROUP TOPIC ID NUMBER [flags]",
 		Short: "Delete the record of an event that was skipped",
-		Long:  `Delete the record of a skipped event, as after it was made good for by hand. The event does not come again.`,
-		Args:  wants("GROUP", "TOPIC", "ID", "NUMBER"),
+		Long: `Delete the record of a skipped event, for example after its effects were corrected by hand. The event
+is not tried again.`,
+		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			id, number, err := eventOf(args[1], args[2], args[3])
 			if err != nil {

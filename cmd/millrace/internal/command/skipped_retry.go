@@ -24,10 +24,13 @@ func (a *app) retrySkipped() *cobra.Command {
 	var selected parkedSelection
 	cmd := &cobra.Command{
 		Use:   "retry-skipped GROUP TOPIC (ID NUMBER | --all) [flags]",
-		Short: "Have skipped or deferred events tried again, each by itself",
-		Long: `Have an event that was skipped or deferred tried again at once, or with --all all of them, of which --reason and --type select some. The
-other events of its aggregate are not held up, so it comes out of their order. Projections refuse such an event: use reset-aggregate there.
---all costs one write unit for each event and two for each shard. If it ends early, run it again for the rest.`,
+		Short: "Try skipped or deferred events again, each by itself",
+		Long: `Try a skipped or deferred event again at once, or with --all all of them. --reason and --type select
+some of them. Other events of the aggregate do not wait for it, so it is handled out of order.
+Projections refuse such an event; use reset-aggregate for them.
+
+--all costs one write unit for each event and two for each shard. If it ends early, run it again for
+the rest.`,
 		Example: "  millrace group retry-skipped mails booking 42 7\n  millrace group retry-skipped mails booking --all --reason 'connection refused'",
 		Args:    selected.wants("ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -48,7 +51,7 @@ other events of its aggregate are not held up, so it comes out of their order. P
 			return a.printEdited(editedLine{Kind: "retried", Group: args[0], Aggregate: nameOf(id), Number: number})
 		}),
 	}
-	cmd.Flags().BoolVar(&selected.all, "all", false, "retry all skipped and deferred events of the group, in place of one")
+	cmd.Flags().BoolVar(&selected.all, "all", false, "retry all skipped and deferred events of the group, instead of one")
 	selected.registerFilters(cmd, "with --all: only those")
 	return cmd
 }
@@ -66,7 +69,7 @@ func (a *app) retryAllSkipped(ctx context.Context, name, topic string, selection
 	}
 	n, err := g.RetryAllSkipped(ctx, name, topic, selection)
 	if err != nil {
-		a.note("It ended early. What is done stays so; run it again for the rest.")
+		a.note("The command ended early. Some events are tried again. Run it again for the rest.")
 		return errors.Join(failed, a.printRetried(name, topic, n), err)
 	}
 	if n == 0 {

@@ -22,8 +22,8 @@ type headLine struct {
 	DeletedAt       string        `json:"deleted_at,omitempty"`
 }
 
-// snapshotLine is its latest snapshot. Number is 0 where a foreign writer keeps it inside the
-// payload.
+// snapshotLine is the latest snapshot of an aggregate. Number is 0 if a foreign writer has written
+// it.
 type snapshotLine struct {
 	Number   uint64 `json:"number"`
 	Schema   uint64 `json:"schema,omitempty"`
@@ -59,11 +59,12 @@ func (a *app) stream() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stream TYPE ID [flags]",
 		Short: "Show the events of one aggregate",
-		Long: `Show the head of an aggregate and its events, in order. It is an error if an event is missing or cannot be read: all
-that came before is shown, and millrace verify tells more.
+		Long: `Show the head of an aggregate and its events, in order. If an event is missing or cannot be read, the
+command shows the events before it, and fails. millrace verify shows all faults.
 
-The size is that of the payload as it is stored. Payloads are shown as JSON or text where that is what they are, otherwise in
-base64. Compressed ones are decoded; of encrypted ones only the size is shown, and with --json the stored bytes.`,
+The size is the size of the stored payload. Payloads are shown as JSON or text if they are, and else
+in base64. Compressed payloads are decoded. For encrypted payloads the size is shown, and with --json
+the stored bytes.`,
 		Example: "  millrace stream account 42\n  millrace stream account 42 --from 100 --to 120 --payload\n  millrace stream account 42 --json --payload | jq .payload",
 		Args:    wants("TYPE", "ID"),
 		RunE: a.does(a.aboutTopic(0, func(cmd *cobra.Command, args []string) error {
@@ -77,8 +78,8 @@ base64. Compressed ones are decoded; of encrypted ones only the size is shown, a
 			return a.runStream(cmd.Context(), id, o)
 		})),
 	}
-	cmd.Flags().Uint64Var(&o.from, "from", 0, "`number` of the first event; default is the first that there is")
-	cmd.Flags().Uint64Var(&o.to, "to", 0, "`number` of the last event; default is the last that there is")
+	cmd.Flags().Uint64Var(&o.from, "from", 0, "`number` of the first event; default is the first event of the aggregate")
+	cmd.Flags().Uint64Var(&o.to, "to", 0, "`number` of the last event; default is the last event of the aggregate")
 	cmd.Flags().BoolVar(&o.payload, "payload", false, "show payloads")
 	return cmd
 }

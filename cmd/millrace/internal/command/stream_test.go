@@ -88,7 +88,7 @@ func TestStreamAsJSONHasAllThatIsStored(t *testing.T) {
 	assert.NotContains(t, s.ok(t, "stream", "account", "42", "--json"), "payload", "they can be large and private")
 }
 
-// openEncrypted opens the journal to write payloads that the command cannot read.
+// openEncrypted opens the journal with an encryption that the command cannot decode.
 func (s *shell) openEncrypted(t *testing.T) *journal.Journal {
 	t.Helper()
 	require.NoError(t, encrypt.CreateTable(t.Context(), s.client, encrypt.KeysConfig{}))

@@ -11,29 +11,30 @@ import (
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
-// prefixEnv is the variable for --prefix.
+// prefixEnv is the environment variable for --prefix.
 const prefixEnv = "MILLRACE_PREFIX"
 
-// tableNames are the names of all tables. A table without a flag of its own has the prefix and a
-// default name, as in millrace.Config.
+// tableNames holds the names of all tables. The default of a name is the prefix and a default name,
+// as in millrace.Config.
 type tableNames struct {
-	journal.Tables        // Snapshot is empty unless --snapshot-table names it: the journal stores the name
+	// Snapshot is empty unless --snapshot-table sets it, since the journal stores the name.
+	journal.Tables
 	model, process string // tables of read models, and of process managers
 	prefix         string
 }
 
 func (n *tableNames) register(flags *pflag.FlagSet, getenv func(string) string) {
 	flags.StringVar(&n.prefix, "prefix", strings.TrimSpace(getenv(prefixEnv)),
-		"`text` that begins the names of tables that no flag names, such as \"shop-\"; default is $"+prefixEnv)
+		"`text` at the beginning of table names, such as \"shop-\", except of names that a flag sets; default is $"+prefixEnv)
 	flags.Lookup("prefix").DefValue = "" // help is the same in any environment
 	flags.StringVar(&n.Journal, "journal-table", "", "`name` of the journal table; default is the prefix and \"journal\"")
-	flags.StringVar(&n.Snapshot, "snapshot-table", "", "`name` of the snapshot table; default is what the journal says, in new tables the prefix and \"snapshot\"")
+	flags.StringVar(&n.Snapshot, "snapshot-table", "", "`name` of the snapshot table; default is the name that the journal stores, or for new tables the prefix and \"snapshot\"")
 	flags.StringVar(&n.Checkpoint, "checkpoint-table", "", "`name` of the checkpoint table; default is the prefix and \"checkpoint\"")
 	flags.StringVar(&n.model, "model-table", "", "`name` of the table of read models; default is the prefix and \""+readmodel.DefaultTable+"\"")
 	flags.StringVar(&n.process, "process-table", "", "`name` of the table of process managers; default is the prefix and \""+process.DefaultTable+"\"")
 }
 
-// complete sets the names that no flag has set.
+// complete sets the default names.
 func (n *tableNames) complete() {
 	n.Journal = cmp.Or(n.Journal, n.prefix+"journal")
 	n.Checkpoint = cmp.Or(n.Checkpoint, n.prefix+"checkpoint")
@@ -41,5 +42,5 @@ func (n *tableNames) complete() {
 	n.process = cmp.Or(n.process, n.prefix+process.DefaultTable)
 }
 
-// newSnapshot returns the name of the snapshot table where no journal stores one yet.
+// newSnapshot returns the name of the snapshot table for a new journal.
 func (n *tableNames) newSnapshot() string { return cmp.Or(n.Snapshot, n.prefix+"snapshot") }

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
-// setupApp is setup with the tables of an application that has the prefix "shop-".
+// setupApp is setup with the tables of an application with the prefix "shop-".
 func setupApp(t *testing.T) *shell {
 	t.Helper()
 	s := setup(t)

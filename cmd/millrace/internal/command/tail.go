@@ -23,15 +23,18 @@ func (a *app) tail() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail TOPIC [flags]",
 		Short: "Show the latest events of a topic, and follow it live",
-		Long: `Show the events of a topic, which is an aggregate type, in the order of their times. With --follow go on with those
-that come, until interrupted. No consumer group is involved: nothing is stored, and no subscriber gets less.
+		Long: `Show the events of a topic, which is an aggregate type, in the order of their times. --follow also
+shows new events until interrupted. The command uses no consumer group: it stores nothing, and does
+not affect subscribers.
 
-Each event is shown once. The index that is read is eventually consistent and the clocks of writers differ, so an event may come
-late, behind others of later times; one that shows only after --trailing-delay, such as one that is imported into the classic layout, is
-not shown. To have every event, in order, a program subscribes.
+Each event is shown once. The index is eventually consistent, and the clocks of writers differ. So an
+event may be shown late, after events with later times. An event that appears in the index later than
+--trailing-delay, such as an event that was imported into the classic layout, is not shown. A program
+that needs every event in order has to subscribe.
 
-It costs half a read unit for each 4 KB of events, twice with --follow. With --follow each shard also costs half a unit in each
---interval, and in each half of the --trailing-delay: 0.6 units a second by default.`,
+It costs half a read unit for each 4 KB of events, and twice that with --follow. With --follow each
+shard also costs half a unit for each --interval, and half a unit for each half of --trailing-delay:
+0.6 units per second by default.`,
 		Example: "  millrace tail account\n  millrace tail account --follow --since now --payload\n  millrace tail account --since 2025-06-01T12:00:00Z --json",
 		Args:    wants("TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
@@ -46,17 +49,17 @@ It costs half a read unit for each 4 KB of events, twice with --follow. With --f
 			}
 			err = a.runTail(cmd.Context(), args[0], since, o)
 			if o.follow && errors.Is(err, context.Canceled) {
-				return nil // that is how one ends it
+				return nil // the usual end
 			}
 			return err
 		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.since, "since", "10m", "`time` of the earliest event: beginning, now, a duration before now, or RFC 3339")
-	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with events that come")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "also show new events, until interrupted")
 	flags.BoolVar(&o.payload, "payload", false, "show payloads")
 	flags.DurationVar(&o.interval, "interval", time.Second, "pause between reads of new events, with --follow")
-	flags.DurationVar(&o.trails, "trailing-delay", 10*time.Second, "how late an event may show, with --follow")
+	flags.DurationVar(&o.trails, "trailing-delay", 10*time.Second, "maximum delay with which an event may appear in the index, with --follow")
 	return cmd
 }
 
@@ -98,11 +101,11 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 	return err
 }
 
-// noteNothing says that a topic has no events to show.
+// noteNothing prints that a topic has no events to show.
 func (a *app) noteNothing(topic string, since time.Time) {
 	if since.IsZero() {
 		a.note("No events of %q are left: they were removed.", topic)
 		return
 	}
-	a.note("No events of %q since %s; --since beginning shows all of it.", topic, output.Time(since))
+	a.note("No events of %q since %s; --since beginning shows all events.", topic, output.Time(since))
 }

@@ -60,7 +60,7 @@ func TestTailOfATopicThatHasNothingSaysWhatATopicIs(t *testing.T) {
 	s := setupTables(t)
 	o := s.run(t, "tail", "acount", "--since", "beginning")
 	assert.Equal(t, outcome{code: command.ExitNoTopic, err: "millrace: there is no topic \"acount\": the journal has no aggregate of that type\n" +
-		"`millrace topics` lists them. A topic is an aggregate type: the name that the application gave to aggregate.Define.\n"}, o)
+		"`millrace topics` lists all topics. A topic is an aggregate type: the name that the application passes to aggregate.Define.\n"}, o)
 }
 
 func TestTailFollowsUntilItIsInterrupted(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// trimmedLine is what was removed from a topic, or would be.
+// trimmedLine reports the events that were removed from a topic, or would be removed.
 type trimmedLine struct {
 	Kind       string         `json:"kind"` // "trimmed"
 	Topic      string         `json:"topic"`
@@ -45,20 +45,22 @@ func (a *app) trim() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trim TOPIC --keep DURATION [flags]",
 		Short: "Remove events without an aggregate id that all groups have handled",
-		Long: `Remove, once, the events of a topic that were published without an aggregate id, are older than --keep, and were handled by all
-consumer groups of the topic. Events that a group has not handled stay, and those that it has skipped or deferred, with what follows
-them in their stream. A group that begins later, or that is reset, does not read what was removed.
+		Long: `Remove events of a topic that were published without an aggregate id, that are older than --keep, and
+that all consumer groups of the topic have handled. Events that a group has not handled stay. Events
+that a group has skipped or deferred stay, together with all later events of their stream. A group
+that begins or is reset later does not read the removed events.
 
---dry-run counts the events and removes nothing. If the command ends early, run it again with --resume-interrupted. It costs what removing the
-events does, one write unit or more for each, and reads all aggregates of the topic.`,
+--dry-run counts the events, and removes none. If the command ends early, run it again with
+--resume-interrupted. It costs one write unit or more for each removed event, and reads all
+aggregates of the topic.`,
 		Example: "  millrace topic trim mails --keep 72h --dry-run",
 		Args:    wants("TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("keep") {
-				return wrongUsage("trim wants --keep, such as --keep 24h")
+				return wrongUsage("trim needs --keep, such as --keep 24h")
 			}
 			if !options.DryRun {
-				if err := a.confirm(cmd.Context(), yes, args[0], fmt.Sprintf("This removes events of topic %s for good.", output.Clean(args[0]))); err != nil {
+				if err := a.confirm(cmd.Context(), yes, args[0], fmt.Sprintf("This permanently removes events of topic %s.", output.Clean(args[0]))); err != nil {
 					return err
 				}
 			}
@@ -66,8 +68,8 @@ events does, one write unit or more for each, and reads all aggregates of the to
 		}),
 	}
 	flags := cmd.Flags()
-	flags.DurationVar(&options.Keep, "keep", 0, "how old an event has to be, a `duration` such as 24h")
-	flags.BoolVar(&options.DryRun, "dry-run", false, "count the events, and remove nothing")
+	flags.DurationVar(&options.Keep, "keep", 0, "minimum age of removed events, a `duration` such as 24h")
+	flags.BoolVar(&options.DryRun, "dry-run", false, "count the events, and remove none")
 	flags.BoolVar(&options.WithoutGroups, "without-groups", false, "also trim a topic that has no consumer group")
 	flags.BoolVar(&options.ResumeInterrupted, "resume-interrupted", false, "also remove the events that an interrupted trim has left")
 	flags.BoolVarP(&yes, "yes", "y", false, "do not ask")
@@ -95,7 +97,7 @@ func (a *app) runTrim(ctx context.Context, topic string, options groups.TrimOpti
 		return err
 	}
 	if err != nil {
-		a.note("It ended early. What is removed stays so; run it again with --resume-interrupted for the rest.")
+		a.note("The command ended early, and has removed some events. Run it again with --resume-interrupted for the rest.")
 	}
 	if printErr := a.printTrimmed(trimmed, options.DryRun); err == nil {
 		err = printErr
@@ -120,7 +122,7 @@ func (a *app) printTrimmed(t groups.Trimmed, dry bool) error {
 		lines = append(lines, fmt.Sprintf("group %s holds up %s", output.Clean(group), output.Counted(t.HeldBy[group], "stream", "streams")))
 	}
 	if t.Foreign > 0 {
-		lines = append(lines, output.Counted(t.Foreign, "stream has", "streams have")+" old events that were published with its id, which stay")
+		lines = append(lines, output.Counted(t.Foreign, "stream has", "streams have")+" old events that stay, since they were published with its id")
 	}
 	_, err := fmt.Fprintln(a.env.Out, strings.Join(lines, "\n"))
 	return err

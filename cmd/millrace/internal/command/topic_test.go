@@ -35,7 +35,7 @@ func TestATopicThatIsAQueueIsTrimmed(t *testing.T) {
 	const want = " 1 event of 1 stream of topic account\ngroup audit holds up 1 stream\n"
 	assert.Equal(t, "would remove"+want, s.ok(t, "topic", "trim", "account", "--keep", "1h", "--dry-run"))
 	o = s.run(t, "topic", "trim", "account", "--keep", "1h")
-	assert.Contains(t, o.err, "confirm it by --yes")
+	assert.Contains(t, o.err, "confirm it with --yes")
 	assert.Equal(t, "removed"+want, s.ok(t, "topic", "trim", "account", "--keep", "1h", "--yes"))
 	head, err := yesterday.Head(t.Context(), id)
 	require.NoError(t, err)
@@ -47,6 +47,6 @@ func TestATopicThatIsAQueueIsTrimmed(t *testing.T) {
 	assert.Contains(t, s.ok(t, "verify"), ": sound")
 
 	assert.Equal(t, command.ExitUsage, s.run(t, "topic", "trim", "account").code)
-	assert.Contains(t, s.run(t, "topic", "trim", "account", "--keep", "1s", "--yes").err, "use 1m0s at least")
+	assert.Contains(t, s.run(t, "topic", "trim", "account", "--keep", "1s", "--yes").err, "use at least 1m0s")
 	assert.Contains(t, s.run(t, "topic", "trim", "acount", "--keep", "1h", "--yes").err, "there is no topic")
 }

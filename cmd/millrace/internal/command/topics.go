@@ -21,8 +21,8 @@ import (
 type topicLine struct {
 	Kind       string `json:"kind"` // "topic"
 	Topic      string `json:"topic"`
-	Aggregates uint64 `json:"aggregates"` // deleted ones too
-	Events     uint64 `json:"events"`     // truncated and deleted ones too
+	Aggregates uint64 `json:"aggregates"` // including deleted aggregates
+	Events     uint64 `json:"events"`     // including truncated and deleted events
 }
 
 var topicColumns = []output.Column[topicLine]{
@@ -35,10 +35,12 @@ func (a *app) topics() *cobra.Command {
 	return &cobra.Command{
 		Use:   "topics [flags]",
 		Short: "List the topics, which are the aggregate types",
-		Long: `List the topics of the journal, with how many aggregates and events they have had.
+		Long: `List the topics of the journal, with the numbers of their aggregates and events. The numbers include
+deleted aggregates and truncated events.
 
-Nothing lists the types, so it reads all aggregates. In the classic layout it scans the snapshot table: one read unit for each 4 KB,
-states included. In the packed layout it scans an index and reads the last commit of each aggregate: one read unit or more for each.`,
+It reads all aggregates, since there is no list of types. In the classic layout it scans the snapshot
+table: one read unit for each 4 KB, including states. In the packed layout it scans an index and reads
+the last commit of each aggregate: one read unit or more for each aggregate.`,
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error { return a.runTopics(cmd.Context()) }),
 	}
@@ -91,7 +93,7 @@ func sortedTopics(topics map[string]*topicLine) []*topicLine {
 // noTopicError reports that there is no aggregate of a type.
 type noTopicError struct {
 	topic string
-	err   error // of the command; nil where it has found nothing
+	err   error // error of the command; nil if it has found nothing
 }
 
 func (e *noTopicError) Error() string {
@@ -104,8 +106,8 @@ func (e *noTopicError) Error() string {
 
 func (e *noTopicError) Unwrap() error { return e.err }
 
-// aboutTopic is for commands whose argument with that index, if it is given, is a topic. Where they
-// fail for lack of a group or an aggregate, it finds out whether there is such a topic at all.
+// aboutTopic wraps commands whose argument with that index, if it is set, is a topic. If a command
+// does not find a group or an aggregate, aboutTopic checks whether the topic exists.
 func (a *app) aboutTopic(index int, run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		err := run(cmd, args)
@@ -116,7 +118,7 @@ func (a *app) aboutTopic(index int, run func(cmd *cobra.Command, args []string) 
 	}
 }
 
-// orNoTopic returns a noTopicError if there is no such topic, else the command's own error.
+// orNoTopic returns a noTopicError if there is no such topic, and else the error of the command.
 func (a *app) orNoTopic(ctx context.Context, topic string, err error) error {
 	j, failed := a.open(ctx)
 	if failed != nil {
@@ -128,8 +130,8 @@ func (a *app) orNoTopic(ctx context.Context, topic string, err error) error {
 	return &noTopicError{topic, err}
 }
 
-// hasTopic reports whether there is an aggregate of a type. It looks for one event of each shard,
-// half a read unit each, and if there is none for heads, as all events may have been removed.
+// hasTopic reports whether there is an aggregate of a type. It reads one event of each shard, at
+// half a read unit. If there is none it reads heads, since all events may have been removed.
 func hasTopic(ctx context.Context, j *journal.Journal, topic string) (bool, error) {
 	log := eventlog.Of(j)
 	for number := range j.Shards() {
@@ -145,8 +147,8 @@ func hasTopic(ctx context.Context, j *journal.Journal, topic string) (bool, erro
 	return corrupt, nil
 }
 
-// knownTopic returns a noTopicError if there is no aggregate of a type. It asks for nothing if the
-// type is empty, which is every type.
+// knownTopic returns a noTopicError if there is no aggregate of a type. It makes no requests if the
+// type is empty, which means every type.
 func knownTopic(ctx context.Context, j *journal.Journal, topic string) error {
 	if topic == "" {
 		return nil
@@ -158,9 +160,9 @@ func knownTopic(ctx context.Context, j *journal.Journal, topic string) error {
 	return err
 }
 
-// advice says where a topic's name comes from.
+// advice explains where the name of a topic comes from.
 func (e *noTopicError) advice() string {
-	const name = "`millrace topics` lists them. A topic is an aggregate type: the name that the application gave to aggregate.Define."
+	const name = "`millrace topics` lists all topics. A topic is an aggregate type: the name that the application passes to aggregate.Define."
 	if strings.TrimSpace(e.topic) != e.topic {
 		return "The name has spaces around it. " + name
 	}

@@ -73,7 +73,7 @@ func TestATopicThatDoesNotExistHasAnExitCodeOfItsOwn(t *testing.T) {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitNoTopic, o.code, line)
 		assert.Contains(t, o.err, `there is no topic "acount"`, line)
-		assert.Contains(t, o.err, "`millrace topics` lists them", line)
+		assert.Contains(t, o.err, "`millrace topics` lists all topics", line)
 		assert.Empty(t, o.out, line)
 	}
 	for _, line := range []string{"groups nobody account", "stream account nobody"} {

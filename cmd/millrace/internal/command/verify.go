@@ -21,7 +21,7 @@ type faultLine struct {
 	Kind      string            `json:"kind"` // "fault"
 	Fault     archive.FaultKind `json:"fault"`
 	Aggregate *aggregateName    `json:"aggregate,omitempty"` // none if it is unknown
-	From      uint64            `json:"from,omitempty"`      // first and last event with the fault, if it is about events
+	From      uint64            `json:"from,omitempty"`      // first event with the fault
 	To        uint64            `json:"to,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
 }
@@ -32,7 +32,7 @@ type reportLine struct {
 	Aggregates int64  `json:"aggregates"`
 	Events     int64  `json:"events"`
 	Faults     int    `json:"faults"`
-	Complete   bool   `json:"complete"` // false if the verification did not come to its end
+	Complete   bool   `json:"complete"` // false if the verification ended early
 }
 
 var faultColumns = []output.Column[faultLine]{
@@ -65,17 +65,23 @@ func (a *app) verify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [flags]",
 		Short: "Verify the journal against the invariants, or against an archive",
-		Long: `Look at each aggregate: its events are there without a gap up to the version of its head, each can be read and lies
-where its keys say; no event is beyond the head; snapshots cover what was truncated. Unless --id names one aggregate, look also for
-items that nobody would find. The exit code is 1 if anything is wrong. Applications can go on writing meanwhile. The checkpoint table,
-with the positions of consumer groups, is not looked at.
+		Long: `Verify each aggregate:
 
-With --against compare each event of an archive with the journal instead: that an import is complete, or that nothing has changed
-since an export. With --archive verify an archive by itself; no DynamoDB is needed then.
+  - it has all events up to the version of its head, without a gap, and none beyond
+  - each event can be read, and is stored under the right keys
+  - its snapshot covers the truncated events
 
-It costs one read unit for each 4 KB of events and half of one for a second pass, and for each 4 KB of state up to three. In the packed
-layout two or three more for each aggregate. With --against it costs for each 4 KB of events half a unit in the classic layout, and one in
-the packed layout.`,
+Unless --id selects one aggregate, also find items that do not belong to any aggregate. The exit code
+is 1 if there is a fault. Applications can write events meanwhile. The checkpoint table, with the
+positions of consumer groups, is not verified.
+
+--against compares each event of an archive with the journal instead. It verifies that an import is
+complete, or that nothing has changed since an export. --archive verifies an archive by itself, and
+needs no DynamoDB.
+
+It costs one and a half read units for each 4 KB of events, and up to three for each 4 KB of states.
+In the packed layout it costs two or three more for each aggregate. With --against it costs half a
+unit for each 4 KB of events in the classic layout, and one in the packed layout.`,
 		Example: "  millrace verify\n  millrace verify --type account --id 42\n  millrace verify --against backup.jsonl",
 		Args:    wants(),
 		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runVerify(cmd.Context(), o) }),
@@ -92,9 +98,9 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions) error {
 	case err != nil:
 		return err
 	case o.against != "" && o.archive != "":
-		return wrongUsage("--against compares an archive with the journal, --archive verifies one by itself: choose one")
+		return wrongUsage("--against compares an archive with the journal, --archive verifies it by itself: choose one")
 	case o.archive != "" && only != (archive.Selection{}):
-		return wrongUsage("--archive verifies all of an archive: leave out --type and --id")
+		return wrongUsage("--archive verifies the whole archive: leave out --type and --id")
 	}
 	progress := a.showProgress()
 	report, err := a.findFaults(ctx, o, archive.VerifyOptions{Only: only, Progress: func(p archive.Progress) {
@@ -144,13 +150,14 @@ func (a *app) findFaults(ctx context.Context, o verifyOptions, with archive.Veri
 	}
 	defer func() { _ = in.Close() }()
 	report, err := archive.Compare(ctx, j, in, with)
-	if err == nil && report.Aggregates == 0 && len(report.Faults) == 0 { // the archive has none of the type either
+	if err == nil && report.Aggregates == 0 && len(report.Faults) == 0 {
+		// The archive has no such aggregates either.
 		err = knownTopic(ctx, j, o.only.aggregateType)
 	}
 	return report, err
 }
 
-// printReport also prints what a verification has found that did not come to its end.
+// printReport prints the faults of a verification, also if it ended early.
 func (a *app) printReport(r archive.Report, complete bool) error {
 	rows := output.NewRows(a.env.Out, a.json, faultColumns...)
 	for _, f := range r.Faults {
@@ -177,12 +184,12 @@ func (a *app) printReport(r archive.Report, complete bool) error {
 	if !complete {
 		return nil // an error follows
 	}
-	verdict := "sound"
+	result := "sound"
 	if len(r.Faults) > 0 {
-		verdict = output.Counted(len(r.Faults), "fault", "faults")
+		result = output.Counted(len(r.Faults), "fault", "faults")
 	}
 	_, err := fmt.Fprintf(a.env.Out, "%s, %s: %s\n", output.Counted(r.Aggregates, "aggregate", "aggregates"),
-		output.Counted(r.Events, "event", "events"), verdict)
+		output.Counted(r.Events, "event", "events"), result)
 	return err
 }
 
@@ -201,7 +208,7 @@ func (a *app) openInput(ctx context.Context, path string) (io.ReadCloser, error)
 	}{reader{ctx, f}, f}, nil
 }
 
-// reader ends with its context, also where the work on what is read does not look at one.
+// reader ends with its context, also for functions without a context.
 type reader struct {
 	ctx context.Context
 	in  io.Reader

@@ -9,12 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// clearScreen puts the cursor in the first line and erases what is on the screen.
+// clearScreen moves the cursor to the first line, and erases the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// watch shows something again and again until ctx ends, which is no error. What is shown replaces
-// what was shown before at a terminal, and follows it elsewhere. A failure ends it if it is the
-// first time, or if it will not pass.
+// watch calls show at an interval until ctx ends, and then returns nil. On a terminal each output
+// replaces the one before. It returns an error of the first call, and errors that will not
+// disappear.
 func (a *app) watch(ctx context.Context, every time.Duration, show func(context.Context) error) error {
 	out := a.env.Out
 	defer func() { a.env.Out = out }()
@@ -28,7 +28,7 @@ func (a *app) watch(ctx context.Context, every time.Duration, show func(context.
 		case !first && !a.json:
 			screen.WriteByte('\n')
 		}
-		a.env.Out = &screen // so that it is drawn at once
+		a.env.Out = &screen // the output is written at once
 		err := show(ctx)
 		if ctx.Err() != nil {
 			return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// watchedGroup returns a group and a context that ends when it was listed some times. Each pass
-// reads the roster twice.
+// watchedGroup returns a group, and a context that ends when the group was listed some times. Each
+// pass reads the membership twice.
 func watchedGroup(t *testing.T, times int64) (*shell, *dynamotest.DB, context.Context) {
 	t.Helper()
 	db := dynamotest.New(t)

@@ -42,8 +42,8 @@ type Access struct {
 	Where     Where
 }
 
-// statements returns what a role needs of the tables that have names. Resource returns the resource
-// of a statement: the ARN of a table, or that of all its indexes.
+// statements returns the statements of a role for the tables that have names. resource returns the
+// resource of a statement: the ARN of a table, or of all its indexes.
 func (a Access) statements(role permissions.Role, resource func(kind permissions.Resource, indexes bool) any) (all []Statement) {
 	needs := role.Of(a.Layout)
 	allow := func(r permissions.Resource, resource any) {

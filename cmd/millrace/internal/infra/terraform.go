@@ -125,24 +125,33 @@ func (b *block) setCapacity(units *types.ProvisionedThroughput) {
 	}
 }
 
-// text returns the block in the canonical format: the equals signs of attributes that follow one
-// another are aligned, up to one that has several lines.
+// groups returns the attributes in groups whose equals signs are aligned. An attribute with several
+// lines is a group of its own.
+func (b *block) groups() (groups [][]attribute) {
+	joins := false // the next attribute joins the last group
+	for _, a := range b.attributes {
+		isLong := strings.Contains(a.value, "\n")
+		if joins && !isLong {
+			groups[len(groups)-1] = append(groups[len(groups)-1], a)
+		} else {
+			groups = append(groups, []attribute{a})
+		}
+		joins = !isLong
+	}
+	return groups
+}
+
+// text returns the block in the canonical format.
 func (b *block) text(indent string) string {
 	var text strings.Builder
 	text.WriteString(indent + b.header + " {\n")
-	for i := 0; i < len(b.attributes); {
-		width, end := 0, i
-		for end < len(b.attributes) && (end == i || !strings.Contains(b.attributes[end-1].value, "\n")) {
-			if !strings.Contains(b.attributes[end].value, "\n") {
-				width = max(width, len(b.attributes[end].name))
-			} else if end > i {
-				break
-			}
-			end++
+	for _, group := range b.groups() {
+		width := 0
+		for _, a := range group {
+			width = max(width, len(a.name))
 		}
-		for ; i < end; i++ {
-			a := b.attributes[i]
-			text.WriteString(fmt.Sprintf("%s  %-*s = %s\n", indent, width, a.name, a.value))
+		for _, a := range group {
+			fmt.Fprintf(&text, "%s  %-*s = %s\n", indent, width, a.name, a.value)
 		}
 	}
 	for i, inner := range b.blocks {

@@ -1,3 +1,3 @@
-// Package output prints what the commands have found: [Rows] as a table for people or as lines of
-// JSON for programs, and [Progress] of long work.
+// Package output prints the results of commands. [Rows] prints a table for people, or lines of JSON
+// for programs. [Progress] shows the progress of a long operation.
 package output

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// A terminal shows progress in one line that changes; elsewhere each report is a line.
+	// A terminal shows progress in one line that changes. Otherwise each report is a line.
 	terminalEvery = 100 * time.Millisecond
 	lineEvery     = 5 * time.Second
 
 	eraseLine = "\r\x1b[K"
 )
 
-// Progress shows how far long work has come. The zero value shows nothing. It is not safe for
+// Progress shows the progress of a long operation. The zero value shows nothing. It is not safe for
 // concurrent use.
 type Progress struct {
 	out      io.Writer
@@ -24,14 +24,14 @@ type Progress struct {
 	last     time.Time
 }
 
-// NewProgress begins now. On a terminal it is one line, which Done takes away; otherwise a line
-// every 5 seconds.
+// NewProgress returns the progress of an operation that begins now. On a terminal it is one line,
+// which Done removes. Otherwise it is a line every 5 seconds.
 func NewProgress(out io.Writer, terminal bool, now func() time.Time) *Progress {
 	return &Progress{out: out, terminal: terminal, now: now, began: now()}
 }
 
-// Show shows the text that describe returns for the time that the work has taken, unless it is too
-// early.
+// Show shows the text that describe returns, unless the last text was shown too recently. elapsed
+// is the time since the beginning.
 func (p *Progress) Show(describe func(elapsed time.Duration) string) {
 	if p.out == nil {
 		return
@@ -52,7 +52,7 @@ func (p *Progress) Show(describe func(elapsed time.Duration) string) {
 	}
 }
 
-// Done makes room for what is printed next.
+// Done removes the line of progress from a terminal.
 func (p *Progress) Done() {
 	if p.out != nil && p.terminal && !p.last.IsZero() {
 		_, _ = fmt.Fprint(p.out, eraseLine)

@@ -8,16 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// blockRows is after how many rows a table shows what it has, so that a long one begins at once.
+// blockRows is the number of rows after which a table is printed, so that a long table begins at
+// once.
 const blockRows = 100
 
-// Column is what a table shows of a row.
+// Column is a column of a table.
 type Column[T any] struct {
 	Name string
 	Cell func(T) string
 }
 
-// Rows prints values of one kind, each as a line. It is not safe for concurrent use.
+// Rows prints values of one kind, each on a line. It is not safe for concurrent use.
 type Rows[T any] struct {
 	out     io.Writer
 	encoder *json.Encoder // nil for a table
@@ -27,7 +28,7 @@ type Rows[T any] struct {
 	begun   bool
 }
 
-// NewRows prints a table, or, with asJSON, values as JSON objects, one a line.
+// NewRows returns Rows that print a table, or with asJSON each value as a JSON object on a line.
 func NewRows[T any](out io.Writer, asJSON bool, columns ...Column[T]) *Rows[T] {
 	r := &Rows[T]{out: out, columns: columns, widths: make([]int, len(columns))}
 	if asJSON {
@@ -36,14 +37,14 @@ func NewRows[T any](out io.Writer, asJSON bool, columns ...Column[T]) *Rows[T] {
 	return r
 }
 
-// NewEncoder prints each value as one line of JSON.
+// NewEncoder returns an encoder that prints each value as one line of JSON.
 func NewEncoder(out io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	return encoder
 }
 
-// Print prints a value: JSON at once, a row of a table with its block.
+// Print prints a value. It prints JSON at once, and a row of a table with its block of rows.
 func (r *Rows[T]) Print(value T) error {
 	if r.encoder != nil {
 		return r.encoder.Encode(value)
@@ -74,8 +75,8 @@ func (r *Rows[T]) add(row []string) {
 	}
 }
 
-// Flush prints the rows that are waiting. A column never becomes narrower than it was, so that
-// blocks look like one table.
+// Flush prints the rows of the block. A column never becomes narrower, so that blocks look like one
+// table.
 func (r *Rows[T]) Flush() error {
 	var b strings.Builder
 	for _, row := range r.block {
@@ -98,7 +99,7 @@ func writeRow(b *strings.Builder, row []string, widths []int) {
 // Field is a name with its value.
 type Field struct{ Name, Value string }
 
-// Fields prints one thing: its fields below each other. Those without a value are left out.
+// Fields prints fields, each on a line. It leaves out fields without a value.
 func Fields(out io.Writer, fields ...Field) error {
 	widths := []int{0, 0}
 	for _, f := range fields {

@@ -15,11 +15,12 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// timeLayout is RFC 3339 with milliseconds, which is what the journal stores.
+// timeLayout is RFC 3339 with milliseconds, the precision of the journal.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// Time is in UTC; empty for none. RFC 3339 has the years 0 to 9999. A foreign program may have
-// stored nanoseconds, which are read as milliseconds of a later year: these are shown as they are.
+// Time returns the text of a time in UTC. It is empty for the zero time. RFC 3339 has the years 0
+// to 9999. A foreign program may have stored nanoseconds, which lead to a later year; for such a
+// time it returns the milliseconds since 1970.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -30,13 +31,13 @@ func Time(t time.Time) string {
 	return t.UTC().Format(timeLayout)
 }
 
-// Count is a number for people.
+// Count returns the text of a number, with commas between thousands.
 func Count[N ~int | ~int64 | ~uint64](n N) string { return humanize.Comma(int64(n)) }
 
-// Bytes is a size for people, in units of 1,024.
+// Bytes returns the text of a size, in units of 1,024.
 func Bytes[N ~int | ~int64](n N) string { return humanize.IBytes(uint64(max(n, 0))) }
 
-// Counted is a number with its noun.
+// Counted returns a number with its noun.
 func Counted[N ~int | ~int64 | ~uint64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -44,7 +45,7 @@ func Counted[N ~int | ~int64 | ~uint64](n N, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// Metadata lists keys with their values in the order of keys.
+// Metadata returns keys with their values in the order of keys.
 func Metadata(m map[string]string) string {
 	texts := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -53,7 +54,8 @@ func Metadata(m map[string]string) string {
 	return strings.Join(texts, " ")
 }
 
-// Clean keeps what is stored from steering the terminal: text with control characters is quoted.
+// Clean returns stored text for a terminal. It quotes text with control characters, which could
+// change the state of the terminal.
 func Clean(text string) string {
 	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return strconv.Quote(text)
@@ -61,15 +63,15 @@ func Clean(text string) string {
 	return text
 }
 
-// Payload is stored bytes in the form that fits them: exactly one field is set, none where there
-// are no bytes.
+// Payload holds bytes as JSON, as text, or as base64. One field is set, or none if there are no
+// bytes.
 type Payload struct {
 	JSON   json.RawMessage `json:"payload,omitempty"`
 	Text   string          `json:"payload_text,omitempty"`
 	Base64 []byte          `json:"payload_base64,omitempty"`
 }
 
-// PayloadOf looks what the bytes are.
+// PayloadOf returns bytes as a Payload.
 func PayloadOf(stored []byte) Payload {
 	switch {
 	case json.Valid(stored):
@@ -81,12 +83,12 @@ func PayloadOf(stored []byte) Payload {
 	}
 }
 
-// String is one line.
+// String returns the payload in one line.
 func (p Payload) String() string {
 	switch {
 	case p.JSON != nil:
 		var line bytes.Buffer
-		_ = json.Compact(&line, p.JSON) // PayloadOf has seen that it is valid
+		_ = json.Compact(&line, p.JSON) // PayloadOf has checked that it is valid
 		return line.String()
 	case p.Base64 != nil:
 		return "base64:" + base64.StdEncoding.EncodeToString(p.Base64)

@@ -1,6 +1,6 @@
-// Package store finds the DynamoDB that the command works on, and opens the journal that is in it.
+// Package store connects to DynamoDB, and opens the journal.
 //
-// A [Target] is where: AWS by its usual configuration, or a DynamoDB Local by its URL. [Open] takes
-// from the tables what an application has to say in its configuration: shard count, key resolver,
-// layout, the names of attributes and indexes.
+// A [Target] is AWS with its usual configuration, or a DynamoDB Local with its URL. [Open] reads
+// the settings from the tables that an application has in its configuration: shard count, key
+// resolver, layout, names of attributes and indexes.
 package store

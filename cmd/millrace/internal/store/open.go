@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// Resolvers are the key resolvers that the command knows by name. An application may have one of
-// its own, whose journals it cannot open.
+// Resolvers are the key resolvers that the command knows, by name. It cannot open the journals of
+// an application with its own resolver.
 var Resolvers = map[string]journal.KeyResolver{
 	resolver.FNV1a.Name():     resolver.FNV1a,
 	resolver.JavaHash.Name():  resolver.JavaHash,
@@ -28,9 +28,9 @@ var Resolvers = map[string]journal.KeyResolver{
 	resolver.SipHash13.Name(): resolver.SipHash13,
 }
 
-// Open opens a journal of which only the journal table's name has to be known. What given says must
-// be so; what it leaves open is taken from the tables: one DescribeTable and a few reads of one
-// item. Payloads that were compressed are decoded; those that were encrypted cannot be, see
+// Open opens a journal. Only the name of the journal table is required. Settings in given must
+// match the tables. Open reads the other settings from the tables, with one DescribeTable and a few
+// reads of one item. The journal decodes compressed payloads, and cannot decode encrypted ones, see
 // [journal.Journal.Decode].
 //
 // Errors: those of journal.Open.
@@ -56,8 +56,8 @@ func Open(ctx context.Context, client journal.Client, given journal.Config) (*jo
 	}
 }
 
-// take takes one setting from what is stored. It is false where the setting is given, or cannot be
-// taken, so that each one is taken at most once.
+// take takes one setting from the stored descriptor. It returns false if the setting is in given,
+// or cannot be taken, so that each setting is taken at most once.
 func take(config *journal.Config, given journal.Config, m *journal.DescriptorMismatchError) bool {
 	switch m.Field {
 	case "key resolver":
@@ -85,21 +85,21 @@ func take(config *journal.Config, given journal.Config, m *journal.DescriptorMis
 	return false
 }
 
-// takeNames takes from the journal table what is no part of the descriptor, or is needed to read
-// it: the names of its keys and of its indexes. Without the permission to describe the table, they
-// have to be the default ones.
+// takeNames takes the names of keys and indexes from the journal table. They are not in the
+// descriptor, or are needed to read it. Without the permission to describe the table it keeps the
+// default names.
 func takeNames(ctx context.Context, client journal.Client, config *journal.Config) error {
 	name := config.Tables.Journal
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	if err != nil {
 		if err = dynamo.Explain(err, name); errors.Is(err, journal.ErrAccess) {
-			return nil // opening tells whether it is this permission alone
+			return nil // Open fails if other permissions are missing too
 		}
 		return fmt.Errorf("describe table: %w", err)
 	}
 	partition, sort := keysOf(out.Table.KeySchema)
 	config.Attributes.PartitionKey, config.Attributes.SortKey = partition, sort
-	if isNumber(out.Table, sort) { // the packed layout's
+	if isNumber(out.Table, sort) { // packed layout
 		takePackedIndexes(out.Table, config)
 		return nil
 	}
@@ -112,8 +112,8 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 	return nil
 }
 
-// takePackedIndexes takes the names of the two indexes of the packed layout. The index of the tail
-// is the one with a number as its sort key. The other one is sorted by the table's partition key.
+// takePackedIndexes takes the names of the two indexes of the packed layout. The tail index has a
+// number as its sort key. The sort key of the other index is the partition key of the table.
 func takePackedIndexes(table *types.TableDescription, config *journal.Config) {
 	for _, index := range table.GlobalSecondaryIndexes {
 		switch _, sort := keysOf(index.KeySchema); {
@@ -131,8 +131,9 @@ func isNumber(table *types.TableDescription, attribute string) bool {
 	})
 }
 
-// indexOf returns the index with the partition key of the table (or with another one) and a number
-// as its sort key. It prefers the one with the given name. It returns nil if there is none.
+// indexOf returns an index with a number as its sort key. Its partition key is the partition key of
+// the table if byPartition is true, and else another attribute. It prefers the index with the
+// preferred name. It returns nil if there is none.
 func indexOf(table *types.TableDescription, preferred string, byPartition bool) (found *types.GlobalSecondaryIndexDescription) {
 	partition, _ := keysOf(table.KeySchema)
 	for i := range table.GlobalSecondaryIndexes {

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// elsewhere differs from the default in all that a journal can have of its own.
-var elsewhere = journal.Config{
+// custom differs from the default in every setting of a journal.
+var custom = journal.Config{
 	Shards: 3, Layout: journal.Classic, Resolver: resolver.JavaHash,
 	Tables:  journal.Tables{Journal: "orders", Snapshot: "order-heads"},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
@@ -27,16 +27,15 @@ var elsewhere = journal.Config{
 	},
 }
 
-// packedElsewhere differs from the default in all that a journal of the packed layout can have of
-// its own.
-var packedElsewhere = journal.Config{
-	Shards: 3, Layout: journal.Packed, Tables: elsewhere.Tables, Indexes: elsewhere.Indexes,
+// packedCustom differs from the default in every setting of a journal of the packed layout.
+var packedCustom = journal.Config{
+	Shards: 3, Layout: journal.Packed, Tables: custom.Tables, Indexes: custom.Indexes,
 	Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "expires"},
 }
 
 func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	t.Parallel()
-	for _, config := range []journal.Config{elsewhere, packedElsewhere} {
+	for _, config := range []journal.Config{custom, packedCustom} {
 		t.Run(string(config.Layout), func(t *testing.T) {
 			t.Parallel()
 			openedByItsTable(t, config)
@@ -64,7 +63,7 @@ func openedByItsTable(t *testing.T, config journal.Config) {
 	page, err := eventlog.Of(opened).TailShard(t.Context(), eventlog.TailQuery{AggregateType: "order", Shard: eventlog.Of(opened).Shard(id)})
 	require.NoError(t, err)
 	assert.Len(t, page.Records, 1)
-	many := 0 // enough for the index rather than keys
+	many := 0
 	for _, err := range opened.Events(t.Context(), id, 1, 1) {
 		require.NoError(t, err)
 		many++
@@ -77,7 +76,7 @@ func openedByItsTable(t *testing.T, config journal.Config) {
 func TestWhatIsGivenMustBeSo(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
+	require.NoError(t, journal.Create(t.Context(), client, custom))
 	for field, given := range map[string]journal.Config{
 		"key resolver":   {Resolver: resolver.FNV1a},
 		"shard count":    {Shards: 4},

@@ -17,41 +17,42 @@ import (
 )
 
 const (
-	// AWS as an endpoint is the real service. So is none.
+	// AWS is the endpoint of the real service. An empty endpoint means the same.
 	AWS = "aws"
 
-	// localRegion and localKey are those of the examples: DynamoDB Local keeps a database for each
-	// pair of them.
+	// localRegion and localKey are also used by the examples. DynamoDB Local has a database for
+	// each pair of them.
 	localRegion = "us-east-1"
 	localKey    = "millrace"
 
-	// dialTimeout is for a person who waits; the SDK's own is 30 seconds, three times.
+	// dialTimeout is short because a person waits. The default of the SDK is three times 30
+	// seconds.
 	dialTimeout = 5 * time.Second
-	// credentialsTimeout: without credentials elsewhere the SDK asks the metadata service of EC2,
-	// which may not exist.
+	// credentialsTimeout limits the search for credentials. The SDK asks the metadata service of
+	// EC2 last, which may not exist.
 	credentialsTimeout = 10 * time.Second
 )
 
 // Sentinels for errors.Is.
 var (
-	// ErrNotSetUp: AWS is meant and not configured.
+	// ErrNotSetUp reports that AWS is not configured.
 	ErrNotSetUp = errors.New("AWS is not configured")
-	// ErrEndpoint: an endpoint is no URL.
+	// ErrEndpoint reports an endpoint that is not a URL.
 	ErrEndpoint = errors.New("not an endpoint")
 )
 
-// Target says where DynamoDB is.
+// Target is a DynamoDB.
 type Target struct {
-	// Endpoint is the URL of a DynamoDB Local, such as http://127.0.0.1:8000, or [AWS], or empty,
-	// which is AWS too.
+	// Endpoint is the URL of a DynamoDB Local, such as http://127.0.0.1:8000, or [AWS]. Empty means
+	// AWS.
 	Endpoint string
-	// Region and Profile go before those of the AWS configuration: environment, ~/.aws, the role of
-	// the machine. A DynamoDB Local needs neither; with a Profile its URL gets requests with real
+	// Region and Profile replace those of the AWS configuration (environment, ~/.aws, the role of
+	// the machine). A DynamoDB Local needs neither. With a Profile, requests to a URL have real
 	// credentials, as a VPC endpoint needs.
 	Region, Profile string
 }
 
-// String is for people.
+// String returns a text for people.
 func (t Target) String() string {
 	if t.IsAWS() {
 		return "DynamoDB on AWS"
@@ -59,10 +60,10 @@ func (t Target) String() string {
 	return "the DynamoDB at " + t.Endpoint
 }
 
-// IsAWS reports that it is the real service.
+// IsAWS reports whether the target is the real service.
 func (t Target) IsAWS() bool { return t.Endpoint == "" || t.Endpoint == AWS }
 
-// Connect returns a client. It asks AWS for credentials, and sends nothing else.
+// Connect returns a client. It makes no requests except those for credentials.
 //
 // Errors: [ErrEndpoint], [ErrNotSetUp].
 func (t Target) Connect(ctx context.Context) (*dynamodb.Client, error) {
@@ -70,7 +71,7 @@ func (t Target) Connect(ctx context.Context) (*dynamodb.Client, error) {
 		return nil, err
 	}
 	options := []func(*config.LoadOptions) error{
-		config.WithLogger(logging.Nop{}), // what matters comes back as an error
+		config.WithLogger(logging.Nop{}), // errors are returned
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })),
 	}
 	if t.Profile != "" {
@@ -110,7 +111,7 @@ func (t Target) validate() error {
 	return nil
 }
 
-// check finds out now what the first request would run into.
+// check returns the error of configuration that the first request would have.
 func check(ctx context.Context, cfg aws.Config) error {
 	if cfg.Region == "" {
 		return errors.New("no region")

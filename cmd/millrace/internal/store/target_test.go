@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 )
 
-// denied is what IAM says.
+// denied is the error of IAM for a missing permission.
 type denied struct{}
 
 func (*denied) Error() string                 { return "AccessDeniedException: not authorized" }
@@ -18,8 +18,8 @@ func (*denied) ErrorCode() string             { return "AccessDeniedException" }
 func (*denied) ErrorMessage() string          { return "not authorized" }
 func (*denied) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
 
-// isolate keeps what the machine has configured out of the test. It sets the environment, so these
-// tests cannot run in parallel.
+// isolate hides the AWS configuration of the machine from the test. It sets the environment, so
+// these tests cannot run in parallel.
 func isolate(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{

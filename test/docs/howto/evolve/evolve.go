@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	// Order has the events of today.
+	// Order has the current events.
 	Order struct {
 		Customer, Currency string
 		Total              int

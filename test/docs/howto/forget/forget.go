@@ -126,7 +126,7 @@ func (s *Service) Forget(ctx context.Context, id string, groups ...string) error
 }
 
 // appendLast appends the event that a person is forgotten, and waits until all groups have handled
-// it. Once the key is destroyed they would pass over it.
+// it. When the key is destroyed, groups would pass over the event.
 func (s *Service) appendLast(ctx context.Context, id string, groups []string) (repository.Aggregate[Person], error) {
 	person, err := s.persons.Execute(ctx, id, Forget)
 	if err != nil {

@@ -20,10 +20,12 @@ import (
 func Add(app *millrace.App, client *http.Client, url string) error {
 	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute, Attempts: 30})
-		c.CommitInterval = -1 // after a crash at most one event of each aggregate comes again
+		// After a crash at most one event of each aggregate is delivered again.
+		c.CommitInterval = -1
 	}}
 	return app.HandleEvents(group, cqrs.NewGroupEventHandler(func(ctx context.Context, e *shop.Placed) error {
-		key := cqrs.OriginalMessageFromCtx(ctx).UUID // the same each time that the event comes
+		// The same for each delivery of the event.
+		key := cqrs.OriginalMessageFromCtx(ctx).UUID
 		return send(ctx, client, url, key, mail{To: e.Customer, Text: "We have your order."})
 	}))
 }
@@ -46,7 +48,8 @@ func send(ctx context.Context, client *http.Client, url, key string, m mail) err
 	request.Header.Set("Content-Type", "application/json")
 	reply, err := client.Do(request)
 	if err != nil {
-		return err // the outcome is unknown: the event comes again, with the same key
+		// The outcome is unknown. The event is delivered again, with the same key.
+		return err
 	}
 	defer func() { _ = reply.Body.Close() }()
 	if reply.StatusCode >= 300 {

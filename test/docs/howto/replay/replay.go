@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Live handles the events that occur at a time or later. It stays where it is when it is restarted.
+// Live handles the events that occur at a time or later. After a restart it continues at its
+// positions.
 func Live(since time.Time) millrace.Group {
 	return millrace.Group{Name: "labels", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
 		c.Start = subscriber.At(since) // or subscriber.Now(): when it first subscribes

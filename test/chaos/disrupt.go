@@ -10,37 +10,38 @@ import (
 	"time"
 )
 
-// rage harms members from now on, until wild is false.
-func (k *keeper) rage() {
+// disrupt disrupts members from now on, until disrupting is false.
+func (k *keeper) disrupt() {
 	k.later(k.config.Calm/2+k.upTo(k.config.Calm), func() error {
-		if !k.wild {
+		if !k.disrupting {
 			return nil
 		}
-		k.rage()
-		return k.harm()
+		k.disrupt()
+		return k.disruptOne()
 	})
 }
 
 func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
 
-// harms are what is done to members, as often as it stands here. They are dealt like cards, so that
+// disruptions are the disruptions with their relative frequency. They are dealt like cards, so that
 // a short run has some of each.
-var harms = []kind{kill, kill, kill, kill, kill, freeze, freeze, term, change, change}
+var disruptions = []kind{kill, kill, kill, kill, kill, freeze, freeze, term, change, change}
 
-// change brings a group another member, or takes one away.
+// change adds a member to a group, or removes one.
 const change kind = "change"
 
-// harm does something to a random group, half of the time to the member that has just been at work.
-func (k *keeper) harm() error {
+// disruptOne disrupts a random member of a random group, half of the time the member that has
+// worked last.
+func (k *keeper) disruptOne() error {
 	if len(k.deck) == 0 {
-		k.deck = slices.Clone(harms)
+		k.deck = slices.Clone(disruptions)
 		k.random.Shuffle(len(k.deck), func(i, j int) { k.deck[i], k.deck[j] = k.deck[j], k.deck[i] })
 	}
 	what := k.deck[0]
 	g := k.groups[k.random.IntN(len(k.groups))]
 	victim, err := k.victim(g, what)
 	if err != nil || victim == nil {
-		return err // next time there may be one
+		return err // the next time there may be one
 	}
 	k.deck = k.deck[1:]
 	switch {
@@ -61,14 +62,14 @@ func (k *keeper) harm() error {
 	}
 }
 
-// victim chooses a member, if there is one.
+// victim chooses a member, or returns nil if there is none.
 func (k *keeper) victim(g *group, what kind) (*process, error) {
 	if err := g.lines.read(); err != nil {
 		return nil, err
 	}
 	var able []*process
 	for _, p := range g.members {
-		// Even one that is frozen or about to close can be killed.
+		// A member that is frozen or about to close can still be killed.
 		if !p.killed && (what == kill || !p.frozen && !p.termed) {
 			able = append(able, p)
 		}
