@@ -52,4 +52,3 @@
 // have not noticed it yet, and only rows that no member reads any more are deleted. If a group is
 // removed, the registry keeps the number of resets with which a new group of that name begins.
 package checkpoint
-

@@ -28,13 +28,13 @@ import (
 // them leave a member behind, as after a crash.
 func (w *world) begins(g readmodel.Generation, topic string, crashed bool) {
 	w.t.Helper()
-	roster := checkpoint.NewMembership(w.j.Shards(), time.Time{})
+	membership := checkpoint.NewMembership(w.j.Shards(), time.Time{})
 	if crashed {
 		var number uint64
-		roster, number = roster.Join(checkpoint.Member{})
-		roster = roster.Take(number, []int{0})
+		membership, number = membership.Join(checkpoint.Member{})
+		membership = membership.Take(number, []int{0})
 	}
-	_, err := checkpoint.New(w.j).ChangeMembership(w.t.Context(), checkpoint.Key{Group: g.Group(), Topic: topic}, checkpoint.Membership{}, roster)
+	_, err := checkpoint.New(w.j).ChangeMembership(w.t.Context(), checkpoint.Key{Group: g.Group(), Topic: topic}, checkpoint.Membership{}, membership)
 	require.NoError(w.t, err)
 }
 

@@ -55,9 +55,9 @@ type Parked struct {
 // the shard. A blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has
 // later events. [LagOptions].Behind reports it at once.
 //
-// The sequence begins with the first aggregate behind after in this order. The zero ID means the
-// beginning. The aggregate after need not be listed. To read the next page of a list, pass the last
-// aggregate of the page before. The number of aggregates is not limited.
+// The sequence begins with the first aggregate that follows the aggregate after in this order. The
+// zero ID means the beginning. The aggregate after need not be listed. To read the next page of a
+// list, pass the last aggregate of the page before. The number of aggregates is not limited.
 //
 // It reads as the sequence is consumed, in pages of 25 aggregates that grow to 100. It costs one
 // read unit for the group, one for about 40 entries, at least one for each page and each shard, and

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// TestMain makes the members of a run out of the test binary.
+// TestMain runs a member of a run if this process is one.
 func TestMain(m *testing.M) {
 	if code, isMember := MemberMain(os.Stderr); isMember {
 		os.Exit(code)
@@ -22,10 +22,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// run returns the report of a short run. The logs of a test that fails are kept.
+// run returns the report of a short run. The logs of a failed test are kept.
 func run(t *testing.T, config Config) Report {
 	t.Helper()
 	config.Endpoint = dynamolocaltest.Endpoint(t)
+	// t.TempDir would be removed after a failure too.
 	dir, err := os.MkdirTemp("", "chaos-") //nolint:usetesting // t.TempDir is removed also after a failure
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -71,7 +72,7 @@ func TestEffectsThatAreCommittedWithoutThePositionAreFound(t *testing.T) {
 	assert.NotZero(t, run(t, config).Count(Effects))
 }
 
-// faulty has one member at a time, so that each kill hits the one that works.
+// faulty returns a config with one member at a time, so that each kill hits the working one.
 func faulty(f Fault) Config {
 	return Config{
 		Seed: 1, Fault: f, Members: 1, Duration: 5 * time.Second,

@@ -9,7 +9,7 @@ import (
 
 const lease = time.Second
 
-// at makes a line of a made-up log, so many milliseconds after its start.
+// at returns a line of an invented log, the given number of milliseconds after its start.
 func at(ms int, k kind, member string, event ...uint64) entry {
 	e := entry{At: time.UnixMilli(int64(1_000_000 + ms)), Kind: k, Member: member}
 	if len(event) > 0 {
@@ -120,7 +120,7 @@ func TestAnEventComesAgainOnlyForAReason(t *testing.T) {
 	}
 }
 
-// assertFound asks for one finding at a line, or for none.
+// assertFound expects one finding at a line, or none.
 func assertFound(t *testing.T, at string, findings []Finding) {
 	t.Helper()
 	if at == "" {

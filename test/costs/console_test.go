@@ -45,7 +45,7 @@ func TestThePageOfTheConsoleSaysWhatItsPagesCost(t *testing.T) {
 	assert.Equal(t, text, string(stored), "what pages cost has changed: see whether it should, and run go test ./test/costs -update")
 }
 
-// consolePages are the pages of a small application, and of one that grows.
+// consolePages returns the table of the pages of a small application, and of a growing one.
 func consolePages(t *testing.T) string {
 	t.Helper()
 	bills := map[journal.Layout][]pageBill{}
@@ -64,7 +64,7 @@ func consolePages(t *testing.T) string {
 	return b.String()
 }
 
-// pageBill is what a page says that it took.
+// pageBill is the cost that a page reports.
 type pageBill struct {
 	name      string
 	Requests  int
@@ -176,7 +176,7 @@ func (w *consoleOf) write(t *testing.T, aggregateType string, n int) {
 	}
 }
 
-// consume has a group handle all events of a topic. Its member leaves.
+// consume makes a group handle all events of a topic. Its member leaves.
 func (w *consoleOf) consume(t *testing.T, name, topic string) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: name}, nil)
@@ -195,7 +195,7 @@ func (w *consoleOf) consume(t *testing.T, name, topic string) {
 	require.NoError(t, sub.Close())
 }
 
-// park has a group park aggregates of a topic, n or more.
+// park makes a group park at least n aggregates of a topic.
 func (w *consoleOf) park(t *testing.T, name, topic string, n int) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: name, Failures: subscriber.Park(1)}, nil)

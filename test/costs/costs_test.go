@@ -1,9 +1,10 @@
-// Package costs measures what operations cost, by the capacity that dynamotest consumes after the
-// rules which AWS publishes, and compares that with docs/reference/cost.md: a change of cost fails the test.
+// Package costs measures the costs of operations by the capacity that dynamotest consumes, which
+// follows the published rules of AWS. It compares them with docs/reference/cost.md, so that a
+// change of a cost fails the test.
 //
 //	go test ./test/costs -update
 //
-// writes the tables of the page anew.
+// writes the tables of the page again.
 package costs
 
 import (
@@ -38,7 +39,7 @@ var update = flag.Bool("update", false, "write the tables of docs/reference/cost
 // Document is a state of a given size.
 type Document struct{ Text string }
 
-// Written makes a state of State bytes, and is itself padded.
+// Written leads to a state of State bytes, and has padding itself.
 type Written struct {
 	State int
 	Pad   string
@@ -51,17 +52,17 @@ var text = strings.Repeat("x", 100_000)
 
 var Documents = aggregate.Define[Document]("document", Written{})
 
-const id = "0c9b0a3e-5a3f-4b6e-9d0c-2f1e8a7b6c5d" // ids of this length are common
+const id = "0c9b0a3e-5a3f-4b6e-9d0c-2f1e8a7b6c5d" // ids often have this length
 
 var document = aggregate.ID{Type: "document", Value: id}
 
-// bytes of an event's payload and of a state, as the page names them.
+// The sizes of an event's payload and of a state, as the page names them.
 var (
 	eventSizes = []int{200, 1_000, 10_000}
 	stateSizes = []int{1_000, 10_000, 100_000}
 )
 
-// written makes an event whose payload has a size.
+// written returns an event with a payload of the given size.
 func written(event, state int) aggregate.Event[Document] {
 	e := Written{State: state}
 	payload, _ := aggregate.JSON.Marshal(e)
@@ -93,8 +94,8 @@ func (w world) repository(config repository.Config) *repository.Repository[Docum
 	return r
 }
 
-// with makes the aggregate: the first commit stores a snapshot of the given size, and n events
-// follow it.
+// with creates the aggregate: the first commit stores a snapshot of the given size, and n events
+// follow.
 func (w world) with(state, n, size int) world {
 	w.t.Helper()
 	r := w.repository(repository.Config{Snapshots: repository.Every(1)})
@@ -120,7 +121,7 @@ func always(events ...aggregate.Event[Document]) aggregate.Decision[Document] {
 	return func(Document) (aggregate.Events[Document], error) { return events, nil }
 }
 
-// bill is what an operation cost.
+// bill is the cost of an operation.
 type bill struct {
 	trips       int
 	read, write float64
@@ -147,7 +148,7 @@ func (w world) bill(do func(context.Context) error) bill {
 	return b
 }
 
-// layouts are those that the page has columns for.
+// layouts are the layouts with columns on the page.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 // header returns the first lines of a table: some columns, and then others for each layout.
@@ -163,8 +164,8 @@ func header(columns []string, ofLayout ...string) string {
 	return "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
 }
 
-// kb is a size in KB, which are 1,000 bytes here: DynamoDB's are 1,024, and an item has keys and
-// names beside its payload.
+// kb returns a size in KB, which are 1,000 bytes here. DynamoDB's KB are 1,024 bytes, and an item
+// has keys and names in addition to its payload.
 func kb(bytes int) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/1000), ".0") }
 
 func classicCommits(t *testing.T) string {
@@ -187,7 +188,7 @@ func classicCommits(t *testing.T) string {
 	return b.String()
 }
 
-// saved is what it costs to save events of an aggregate that has been loaded.
+// saved measures Save of events of a loaded aggregate.
 func (w world) saved(n, event, state int, policy repository.SnapshotPolicy) bill {
 	w.t.Helper()
 	r := w.repository(repository.Config{Snapshots: policy})
@@ -270,7 +271,7 @@ func loads(t *testing.T) string {
 	return b.String()
 }
 
-// others are operations on an aggregate with a state of 10 KB, and events of 1 KB.
+// others returns the table of operations on an aggregate with a state of 10 KB, and events of 1 KB.
 func others(t *testing.T) string {
 	t.Helper()
 	const event, state = 1_000, 10_000
@@ -303,7 +304,7 @@ func others(t *testing.T) string {
 	never := repository.Config{Snapshots: repository.Never}
 	every := repository.Config{Snapshots: repository.Every(1)}
 	kept := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}}
-	// filled makes an aggregate of 51 events: one, then 49 in commits of n, then one with a
+	// filled creates an aggregate of 51 events: one, then 49 in commits of n, then one with a
 	// snapshot.
 	filled := func(w world, n int) {
 		for range 49 / n {
@@ -421,8 +422,8 @@ func others(t *testing.T) string {
 	return b.String()
 }
 
-// together is what a decision over several aggregates costs, all with a state of one size: two get
-// an event, and some are read.
+// together measures a decision over several aggregates, all with a state of one size. Two of them
+// get an event, and some are only read.
 func together(event, state, reads int, options ...repository.Option) func(w world) bill {
 	return func(w world) bill {
 		all, decide := warmParts(w, event, state, 2+reads)
@@ -451,8 +452,8 @@ func togetherRefused(event, state int) func(w world) bill {
 
 var errRefused = errors.New("refused")
 
-// warmParts makes aggregates that are in the cache, and a decision that gives the first two an
-// event.
+// warmParts creates aggregates that are in the cache, and a decision that appends an event to the
+// first two.
 func warmParts(w world, event, state, n int) (*repository.Parts, func() error) {
 	r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
 	var all repository.Parts
@@ -470,7 +471,7 @@ func warmParts(w world, event, state, n int) (*repository.Parts, func() error) {
 	}
 }
 
-// published is what it costs to publish messages to a stream that the Publisher knows.
+// published measures publishing messages to a stream that the Publisher knows.
 func published(n, size int) func(w world) bill {
 	return func(w world) bill {
 		p, err := publisher.NewPublisher(publisher.Config{Journal: w.j}, nil)

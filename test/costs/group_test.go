@@ -18,7 +18,7 @@ import (
 
 var group = checkpoint.Key{Group: "order-history", Topic: "document"}
 
-// membership is what it costs to be one of a group, by the number of shards and members.
+// membership returns the table of the cost of a member, by the number of shards and members.
 func membership(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -32,38 +32,39 @@ func membership(t *testing.T) string {
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)
 			now := time.Date(2025, 6, 1, 12, 0, 0, 123e6, time.UTC)
-			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Heartbeat: checkpoint.NextHeartbeat(0, now, 10*time.Second)} // as members ask for it
-			roster := checkpoint.NewMembership(shards, time.Time{})
+			// The request of a member.
+			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Heartbeat: checkpoint.NextHeartbeat(0, now, 10*time.Second)}
+			current := checkpoint.NewMembership(shards, time.Time{})
 			change := func(next checkpoint.Membership) bill {
 				return w.bill(func(ctx context.Context) (err error) {
-					roster, err = store.ChangeMembership(ctx, group, roster, next)
+					current, err = store.ChangeMembership(ctx, group, current, next)
 					return err
 				})
 			}
-			next, first := roster.Join(one)
+			next, first := current.Join(one)
 			take, _ := next.Share(first)
 			joins := change(next.Take(first, take))
 			for range members - 1 {
-				next, _ = roster.Join(one)
+				next, _ = current.Join(one)
 				change(next)
 			}
 			for range 1_000 { // numbers grow
-				roster = roster.Take(first, []int{0})
+				current = current.Take(first, []int{0})
 			}
-			change(roster)
-			beat := w.bill(func(ctx context.Context) error {
-				_, err := store.Heartbeat(ctx, group, roster, first, checkpoint.NextHeartbeat(one.Heartbeat, now, one.Lease))
+			change(current)
+			heartbeat := w.bill(func(ctx context.Context) error {
+				_, err := store.Heartbeat(ctx, group, current, first, checkpoint.NextHeartbeat(one.Heartbeat, now, one.Lease))
 				return err
 			})
-			hands := change(roster.Release(first, []int{0}))
-			second := change(roster.Take(roster.Joined, []int{0}))
-			fmt.Fprintf(&b, "| %d | %d | %g | %g | %g |\n", shards, members, joins.write, beat.write, hands.write+second.write)
+			hands := change(current.Release(first, []int{0}))
+			second := change(current.Take(current.Joined, []int{0}))
+			fmt.Fprintf(&b, "| %d | %d | %g | %g | %g |\n", shards, members, joins.write, heartbeat.write, hands.write+second.write)
 		}
 	}
 	return b.String()
 }
 
-// reconciliations are comparisons of 1,000 heads with positions, in one shard.
+// reconciliations measures the reconciliation of 1,000 heads with positions, in one shard.
 func reconciliations(t *testing.T) string {
 	t.Helper()
 	const aggregates = 1_000

@@ -24,8 +24,8 @@ import (
 
 const model = "documents"
 
-// handlings are the ways to handle events whose effect is an update of one item of less than 1 KB.
-// Counted is what names their table.
+// handlings returns the table of the ways to handle events that update one item of less than 1 KB.
+// Counted is the name of their table.
 func handlings(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -99,7 +99,7 @@ func handlings(t *testing.T) string {
 	return b.String()
 }
 
-// handling returns the requests that are made while a group handles events.
+// handling returns the requests while a group handles events.
 func handling(t *testing.T, events int, handler func(world) message.NoPublishHandlerFunc) []dynamotest.Call {
 	t.Helper()
 	w := newWorld(t, journal.Classic)

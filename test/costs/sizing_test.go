@@ -32,8 +32,8 @@ const (
 	utilization   = 0.7 // of provisioned capacity
 )
 
-// What the examples have in common: events of 1 KB, one for each commit, states of 10 KB, 100
-// events for each aggregate and snapshot.
+// All examples have these values: events of 1 KB, one for each commit, states of 10 KB, 100 events
+// for each aggregate and snapshot.
 const (
 	eventKB, stateKB   = "1", "10"
 	eventsPerAggregate = 100

@@ -148,7 +148,7 @@ func TestTheDashboardIsOneThatGrafanaLoads(t *testing.T) {
 	}
 }
 
-// board is a dashboard of Grafana, as far as the tests look at it.
+// board is a dashboard of Grafana, with the fields that the tests use.
 type board struct {
 	ID            any
 	UID           string
@@ -222,7 +222,7 @@ func (b board) fill(expr string) string {
 	return expr
 }
 
-// unknownSeries returns what an expression uses and no collector has.
+// unknownSeries returns the series in an expression that no collector has.
 func unknownSeries(expr string, series map[string][]string) (faults []string) {
 	parsed, err := parser.ParseExpr(expr)
 	if err != nil {

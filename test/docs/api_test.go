@@ -40,11 +40,12 @@ func TestAnExportOfWhatIsInternalIsFound(t *testing.T) {
 		"func (t *T[S]) M() checkpoint.Group { return g }":           {"checkpoint.Group"},
 		"const Key = checkpoint.Key":                                 {"checkpoint.Key"},
 		"var V checkpoint.Group":                                     {"checkpoint.Group"},
-		"var ErrFenced = checkpoint.ErrFenced":                       nil, // its value is what errors.Is compares
-		"func F() { checkpoint.New() }":                              nil,
-		"func f(checkpoint.Group) {}":                                nil,
-		"func (t t) M(checkpoint.Group) {}":                          nil,
-		"type t = checkpoint.Group":                                  nil,
+		// errors.Is compares its value.
+		"var ErrFenced = checkpoint.ErrFenced": nil,
+		"func F() { checkpoint.New() }":        nil,
+		"func f(checkpoint.Group) {}":          nil,
+		"func (t t) M(checkpoint.Group) {}":    nil,
+		"type t = checkpoint.Group":            nil,
 	} {
 		text := "package p\nimport \"github.com/millrace-dev/millrace/internal/checkpoint\"\n" + source
 		file, err := parser.ParseFile(token.NewFileSet(), "", text, parser.SkipObjectResolution)
@@ -104,14 +105,14 @@ func internalNames(file *ast.File) (names []string) {
 	return names
 }
 
-// hideUnexported takes the fields out of a struct that users do not see.
+// hideUnexported removes the fields that users cannot see from a struct.
 func hideUnexported(s *ast.StructType) {
 	s.Fields.List = slices.DeleteFunc(s.Fields.List, func(f *ast.Field) bool {
 		return len(f.Names) > 0 && !slices.ContainsFunc(f.Names, (*ast.Ident).IsExported)
 	})
 }
 
-// exported returns what users see of the exported declarations of a file.
+// exported returns the parts of the exported declarations of a file that users see.
 func exported(file *ast.File) (nodes []ast.Node) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {

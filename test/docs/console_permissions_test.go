@@ -108,7 +108,7 @@ func newConsoleWorld(t *testing.T, layout journal.Layout) *consoleWorld {
 	return w
 }
 
-// park has a group that begins now park all aggregates.
+// park makes a new group park all aggregates.
 func (w *consoleWorld) park(t *testing.T, group string) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
@@ -147,7 +147,8 @@ func (w *consoleWorld) begin(t *testing.T) {
 func (w *consoleWorld) remind(t *testing.T) {
 	t.Helper()
 	long := time.Now().Add(-time.Hour)
-	definition := process.Define(aggregate.Define[reminder]("totals", reminded{}), // the type is a group's name, by which consoles know it
+	// The type is the name of a group, by which consoles know it.
+	definition := process.Define(aggregate.Define[reminder]("totals", reminded{}),
 		process.On(func(_ counted, in process.Input) string { return in.Source.Value }, func(reminder, counted, process.Input) (process.Step[reminder], error) {
 			return process.Record(reminded{}).SetTimeout("late", time.Minute), nil
 		}).Starts(),

@@ -24,7 +24,8 @@ func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 		names := errorsOf(t, folder)
 		require.NotEmpty(t, names, folder)
 		for _, name := range names {
-			sentinel := "Err" + strings.TrimSuffix(name, "Error") // a type may be described with its sentinel
+			// A type may be described together with its sentinel.
+			sentinel := "Err" + strings.TrimSuffix(name, "Error")
 			isDescribed := slices.Contains(words, name) ||
 				slices.Contains(names, sentinel) && slices.Contains(words, sentinel)
 			if !isDescribed {

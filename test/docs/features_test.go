@@ -72,7 +72,8 @@ func _(
 	_, _ = app.Project(millrace.Group{Name: "totals", Topics: []string{"account"}}, reactions...)
 	feed, err := app.Live(live.Config{Group: "totals"}) // pushes changes to browsers
 	_ = err
-	mux.Handle("GET /totals", app.Consistent("totals", consistency.Config{})(queries)) // shows what the client has written
+	// It shows the writes of the client.
+	mux.Handle("GET /totals", app.Consistent("totals", consistency.Config{})(queries))
 	_ = app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second})
 	_ = app.Run(ctx) // until ctx ends
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))

@@ -37,8 +37,8 @@ func TestALinkToNowhereIsNoticed(t *testing.T) {
 	require.Error(t, follow(file, links[2]))
 }
 
-// relativeLinks are those to files of the repository and to headings, in the text outside of code
-// blocks.
+// relativeLinks returns the links to files of the repository and to headings, in the text outside
+// code blocks.
 func relativeLinks(page string) (links []string) {
 	for _, match := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(page), -1) {
 		if !strings.Contains(match[1], "://") {
@@ -48,7 +48,7 @@ func relativeLinks(page string) (links []string) {
 	return links
 }
 
-// prose is a page without its code blocks.
+// prose returns a page without its code blocks.
 func prose(page string) string {
 	var text strings.Builder
 	for n, block := range strings.Split("\n"+page, "\n```") {
@@ -81,7 +81,7 @@ func follow(from, link string) error {
 	return fmt.Errorf("%s has no heading #%s", target, anchor)
 }
 
-// slug is the anchor that GitHub makes of a heading.
+// slug returns the anchor that GitHub makes for a heading.
 func slug(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

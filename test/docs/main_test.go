@@ -1,4 +1,4 @@
-// Package docs holds the documentation against the code. Its tests run in the folder of the pages.
+// Package docs compares the documentation with the code. Its tests run in the folder of the pages.
 package docs
 
 import (

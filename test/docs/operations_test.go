@@ -16,7 +16,7 @@ func TestPagesForOperatorsShowCodeThatCompiles(t *testing.T) {
 	require.NotEmpty(t, names)
 	for _, name := range names {
 		if name == "operations/console.md" {
-			continue // which has a test of its own
+			continue // it has its own test
 		}
 		for _, block := range goBlocks(read(t, name)) {
 			source := strings.TrimSuffix(strings.TrimPrefix(block.above, "<!-- "), " -->")

@@ -36,12 +36,13 @@ func TestABroadcastDropsPagesInEachProcess(t *testing.T) {
 	}
 
 	stale := func(cache *pagecache.Cache) bool {
-		cache.Store("42", "old", 1) // from a read model that lags
+		cache.Store("42", "old", 1) // from a read model that is behind
 		_, ok := cache.Page("42")
 		return !ok
 	}
 	require.Eventually(t, func() bool {
-		account, err := accounts.Execute(ctx, "42", depositTo()) // again until both watch
+		// Repeated until both watch.
+		account, err := accounts.Execute(ctx, "42", depositTo())
 		return err == nil && account.Version > 1 && stale(caches[0]) && stale(caches[1])
 	}, time.Minute, 20*time.Millisecond)
 	current, err := accounts.Load(ctx, "42")

@@ -119,7 +119,7 @@ func plain(cell string) string { return strings.TrimSpace(strings.ReplaceAll(cel
 
 var anAction = regexp.MustCompile("`([A-Z][a-z]+[A-Z][A-Za-z]+|Query|Scan)`")
 
-// actions returns what a cell has, with what it refers to.
+// actions returns the contents of a cell, including those that it refers to.
 func (p permissionsPage) actions(row string, column int, inPacked bool) []string {
 	found := p.find(row, column, inPacked)
 	slices.Sort(found)

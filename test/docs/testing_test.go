@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,25 +24,6 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-func TestThePageOfTestingBeginsWithATestOfHere(t *testing.T) {
-	t.Parallel()
-	_, block, found := strings.Cut(read(t, "guides/testing.md"), "```go\n")
-	require.True(t, found)
-	block, _, _ = strings.Cut(block, "```")
-	assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
-}
-
-func TestThePageOfTestingShowsTestsOfHere(t *testing.T) {
-	t.Parallel()
-	for _, before := range []string{"`DB.Handler` serves", "A `Proxy` in front of", "To test timeouts of days"} {
-		_, block, found := strings.Cut(read(t, "guides/testing.md"), before)
-		require.True(t, found)
-		_, block, _ = strings.Cut(block, "```go\n")
-		block, _, _ = strings.Cut(block, "```")
-		assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
-	}
-}
-
 func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
@@ -51,7 +31,8 @@ func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
 	t.Cleanup(server.Close)
 	client := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: &server.URL, Region: "us-east-1",
-		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""), // requests must be signed
+		// requests must be signed
+		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
 	})
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 
@@ -82,7 +63,7 @@ func TestOneOfTwoProcessesCrashes(t *testing.T) {
 	_, err = one.Execute(t.Context(), "42", Deposit(100))
 	require.Error(t, err)
 
-	account, err := two.Execute(t.Context(), "42", Deposit(50)) // the other process goes on
+	account, err := two.Execute(t.Context(), "42", Deposit(50)) // the other process continues
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, account.Version)
 }
@@ -192,7 +173,7 @@ func TestADeferredEventComesWhenTheClockIsAdvanced(t *testing.T) {
 	require.NoError(t, stop())
 }
 
-// Account is what the tests of the page are about.
+// Account is the state in the tests of the page.
 type Account = balance
 
 var Accounts = aggregate.Define[balance]("balance", deposited{})

@@ -46,7 +46,7 @@ func quotesCode(t *testing.T, name, folder string) {
 	require.Positive(t, quoted)
 }
 
-// lines are those of all sources under a folder, without indentation.
+// lines returns the lines of all sources in a folder, without indentation.
 func lines(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// run puts 200 items over a connection that fails, and returns which could not be put, what is
-// stored before the late requests arrive and after that.
+// run puts 200 items over a connection that fails. It returns the items whose put failed, and the
+// number of stored items before and after the late requests arrive.
 func run(t *testing.T, seed uint64, network draw.Network) (failed []string, before, after int) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -59,7 +59,7 @@ func TestAConnectionFailsAsOftenAsItShould(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		network            draw.Network
-		before, afterwards bool // all is stored
+		before, afterwards bool // everything is stored
 	}{
 		"cut":           {draw.Network{Cut: 0.2}, false, false},
 		"lost":          {draw.Network{Lost: 0.2}, true, true},

@@ -32,7 +32,7 @@ func (e Deposited) Apply(a *Account) { a.Balance += e.Amount }
 
 var Accounts = aggregate.Define[Account]("account", Opened{}, Deposited{}).WithCodec(peerEvents{})
 
-// sharing is how a repository shares aggregates with the peer.
+// sharing returns the config of a repository that shares aggregates with the peer.
 func sharing(snapshots repository.SnapshotPolicy) repository.Config {
 	return repository.Config{
 		Snapshots:     snapshots,
@@ -41,7 +41,7 @@ func sharing(snapshots repository.SnapshotPolicy) repository.Config {
 	}
 }
 
-// peerJSON is the outer form that event-store-adapter-js gives to events and snapshots.
+// peerJSON is the outer form of events and snapshots in event-store-adapter-js.
 type peerJSON struct {
 	Type string          `json:"type"`
 	Data json.RawMessage `json:"data"`
@@ -56,7 +56,7 @@ func unwrap(payload []byte) (peerJSON, error) {
 	return stored, err
 }
 
-// wrap adds fields to those that v has as JSON.
+// wrap adds fields to the JSON of v.
 func wrap(name string, v any, fields map[string]any) ([]byte, error) {
 	own, err := aggregate.JSON.Marshal(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func typeInPayload(r *journal.Record) (string, error) {
 	return stored.Type, err
 }
 
-// placeInPayload adds what the peer knows of an event from its payload alone.
+// placeInPayload adds the fields that the peer reads only from the payload of an event.
 func placeInPayload(info repository.EventInfo) ([]byte, error) {
 	stored, err := unwrap(info.Payload)
 	if err != nil {

@@ -55,11 +55,11 @@ func TestTablesOfThePeerAreAdoptedAndSharedBothWays(t *testing.T) {
 				want.Balance, version = want.Balance+6, version+3
 				requireSame(t, ours, peer, id, want, version)
 
-				peer.deposit(id, 7, false) // beside our snapshot
+				peer.deposit(id, 7, false) // beside Millrace's snapshot
 				want.Balance, version = want.Balance+7, version+1
 				requireSame(t, ours, peer, id, want, version)
 
-				peer.deposit(id, 8, true) // in place of our snapshot
+				peer.deposit(id, 8, true) // in place of Millrace's snapshot
 				want.Balance, version = want.Balance+8, version+1
 				requireSame(t, ours, peer, id, want, version)
 
@@ -124,7 +124,7 @@ func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 	requireSame(t, ours, startPeer(t, client, peerConfig, nil), "1", Account{"Dan", 2 * writers * deposits}, 2*writers*deposits+1)
 	var byPeers int
 	for _, record := range ours.records("1") {
-		if record.CommitID == "" { // which only ours have
+		if record.CommitID == "" { // only Millrace's records have one
 			byPeers++
 		}
 	}
@@ -133,7 +133,7 @@ func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 }
 
 // event-store-adapter-js has the name seq_nr in its expressions, so it cannot share such tables.
-// Rows that it wrote are copied into them, as a program that can would have written them.
+// The test copies rows that it wrote into them, as a program that can would have written them.
 func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -148,7 +148,8 @@ func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	createDocumentTables(t, client, document)
 	copyRows(t, client, peerConfig.Tables.Journal, document.Tables.Journal)
 	copyRows(t, client, peerConfig.Tables.Snapshot, document.Tables.Snapshot)
-	addTailIndex(t, client, document.Tables.Journal) // last: DynamoDB Local fails writes while it makes an index
+	// The last step, because DynamoDB Local fails writes while it makes an index.
+	addTailIndex(t, client, document.Tables.Journal)
 
 	require.NoError(t, journal.Adopt(t.Context(), client, document))
 	ours := open(t, client, document, repository.Every(10))
@@ -162,7 +163,7 @@ func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	astray := startPeer(t, client, document, nil)
 	refusal := astray.ask("load", object{"id": "1"}, nil)
 	assert.Contains(t, refusal, "ValidationException", "the peer must say so rather than misread")
-	astray.open("2", "Gus") // which no condition forbids
+	astray.open("2", "Gus") // no condition forbids it
 	for _, err := range ours.journal.Events(t.Context(), aggregate.ID{Type: "account", Value: "2"}, 1, 1) {
 		assert.ErrorAs(t, err, new(*journal.CorruptItemError), "nor do we misread what it writes there")
 	}

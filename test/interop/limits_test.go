@@ -19,11 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// What docs/guides/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does
-// otherwise is noticed.
+// These tests check statements of docs/guides/interop.md about event-store-adapter-js 2.2.94, so
+// that a change in a later version is noticed.
 
-// It takes the milliseconds within the second for the time. Such events stand at the very beginning
-// of the tail index, where nobody looks for new ones.
+// It uses only the milliseconds within the second as the time. Such events are at the very
+// beginning of the tail index, where no reader looks for new events.
 func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -40,9 +40,9 @@ func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 	}
 }
 
-// What keepSnapshotCount does is to give the newest redundant snapshots, those that others wrote, a
-// TTL of 0 to 59: the seconds within the minute. DynamoDB deletes nothing whose TTL is more than
-// five years ago.
+// keepSnapshotCount sets the TTL of the newest redundant snapshots, which others wrote, to 0 to 59:
+// the seconds within the minute. DynamoDB does not delete an item whose TTL is more than five years
+// ago.
 func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -68,7 +68,8 @@ func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	plain.deposit("1", 1, true)
 	assert.Empty(t, ttls(), "it has written no redundant snapshot")
 
-	for n := 1; n <= 3; n++ { // as a program of the family in Go or Java writes them
+	// As a program of the family in Go or Java writes them.
+	for n := 1; n <= 3; n++ {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
 			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(ours.journal).Shard(id))), "skey": text(fmt.Sprint(id, "-", n)),
 			"aid": text(id.String()), "seq_nr": number(n), "version": number(n), "ttl": number(0), "payload": text("{}"),
@@ -86,7 +87,7 @@ func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	assert.Less(t, marked[2], 60)
 }
 
-// It reads one page of events, 1 MB, and takes it for all.
+// It reads one page of events, 1 MB, and treats it as all events.
 func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -106,8 +107,8 @@ func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
 	assert.Equal(t, peerAccount{Owner: "Ann", Balance: 1, SequenceNumber: 18, Version: 18}, peer.load("1"))
 }
 
-// A stream of a Publisher has a head without state, and so has an aggregate whose first state was
-// too large for an item.
+// A stream of a Publisher has a head without state. So has an aggregate whose first state was too
+// large for an item.
 func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))

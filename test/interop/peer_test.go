@@ -46,7 +46,7 @@ type peerEvent struct {
 
 type object map[string]any
 
-// startPeer starts a peer for the tables of a config. Options are those of its store.
+// startPeer starts a peer for the tables of a config. Options are the options of its store.
 func startPeer(t *testing.T, client *dynamodb.Client, config journal.Config, options object) *peer {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "node", "--no-warnings", "peer.js")
@@ -57,7 +57,8 @@ func startPeer(t *testing.T, client *dynamodb.Client, config journal.Config, opt
 	require.NoError(t, err)
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
-		_ = in.Close() // the peer ends with its input, or with the test's context before
+		// The peer ends with its input, or earlier with the context of the test.
+		_ = in.Close()
 		_ = command.Wait()
 	})
 	p := &peer{t: t, in: in, answers: bufio.NewReader(out)}
@@ -77,7 +78,7 @@ func startPeer(t *testing.T, client *dynamodb.Client, config journal.Config, opt
 	return p
 }
 
-// ask sends a request and gives the answer's error, as text, or decodes what it has into result.
+// ask sends a request. It returns the error of the reply as text, or decodes the reply into result.
 func (p *peer) ask(operation string, request object, result any) (refusal string) {
 	p.t.Helper()
 	request["op"] = operation
@@ -116,7 +117,7 @@ func (p *peer) load(id string) (a peerAccount) {
 	return a
 }
 
-// events are all events of an account, each with its number and aggregate inside.
+// events returns all events of an account, each with its number and aggregate inside.
 func (p *peer) events(id string) (events []peerEvent) {
 	p.t.Helper()
 	require.Empty(p.t, p.ask("events", object{"id": id, "since": 1}, &events))

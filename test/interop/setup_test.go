@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// peerConfig is for tables with the names that users of event-store-adapter-js give.
+// peerConfig is the config for tables with the names that users of event-store-adapter-js use.
 var peerConfig = journal.Config{
 	EventType: typeInPayload,
 	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
@@ -36,7 +36,7 @@ func setup(t *testing.T) *dynamodb.Client {
 	return dynamolocaltest.Client(t)
 }
 
-// addTailIndex adds the one thing that tables of the family lack, as docs/guides/interop.md says.
+// addTailIndex adds the index that tables of the family lack, as docs/guides/interop.md says.
 func addTailIndex(t *testing.T, client *dynamodb.Client, table string) {
 	t.Helper()
 	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
@@ -58,7 +58,7 @@ func addTailIndex(t *testing.T, client *dynamodb.Client, table string) {
 	require.NoError(t, err)
 }
 
-// ours is our side of the tables.
+// ours is Millrace's side of the tables.
 type ours struct {
 	t       *testing.T
 	journal *journal.Journal
@@ -76,7 +76,7 @@ func open(t *testing.T, client *dynamodb.Client, config journal.Config, snapshot
 	return ours{t: t, journal: j, Repository: repo}
 }
 
-// complaints fails a test when a snapshot is left out or cannot be used.
+// complaints fails a test when a snapshot is not stored or cannot be used.
 type complaints struct {
 	watermill.NopLogger
 	t *testing.T
@@ -99,7 +99,7 @@ func (o ours) execute(id string, events ...aggregate.Event[Account]) {
 	require.NoError(o.t, err)
 }
 
-// records are all events of an account, which are numbered 1..n without gap.
+// records returns all events of an account. They must be numbered 1 to n without gaps.
 func (o ours) records(id string) (records []*journal.Record) {
 	o.t.Helper()
 	name := aggregate.ID{Type: "account", Value: id}
@@ -113,7 +113,7 @@ func (o ours) records(id string) (records []*journal.Record) {
 	return records
 }
 
-// requireSame compares an account on both sides, with what it should be: state, version, and each
+// requireSame compares an account on both sides with the expected one: state, version, and each
 // event.
 func requireSame(t *testing.T, ours ours, peer *peer, id string, want Account, version uint64) {
 	t.Helper()
@@ -147,7 +147,7 @@ func requireSame(t *testing.T, ours ours, peer *peer, id string, want Account, v
 	require.Equal(t, want, replayed, "account %s from its events alone", id)
 }
 
-// createDocumentTables makes tables to the letter of the schema document.
+// createDocumentTables creates tables exactly as in the schema document.
 func createDocumentTables(t *testing.T, client *dynamodb.Client, config journal.Config) {
 	t.Helper()
 	for table, index := range map[string]string{
@@ -176,8 +176,8 @@ func createDocumentTables(t *testing.T, client *dynamodb.Client, config journal.
 	}
 }
 
-// copyRows copies the rows of the schema, without our descriptor, and calls the sequence number
-// ser_nr.
+// copyRows copies the rows of the schema, without Millrace's descriptor, and renames the sequence
+// number to ser_nr.
 func copyRows(t *testing.T, client *dynamodb.Client, from, to string) {
 	t.Helper()
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &from})

@@ -39,7 +39,7 @@ func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
 	expect(1, "AccountOpened")
 	expect(2, "AccountDeposited")
 
-	peer.deposit("1", 2, true) // which the time of the event hides
+	peer.deposit("1", 2, true) // the time of the event hides it
 	ours.execute("1", Deposited{3})
 	expect(3, "AccountDeposited")
 	expect(4, "AccountDeposited")

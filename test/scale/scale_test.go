@@ -34,7 +34,7 @@ func TestScale(t *testing.T) {
 	if !*full {
 		t.Skip("takes minutes; make scale runs it")
 	}
-	// Worlds are full of pointers; collecting them seldom saves a quarter of the time.
+	// Worlds have many pointers. Less frequent garbage collection saves a quarter of the time.
 	debug.SetGCPercent(1_000)
 	debug.SetMemoryLimit(6 << 30)
 	begin := time.Now()
@@ -60,8 +60,8 @@ func TestAllComesInOrderThoughPartitionsAreExhausted(t *testing.T) {
 		assert.Zero(t, report.Wrong)
 		assert.Positive(t, report.Throttled())
 
-		// The partition of the events takes two units each: those of the time, and of a second
-		// before.
+		// The partition of the events can use two units each: those of the time, and those of one
+		// second before.
 		most := shards * units / 2 * (report.Took.Seconds() + 1)
 		events := float64(report.Commits.Count())
 		assert.LessOrEqual(t, events, most)

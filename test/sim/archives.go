@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// archiveLine is a line of an archive, as far as it matters here.
+// archiveLine is a line of an archive. It has only the fields that the checks need.
 type archiveLine struct {
 	Kind string
 
@@ -37,14 +37,14 @@ type archiveLine struct {
 	Reason string
 }
 
-// chapter is what an archive has of one aggregate.
+// chapter is the part of an archive about one aggregate.
 type chapter struct {
 	head   archiveLine
 	events []archiveLine
 }
 
-// inspectArchives compares the archives that were made with what was acknowledged before, and with
-// the journal as it is in the end, with what was removed.
+// inspectArchives compares the archives with the events that were acknowledged before they were
+// made, with the journal at the end, and with the removals.
 func (w *world) inspectArchives(ctx context.Context) error {
 	histories := map[stream][]*journal.Record{}
 	for _, made := range w.exported {
@@ -73,7 +73,7 @@ func (w *world) inspectArchives(ctx context.Context) error {
 	return nil
 }
 
-// read reads an archive, whose digests package archive verifies.
+// read reads an archive. Package archive verifies its digests.
 func (w *world) read(made exported) (map[stream]chapter, error) {
 	if end, err := archive.Resume(bytes.NewReader(made.text)); err != nil || !end.Complete || int(end.Offset) != len(made.text) {
 		return nil, fmt.Errorf("it is complete up to byte %d of %d: %w", end.Offset, len(made.text), err)
@@ -104,7 +104,7 @@ func (w *world) read(made exported) (map[stream]chapter, error) {
 	return chapters, nil
 }
 
-// compare compares what an archive has of an aggregate with what was written.
+// compare compares the events of an aggregate in an archive with the written ones.
 func (w *world) compare(s stream, c chapter, history []*journal.Record) {
 	o, head := w.oracle, c.head
 	find := func(format string, args ...any) {
@@ -117,7 +117,7 @@ func (w *world) compare(s stream, c chapter, history []*journal.Record) {
 		find("has %d events, and %d were written", last, len(history))
 		return
 	case head.TruncatedBefore > 0 && !slices.Contains(points, head.TruncatedBefore):
-		find("is truncated before #%d, which nobody asked for", head.TruncatedBefore)
+		find("is truncated before #%d, which was not requested", head.TruncatedBefore)
 		return
 	case head.DeletedAt != nil && head.TruncatedBefore != last+1:
 		find("is deleted after event %d, and truncated before #%d", last, head.TruncatedBefore)
@@ -141,13 +141,13 @@ func (w *world) compare(s stream, c chapter, history []*journal.Record) {
 	}
 }
 
-// isOf reports whether a line is that of an event, to the byte.
+// isOf reports whether a line is exactly the line of an event.
 func (l *archiveLine) isOf(r *journal.Record) bool {
 	return l.Number == r.Number && l.ID == r.EventID && l.Type == r.EventType && l.OccurredAt == r.OccurredAt.UnixMilli() &&
 		l.Commit == r.CommitID && maps.Equal(l.Metadata, r.Metadata) && bytes.Equal(l.Payload, r.Payload)
 }
 
-// idOf returns the id of an event that was acknowledged, empty if none was.
+// idOf returns the id of an acknowledged event, or "" if it was not acknowledged.
 func (o *oracle) idOf(s stream, number uint64) string {
 	if a := o.acknowledged[s]; a != nil && number <= uint64(len(a.ids)) {
 		return a.ids[number-1]

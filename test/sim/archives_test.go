@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// library is a world in which an aggregate of three events was exported.
+// library returns a world in which an aggregate of three events was exported.
 func library(t *testing.T) *world {
 	t.Helper()
 	client := dynamotest.Open().Client()
@@ -70,7 +70,7 @@ func TestTheOracleFindsNothingInAnArchiveFromAPlaceOfTruncationOn(t *testing.T) 
 	w.archive(t)
 	assert.Empty(t, w.findings(t))
 	w.oracle.retract(streamOf(id), 3)
-	assert.Equal(t, []string{"an archive of :order/a0 is truncated before #3, which nobody asked for"}, w.findings(t))
+	assert.Equal(t, []string{"an archive of :order/a0 is truncated before #3, which was not requested"}, w.findings(t))
 }
 
 func TestTheOracleFindsWhatIsWrongWithAnArchive(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// clock is that of a process. It is always wrong by a little, and for a while perhaps by much.
+// clock is the clock of a process. It always has a small error, and sometimes a large one.
 type clock struct {
 	skew time.Duration
 	off  atomic.Int64
@@ -17,7 +17,7 @@ type clock struct {
 
 func (c *clock) now() time.Time { return time.Now().Add(c.skew + time.Duration(c.off.Load())) }
 
-// wander sets the clock about a day ahead or behind for a while, again and again, until ctx ends.
+// wander sets the clock about a day ahead or behind for a while, repeatedly until ctx ends.
 func (c *clock) wander(ctx context.Context, w *world, who string, r *rand.Rand) {
 	for ctx.Err() == nil {
 		pauseFor(ctx, draw.UpTo(r, 15*time.Second))

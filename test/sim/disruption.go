@@ -14,68 +14,69 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// Disruption is a kind of trouble that some worlds have in addition to what every world has.
+// Disruption is a kind of trouble that some worlds have in addition to that of every world.
 type Disruption string
 
 // The disruptions.
 const (
-	// Throttling: for minutes, a good part of the requests of one kind is refused.
+	// Throttling: for minutes, many of the requests of one kind are refused.
 	Throttling Disruption = "throttle"
-	// Suspension: processes are stopped for longer than their lease in the middle of what they
-	// write, and go on.
+	// Suspension: processes are stopped for longer than their lease while they write, and then
+	// continue.
 	Suspension Disruption = "suspend"
-	// Edits: operators skip events, reset aggregates and let parked ones go on, several of one
-	// shard.
+	// Edits: operators skip events, reset aggregates and unpark aggregates, several of one shard.
 	Edits Disruption = "edit"
-	// Lateness: what members have sent before such an edit arrives after it.
+	// Lateness: requests that members have sent before such an edit arrive after it.
 	Lateness Disruption = "late"
-	// Clocks: clocks of members and writers are about a day ahead or behind, for a while each.
+	// Clocks: clocks of members and writers are about a day ahead or behind for a while.
 	Clocks Disruption = "clock"
 	// Imports: histories that are older than the cursors are written while the groups run.
 	Imports Disruption = "import"
-	// IndexDelays: entries come to the index after 10 to 100 ms, and some after the last trailing
+	// IndexDelays: entries appear in the index after 10 to 100 ms, and some after the last trailing
 	// read.
 	IndexDelays Disruption = "index"
-	// Outages: handlers of half of the aggregates fail, for so long that these are listed as
-	// behind, then those of the other half. Requests to remove entries are late. Some arrive when
-	// the owner has listed the aggregate again, and is about to crash.
+	// Outages: handlers of half of the aggregates fail until these are listed as behind, then those
+	// of the other half. Requests to remove entries are late. Some arrive when the owner has listed
+	// the aggregate again and is about to crash.
 	Outages Disruption = "outage"
-	// Truncations: operators remove events of aggregates that snapshots stand for, also such that
-	// groups have not handled yet.
+	// Truncations: operators remove events of aggregates with a later snapshot, including events
+	// that groups have not handled yet.
 	Truncations Disruption = "truncate"
-	// Deletions: operators delete some aggregates for good. Writers do not know.
+	// Deletions: operators delete some aggregates permanently. Writers do not know.
 	Deletions Disruption = "delete"
-	// Exports: archives are made of the journal, in several attempts.
+	// Exports: the journal is exported to archives, in several attempts.
 	Exports Disruption = "export"
 )
 
-// Disruptions are all of them.
+// Disruptions lists all disruptions.
 var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports}
 
-// noDisruptions in [World].Disrupt leaves all of them out.
+// noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
 
-// disruptionPlan is which disruptions a world has, and how strong they are.
+// disruptionPlan says which disruptions a world has, and how strong they are.
 type disruptionPlan struct {
 	kinds     []Disruption
 	throttles []throttle
-	suspends  time.Duration // how often a process is suspended, about
-	edits     time.Duration // how often an editor edits, about
-	imports   int           // pages of history
-	exports   int           // archives
-	removes   time.Duration // how often an operator truncates or deletes an aggregate, about
-	outage    time.Duration // how long handlers of some aggregates fail
-	// straggling is the chance that a removal of an entry is held back until its aggregate is
-	// listed again. Of the first of them, as many as strikes, the aggregate fails again at once,
-	// and its owner crashes after that.
+	suspends  time.Duration // average time between two suspensions
+	edits     time.Duration // average time between two edits of an editor
+	imports   int           // number of pages of history
+	exports   int           // number of archives
+	// Average time between two removals of an operator.
+	removes time.Duration
+	// How long the handlers of some aggregates fail.
+	outage time.Duration
+	// straggling is the probability that a removal of an entry is held back until its aggregate is
+	// listed again. For the first few of them, in the number of strikes, the aggregate fails again
+	// at once, and its owner crashes after that.
 	straggling float64
 	strikes    int
 	delays     []indexDelay
-	// measures: in the end it is measured how soon events are handed out.
+	// measures says that at the end the world measures how soon events are delivered.
 	measures bool
 }
 
-// indexDelay is how long some entries take to the tail index.
+// indexDelay is the delay of some entries in the tail index.
 type indexDelay struct {
 	least, most time.Duration
 	chance      float64
@@ -83,8 +84,8 @@ type indexDelay struct {
 
 func (d disruptionPlan) has(kind Disruption) bool { return slices.Contains(d.kinds, kind) }
 
-// disrupt draws the disruptions of a world. Their random numbers come from a source of their own,
-// so a world without them is drawn as if there were none.
+// disrupt draws the disruptions of a world. They have their own source of random numbers, so that
+// they do not change the other random choices of the world.
 func (p *plan) disrupt(r *rand.Rand, w World) error {
 	kinds, err := w.disruptions(r)
 	if err != nil {
@@ -98,7 +99,7 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(Throttling) {
 		d.throttles = newThrottles(r, w.Small)
 		for _, t := range d.throttles {
-			p.duration = max(p.duration, t.lasts*2/3) // so that there is something to be throttled
+			p.duration = max(p.duration, t.lasts*2/3) // so that there are requests to throttle
 		}
 	}
 	if d.has(Suspension) {
@@ -116,7 +117,7 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		d.imports = 2 + r.IntN(8)
 	}
 	if d.has(Deletions) {
-		p.aggregates = max(p.aggregates, 16) // so that enough are left
+		p.aggregates = max(p.aggregates, 16) // so that enough aggregates are left
 	}
 	if d.removals() != nil {
 		d.removes = seconds(r, 1, 6)
@@ -132,7 +133,8 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		p.linger()
 	}
 	if d.has(Outages) {
-		d.outage = p.trailing + seconds(r, 4, 12) // an aggregate is listed once the last trailing read has passed
+		// An aggregate is listed after the last trailing read.
+		d.outage = p.trailing + seconds(r, 4, 12)
 		p.duration = max(p.duration, 4*d.outage)
 		for i := range p.groups {
 			c := &p.groups[i].config
@@ -143,12 +145,12 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	d.measures = len(d.kinds) > 0
 	p.provoke()
 	if d.measures && !p.wrongClocks && !d.has(Clocks) && !d.has(Imports) && !d.has(IndexDelays) {
-		p.withoutSweeps(r)
+		p.withoutReconciliation(r)
 	}
 	return nil
 }
 
-// provoke has that happen which shows what is broken on purpose.
+// provoke makes the events happen that show the sabotage.
 func (p *plan) provoke() {
 	switch p.sabotage {
 	case Blink:
@@ -166,7 +168,7 @@ func (p *plan) provoke() {
 	}
 }
 
-// linger has few events come for long, while members keep their shards for long.
+// linger makes few events happen for a long time, while members keep their shards for long.
 func (p *plan) linger() {
 	p.commits, p.commit, p.aggregates, p.shards, p.writers = 120, 2, 16, 2, 2
 	p.trailing, p.duration = 4*time.Second, 90*time.Second
@@ -179,8 +181,8 @@ func (p *plan) linger() {
 	}
 }
 
-// isOut reports whether the handlers of a group fail on an aggregate at this moment. Groups that
-// give up an event do not have outages, as they would give up all.
+// isOut reports whether the handlers of a group fail on an aggregate now. Groups that skip or park
+// an event have no outages, since they would skip or park all events.
 func (w *world) isOut(g *groupPlan, s stream) bool {
 	period := w.plan.disruption.outage
 	if period == 0 || g.failures.policy != blocks || w.isCalm() {
@@ -194,9 +196,10 @@ func (w *world) isOut(g *groupPlan, s stream) bool {
 	return (uint64(hash.Sum32())+uint64(w.trace.now()/period))%2 == 0 //nolint:gosec // not negative
 }
 
-// withoutSweeps has half of the groups find everything by other means, as nothing comes later than
-// the last trailing read. Some entries come to the index well after the first.
-func (p *plan) withoutSweeps(r *rand.Rand) {
+// withoutReconciliation disables reconciliation in half of the groups, so that they find events
+// only by reads of the tail. No entry is later than the last trailing read. Some entries appear in
+// the index well after the first trailing read.
+func (p *plan) withoutReconciliation(r *rand.Rand) {
 	p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.02}}
 	for i := range p.groups {
 		if r.IntN(2) == 0 {
@@ -205,13 +208,14 @@ func (p *plan) withoutSweeps(r *rand.Rand) {
 	}
 }
 
-// misplaces reports whether events may be so far from their places in the tail that nothing but a
-// comparison of all aggregates finds them, which the packed layout makes once a week or on demand.
+// misplaces reports whether events may be so far from their places in the tail that only a
+// reconciliation of all aggregates finds them. The packed layout reconciles once a week or on
+// demand.
 func (p *plan) misplaces() bool {
 	return p.layout == journal.Packed && (p.wrongClocks || p.disruption.has(Clocks) || p.disruption.has(Suspension))
 }
 
-// longestAbsence is how long a process is stalled or suspended at most.
+// longestAbsence is the longest time for which a process is stalled or suspended.
 func (p *plan) longestAbsence() time.Duration {
 	if p.disruption.has(Suspension) {
 		return max(p.troubles.stalls, p.longestLease()*5/2)
@@ -219,9 +223,8 @@ func (p *plan) longestAbsence() time.Duration {
 	return p.troubles.stalls
 }
 
-// disruptions returns those that are asked for, or draws some. A world that is broken on purpose
-// has only those that are asked for: the more goes wrong, the longer it takes to find what is
-// broken.
+// disruptions returns the requested disruptions, or draws some. A world with a sabotage has only
+// the requested ones, because with more trouble it takes longer to find the sabotage.
 func (w World) disruptions(r *rand.Rand) (kinds []Disruption, err error) {
 	switch {
 	case w.Disrupt == noDisruptions, w.Disrupt == "" && w.Sabotage != "":
@@ -246,15 +249,16 @@ func (w World) disruptions(r *rand.Rand) (kinds []Disruption, err error) {
 	return kinds, nil
 }
 
-// disruptions make the disruptions of a world happen.
+// disruptions are the running disruptions of a world.
 type disruptions struct {
-	// lasting are those that end by themselves. The storm lasts at least as long.
+	// lasting are the disruptions that end by themselves. The storm, which is the time with
+	// trouble, lasts at least as long.
 	lasting sync.WaitGroup
-	// endless are those that end with their context.
+	// endless are the disruptions that end with their context.
 	endless sync.WaitGroup
 }
 
-// disrupt begins all disruptions.
+// disrupt starts all disruptions.
 func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, error) {
 	d := &disruptions{}
 	plan, r := &w.plan.disruption, w.disturbance
@@ -279,7 +283,8 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 	}
 	if plan.has(Clocks) {
 		for _, p := range w.processes {
-			if !p.group.handlers.sagas { // the times of its events and timeouts are compared
+			// A saga compares the times of its events and timeouts.
+			if !p.group.handlers.sagas {
 				clocks = append(clocks, p.clock)
 			}
 		}
@@ -313,7 +318,8 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 		d.last(func() { exporter.run(ctx, plan.exports) })
 	}
 	if plan.outage > 0 {
-		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) }) // also when nothing comes any more
+		// It also runs when no events are written any more.
+		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) })
 	}
 	return d, nil
 }
@@ -330,7 +336,7 @@ func begin(group *sync.WaitGroup, do func()) {
 	}()
 }
 
-// between draws a duration between two bounds.
+// between draws a duration between two limits.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + draw.UpTo(r, most-least)
 }

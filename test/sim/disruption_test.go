@@ -68,8 +68,8 @@ func TestARequestIsKnownByItsKind(t *testing.T) {
 		{query(checkpointTable, "behind/"), listRequests},
 		{batch, positionReading},
 		{&dynamodb.UpdateItemInput{TableName: aws.String(checkpointTable), Key: row("position/a-0")}, positionWriting},
-		{&dynamodb.UpdateItemInput{TableName: aws.String(checkpointTable), Key: row(rosterRow)}, rosterRequests},
-		{&dynamodb.GetItemInput{TableName: aws.String(checkpointTable), Key: row(rosterRow)}, rosterRequests},
+		{&dynamodb.UpdateItemInput{TableName: aws.String(checkpointTable), Key: row(membershipRow)}, membershipRequests},
+		{&dynamodb.GetItemInput{TableName: aws.String(checkpointTable), Key: row(membershipRow)}, membershipRequests},
 		{&dynamodb.DeleteItemInput{TableName: aws.String(checkpointTable), Key: row("behind/a")}, listRequests},
 		{&dynamodb.UpdateItemInput{TableName: aws.String(checkpointTable), Key: row("cursor")}, ""},
 		{&dynamodb.TransactWriteItemsInput{}, transactions},
@@ -78,7 +78,7 @@ func TestARequestIsKnownByItsKind(t *testing.T) {
 	}
 }
 
-func TestAWorldWithoutSweepsHasNothingThatOnlyTheyFind(t *testing.T) {
+func TestAWorldWithoutReconciliationHasNothingThatOnlyItFinds(t *testing.T) {
 	t.Parallel()
 	without := 0
 	for number := range uint64(200) {

@@ -6,15 +6,17 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// quality is how bad a wire is.
+// quality says how bad a wire is.
 type quality struct {
-	latency       time.Duration // one way, at least
-	spikes        float64       // the chance that it is up to a hundred times that
-	arrivesOnExit float64       // the chance that a request on its way arrives although its process died
+	latency time.Duration // one way, at least
+	// Probability that it is up to a hundred times as long.
+	spikes float64
+	// Probability that a request arrives although its process died.
+	arrivesOnExit float64
 	network       draw.Network
 }
 
-// trip is what is drawn for one request.
+// trip holds the random choices for one request.
 type trip struct {
 	there, back time.Duration
 	arrives     bool // although the process died

@@ -14,14 +14,14 @@ import (
 )
 
 // An editor is an operator that edits several aggregates while members work on them: some of one
-// shard, one by one, or all that are parked and selected, of whatever shard. Two work side by side.
-// One by one, each edits aggregates of its own, as what one resets the other must not skip. Groups
-// that park have no resets.
+// shard, one by one, or all selected parked aggregates of any shard. Two editors work concurrently.
+// When they edit one by one, each has its own aggregates, because one must not skip events that the
+// other resets. Groups that park have no resets.
 
-// editors is how many there are.
+// editors is the number of editors.
 const editors = 2
 
-// editKind is what an operator does to an aggregate.
+// editKind is the kind of an edit.
 type editKind string
 
 const (
@@ -32,14 +32,16 @@ const (
 
 // aggregateEdit is one edit of an aggregate.
 type aggregateEdit struct {
-	kind   editKind
-	id     aggregate.ID
-	number uint64 // the event to skip, or the position to reset to
+	kind editKind
+	id   aggregate.ID
+	// The event to skip, or the position to reset to.
+	number uint64
 }
 
-// editsOf returns what editors do to the aggregates of a group, empty for nothing. Steps of a saga
-// may have been taken on an event that is skipped, and commands are sent once for each event.
-// Events that a group skips by itself leave records, which a reset removes.
+// editsOf returns the kind of edits for a group, or "" for none. Events are not skipped in groups
+// with sagas, since a saga may have taken a step on them, and commands are sent once for each
+// event. A group that skips events by itself has no resets, since a reset removes the records of
+// skipped events.
 func (p *plan) editsOf(g *groupPlan) editKind {
 	switch {
 	case g.failures.policy == parks:
@@ -53,7 +55,7 @@ func (p *plan) editsOf(g *groupPlan) editKind {
 	}
 }
 
-// edit edits aggregates again and again, until ctx ends.
+// edit edits aggregates repeatedly until ctx ends.
 func (o *operator) edit(ctx context.Context, place int, every time.Duration) {
 	plan := o.world.plan
 	for ctx.Err() == nil {
@@ -101,7 +103,7 @@ func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, t
 		case kind == unpark && o.random.IntN(3) == 0 && !group.handlers.sagas:
 			e.kind, e.number = skipNext, number
 		case kind == unpark:
-			o.world.mend(stream{group.name, topic, id.Value}, number)
+			o.world.repair(stream{group.name, topic, id.Value}, number)
 		case kind == skipNext:
 			e.number = position + 1
 		case kind == resetTo:
@@ -114,8 +116,8 @@ func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, t
 	return edits
 }
 
-// editAll edits all parked aggregates of a group that a selection selects: it has them go on with
-// the events that failed, which are mended, or without.
+// editAll edits all parked aggregates of a group that a selection matches: they continue with the
+// failed events, which are repaired, or without them.
 func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) {
 	if len(o.waiting(ctx, group, topic)) == 0 || ctx.Err() != nil {
 		return
@@ -127,7 +129,7 @@ func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) 
 		edited++
 		w.touch()
 		if !skips {
-			w.mend(stream{group.name, topic, id.Value}, number)
+			w.repair(stream{group.name, topic, id.Value}, number)
 		}
 		if t := selection.EventType; t != "" && t != eventType(number) {
 			w.oracle.find(Passed, "an operator edits %s #%d, but has selected events of type %s", id, number, t)
@@ -143,7 +145,7 @@ func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) 
 	w.touch()
 	end()
 	if n != edited {
-		w.oracle.find(Passed, "an operator is told that %d aggregates of %s were edited, and of %d which", n, group.name, edited)
+		w.oracle.find(Passed, "an operator got the result that %d aggregates of %s were edited, and %d of which", n, group.name, edited)
 	}
 	if err == nil {
 		w.oracle.note(what, group.name)
@@ -151,13 +153,13 @@ func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) 
 	w.oracle.count("edited by "+what, n)
 }
 
-// drawSelection draws which parked aggregates are edited: mostly all of them.
+// drawSelection draws a selection of parked aggregates, usually all of them.
 func drawSelection(r *rand.Rand) groups.Selection {
 	return draw.Pick(r, groups.Selection{}, groups.Selection{}, groups.Selection{Reason: "nacked"},
 		groups.Selection{EventType: happened{}.EventType()}, groups.Selection{EventType: noticed{}.EventType()})
 }
 
-// editShard makes edits of one shard, one aggregate at a time, each under an epoch of its own.
+// editShard makes edits of one shard, one aggregate at a time, each under its own epoch.
 func (o *operator) editShard(ctx context.Context, group string, edits []aggregateEdit) {
 	for _, e := range edits {
 		if ctx.Err() != nil {
@@ -184,16 +186,16 @@ func (o *operator) editOne(ctx context.Context, group string, e aggregateEdit) {
 	}
 }
 
-// touch notes that an operator takes a shard from its owner.
+// touch records that an operator takes a shard from its owner.
 func (w *world) touch() { w.edited.Store(time.Now().UnixNano()) }
 
-// wasEdited reports whether an operator has taken a shard in the last while.
+// wasEdited reports whether an operator has taken a shard recently.
 func (w *world) wasEdited(last time.Duration) bool {
 	return time.Since(time.Unix(0, w.edited.Load())) <= last
 }
 
-// delayRequests delays what members of a group write until after an edit that follows, if the world
-// has that. It waits until some of them have written something.
+// delayRequests delays the writes of members of a group until after the next edit, if the world has
+// late requests. It waits until some of the members have written.
 func (o *operator) delayRequests(ctx context.Context, group string) (end func()) {
 	if !o.world.plan.disruption.has(Lateness) {
 		return func() {}
@@ -212,12 +214,12 @@ func (o *operator) delayRequests(ctx context.Context, group string) (end func())
 	}
 }
 
-// longestDelay is how late a request may be. A sender gives up after five seconds.
+// longestDelay is the maximum delay of a request. A sender cancels it after five seconds.
 const longestDelay = 8 * time.Second
 
-// delay delays half of the writes to the checkpoint table until end is called, and returns that. Of
-// some the sender knows only that the connection was cut; for the reply to others it waits until it
-// gives up.
+// delay delays half of the writes to the checkpoint table until end is called, and returns end. For
+// some of them the sender sees a cut connection; for the others it waits for the reply until it
+// cancels the request.
 func (w *wire) delay(random *rand.Rand) (end func()) {
 	r := draw.Derive(random)
 	fault := dynamotest.Congestion(100*time.Millisecond, longestDelay)

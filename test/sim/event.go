@@ -1,7 +1,7 @@
 package sim
 
-// Two types of events are written. Which an event has is decided by its number, so that whoever
-// knows the one knows the other.
+// There are two types of events. The number of an event decides its type, so that each follows from
+// the other.
 
 type happened struct{}
 
@@ -11,7 +11,7 @@ type noticed struct{}
 
 func (noticed) EventType() string { return "noticed" }
 
-// hasHappened reports the type of an event: some that were noticed stand alone, some in a row.
+// hasHappened reports the type of an event. Events of the type noticed are alone or in a row.
 func hasHappened(number uint64) bool { return number%5 != 0 && number%40 < 32 }
 
 func eventType(number uint64) string {
@@ -21,7 +21,7 @@ func eventType(number uint64) string {
 	return noticed{}.EventType()
 }
 
-// nextHappened is the first event from a number on that happened.
+// nextHappened returns the first event of the type happened from a number on.
 func nextHappened(number uint64) uint64 {
 	for !hasHappened(number) {
 		number++
@@ -29,8 +29,8 @@ func nextHappened(number uint64) uint64 {
 	return number
 }
 
-// allHappened counts those that happened among the first events of an aggregate, and sums up their
-// numbers.
+// allHappened returns the number of events of the type happened among the first events of an
+// aggregate, and the sum of their numbers.
 func allHappened(events uint64) (n, sum uint64) {
 	for number := uint64(1); number <= events; number++ {
 		if hasHappened(number) {

@@ -15,20 +15,21 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// exporter exports the journal, or one topic of it, while everything runs. Exports fail: by what
-// goes wrong in the world, because the disk is full, or because they are stopped. Then they go on
-// from what was kept of the archive.
+// exporter exports the journal, or one topic of it, during the storm. Exports fail because of the
+// faults of the world, because the disk is full, or because they are stopped. They then continue
+// the archive.
 type exporter struct {
 	world   *world
 	journal *journal.Journal
 	random  *rand.Rand
 }
 
-// exported is an archive, and what it has to hold.
+// exported is an archive, and the events that it must contain.
 type exported struct {
 	only archive.Selection
 	text []byte
-	due  map[stream]uint64 // the events that were acknowledged before it was begun
+	// The events that were acknowledged before the export began.
+	due map[stream]uint64
 }
 
 func (w *world) newExporter(ctx context.Context, random *rand.Rand) (*exporter, error) {
@@ -42,7 +43,7 @@ func (w *world) newExporter(ctx context.Context, random *rand.Rand) (*exporter, 
 
 const exporterName = "exporter"
 
-// run makes some exports in the time of writing.
+// run makes some exports during the storm.
 func (x *exporter) run(ctx context.Context, exports int) {
 	every := x.world.plan.duration / time.Duration(exports)
 	for range exports {
@@ -51,7 +52,7 @@ func (x *exporter) run(ctx context.Context, exports int) {
 	}
 }
 
-// export makes an archive, in as many attempts as it takes, unless ctx ends.
+// export makes an archive, with as many attempts as necessary, unless ctx ends.
 func (x *exporter) export(ctx context.Context) {
 	w := x.world
 	var only archive.Selection
@@ -70,7 +71,8 @@ func (x *exporter) export(ctx context.Context) {
 			return
 		}
 		pauseFor(ctx, draw.UpTo(x.random, 2*time.Second))
-		file.Truncate(file.Len() - x.random.IntN(1+min(file.Len(), 1000))) // what was written last may not be on the disk
+		// The last written data may not be on the disk.
+		file.Truncate(file.Len() - x.random.IntN(1+min(file.Len(), 1000)))
 		var err error
 		if from, err = archive.Resume(bytes.NewReader(file.Bytes())); err != nil {
 			w.oracle.find(Archived, "an export cannot go on: %v", err)
@@ -83,7 +85,7 @@ func (x *exporter) export(ctx context.Context) {
 	w.exported = append(w.exported, made)
 }
 
-// listLag is how long an aggregate may be missing in the list of all.
+// listLag is how long an aggregate may be missing in the list of all aggregates.
 func (p *plan) listLag() time.Duration {
 	if p.layout == journal.Packed {
 		return p.indexLag // the list is an index
@@ -91,8 +93,8 @@ func (p *plan) listLag() time.Duration {
 	return 0
 }
 
-// attempt goes on with an archive, and reports whether it is complete. If that is asked for, it is
-// stopped or its disk gets full after a while.
+// attempt continues an archive, and reports whether it is complete. With breaks, it is stopped or
+// its disk becomes full after a while.
 func (x *exporter) attempt(ctx context.Context, file *bytes.Buffer, o archive.ExportOptions, breaks bool) (complete bool) {
 	w, to := x.world, &disk{file: file, left: math.MaxInt}
 	if breaks && x.random.IntN(2) == 0 {
@@ -117,7 +119,7 @@ func (x *exporter) attempt(ctx context.Context, file *bytes.Buffer, o archive.Ex
 	return err == nil
 }
 
-// disk is a file on a disk that gets full.
+// disk is a file on a disk that becomes full.
 type disk struct {
 	file *bytes.Buffer
 	left int // bytes; negative once it was full
@@ -135,14 +137,15 @@ func (d *disk) Write(p []byte) (int, error) {
 	return n, errDiskFull
 }
 
-// acknowledgement is what writers know of an aggregate.
+// acknowledgement is the knowledge of writers about an aggregate.
 type acknowledgement struct {
 	since time.Duration // of its first event
-	ids   []string      // of its events, from the first on; empty for those that nobody knows of
+	// Of its events, starting with the first. Empty for events with an unknown outcome.
+	ids []string
 }
 
-// acknowledge is told of the ids of the events of a commit, of which the last has the number
-// version. The caller holds mu.
+// acknowledge records the ids of the events of a commit. Version is the number of the last of them.
+// The caller holds mu.
 func (o *oracle) acknowledge(s stream, version uint64, ids []string) {
 	a := o.acknowledged[s]
 	if a == nil {
@@ -155,8 +158,7 @@ func (o *oracle) acknowledge(s stream, version uint64, ids []string) {
 	copy(a.ids[int(version)-len(ids):], ids) //nolint:gosec // as above
 }
 
-// acknowledgedBy returns the last event that was acknowledged of each aggregate that is known since
-// a time.
+// acknowledgedBy returns the last acknowledged event of each aggregate that is known since a time.
 func (o *oracle) acknowledgedBy(since time.Duration) map[stream]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -169,7 +171,8 @@ func (o *oracle) acknowledgedBy(since time.Duration) map[stream]uint64 {
 	return last
 }
 
-// payload is that of an event. Where nothing is exported, all have the same.
+// payload returns the payload of an event. If there are no exports, all events have the same
+// payload.
 func (p *plan) payload(id string) []byte {
 	if p.disruption.has(Exports) {
 		return fmt.Appendf(nil, `{"id":%q}`, id)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// policy is what a group does with an event that keeps failing.
+// policy says what a group does with an event that keeps failing.
 type policy string
 
 const (
@@ -20,12 +20,12 @@ const (
 	parks  policy = "park"
 )
 
-// failurePlan is which events of a group are poisoned, which is that they fail until they are
-// mended, and what becomes of them.
+// failurePlan says which events of a group are poisoned, and what the group does with them.
+// Poisoned events fail until they are repaired.
 type failurePlan struct {
 	policy   policy
 	attempts int
-	poison   float64 // the chance of an event
+	poison   float64 // probability of an event
 }
 
 func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
@@ -36,16 +36,18 @@ func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
 	case p.sabotage.ofSkips():
 		f.policy = skips
 	case g.handlers.sagas && f.policy == skips:
-		f.policy = parks // a step may have been taken on an event that is skipped, and the oracle knows only of all or none
+		// A saga may have taken a step on a skipped event, and the oracle would not know which of
+		// its commands were sent.
+		f.policy = parks
 	}
 	if f.policy == blocks {
 		return failurePlan{policy: blocks}
 	}
-	// The fewer there are, the longer a group waits for each.
+	// The fewer events there are, the longer a group waits for each.
 	poisoned := map[policy]float64{skips: draw.Pick(r, 5.0, 20, 60), parks: draw.Pick(r, 3.0, 10), stops: draw.Pick(r, 1.0, 3)}[f.policy]
 	events := float64(p.commits*(1+p.commit)) / 2
 	f.poison = min(0.05, poisoned/events)
-	// Those that fail by chance are to be no more than that.
+	// Chance failures must stay rare enough to remain chance failures.
 	chance := g.handlers.nack
 	if g.handlers.sagas {
 		chance = 0.5 // of any of its commands
@@ -56,7 +58,7 @@ func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
 	return f
 }
 
-// setting is the policy as the subscriber has it.
+// setting returns the policy as a setting of the subscriber.
 func (f failurePlan) setting() subscriber.FailurePolicy {
 	switch f.policy {
 	case skips:
@@ -70,7 +72,7 @@ func (f failurePlan) setting() subscriber.FailurePolicy {
 	}
 }
 
-// waits reports whether somebody has to decide before the group goes on.
+// waits reports whether an operator has to decide before the group continues.
 func (f failurePlan) waits() bool { return f.policy == stops || f.policy == parks }
 
 func (p *plan) anybodyWaits() bool {
@@ -82,8 +84,8 @@ func (p *plan) anybodyWaits() bool {
 	return false
 }
 
-// isPoisoned reports whether a group's handlers fail on an event. What waits for somebody is mended
-// when all is calm, at the latest.
+// isPoisoned reports whether the handlers of a group fail on an event. Events that wait for an
+// operator are repaired at the end of the storm at the latest.
 func (w *world) isPoisoned(group *groupPlan, s stream, number uint64) bool {
 	f := group.failures
 	if f.poison == 0 || f.waits() && w.isCalm() {
@@ -96,11 +98,11 @@ func (w *world) isPoisoned(group *groupPlan, s stream, number uint64) bool {
 	if !(rand.New(rand.NewPCG(hash.Sum64(), number)).Float64() < f.poison) { //nolint:gosec // not for secrets
 		return false
 	}
-	_, mended := w.mended.Load(handledKey{s.group, source{s.topic, s.id, number}})
-	return !mended
+	_, repaired := w.repaired.Load(handledKey{s.group, source{s.topic, s.id, number}})
+	return !repaired
 }
 
-// mend has an event not fail any more.
-func (w *world) mend(s stream, number uint64) {
-	w.mended.Store(handledKey{s.group, source{s.topic, s.id, number}}, true)
+// repair ends the failures of an event.
+func (w *world) repair(s stream, number uint64) {
+	w.repaired.Store(handledKey{s.group, source{s.topic, s.id, number}}, true)
 }

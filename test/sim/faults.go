@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// drawFaults lets faults happen to the database, each as often as the world has it. Replies are
-// lost on the wires instead, where the oracle sees what they said.
+// drawFaults adds faults to the database, with the frequencies of the world. Replies are lost on
+// the wires instead, where the oracle sees their contents.
 func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
 	mix := &draw.FaultMix{}
 	if p.indexLag > 0 {

@@ -17,8 +17,8 @@ import (
 
 const effectsTable = "effects"
 
-// effects counts the events of each stream that happened, and sums up their numbers, in one row:
-// for each event, or for runs of them.
+// effects returns a projection that counts the events of the type happened of each stream, and sums
+// up their numbers, in one row. It handles single events, or runs of them.
 func effects(client projection.Client, group string, runs bool) (*projection.Projection, error) {
 	config := projection.Config{RetryBudget: time.Second}
 	if runs {
@@ -48,8 +48,8 @@ func effect(group string, id aggregate.ID, n, sum uint64) projection.Write {
 
 func effectID(group, topic, id string) string { return group + "/" + topic + "/" + id }
 
-// consume hands the messages of a subscription to handlers, until there are no more or the process
-// dies.
+// consume passes the messages of a subscription to handlers, until the subscription ends or the
+// process dies.
 func (l *life) consume(messages <-chan *message.Message) {
 	plan := l.process.group.handlers
 	slots := make(chan struct{}, plan.workers)
@@ -78,7 +78,7 @@ func (l *life) consume(messages <-chan *message.Message) {
 	}
 }
 
-// receive reports the oracle of a message.
+// receive reports a message to the oracle.
 func (l *life) receive(msg *message.Message) {
 	id, number, ok := subscriber.AggregateFromContext(msg.Context())
 	if !ok {
@@ -88,8 +88,7 @@ func (l *life) receive(msg *message.Message) {
 	l.process.world.oracle.deliver(msg.Context(), l.member, stream{l.member.group, id.Type, id.Value}, number)
 }
 
-// handle is a handler: it takes its time, and acks or nacks in the end, as long as its process
-// lives.
+// handle is a handler: it takes some time, and then acks or nacks, if its process is still alive.
 func (l *life) handle(msg *message.Message) {
 	w, plan := l.process.world, l.process.group.handlers
 	id, number, _ := subscriber.AggregateFromContext(msg.Context())
@@ -120,7 +119,8 @@ func (l *life) handle(msg *message.Message) {
 	}
 	if w.isOut(l.process.group, s) {
 		w.oracle.count("out", 1)
-		_ = l.wire.wait(msg.Context(), 100*time.Millisecond) // for a dependency that does not answer
+		// For a dependency that does not reply.
+		_ = l.wire.wait(msg.Context(), 100*time.Millisecond)
 		poisoned, failed = true, true
 	}
 	if l.effects != nil && !failed {
@@ -128,7 +128,8 @@ func (l *life) handle(msg *message.Message) {
 	}
 	if l.sagas != nil && !poisoned {
 		if l.sagas.Handle(msg) == nil {
-			w.oracle.handles(s, number) // though it may be nacked and come again
+			// It may still be nacked and delivered again.
+			w.oracle.handles(s, number)
 		} else {
 			failed = true
 		}
@@ -144,7 +145,7 @@ func (l *life) handle(msg *message.Message) {
 	}
 }
 
-// handling is what is drawn for one message.
+// handling holds the random choices for one message.
 type handling struct {
 	work, hang time.Duration
 	nack, skip bool
@@ -153,7 +154,8 @@ type handling struct {
 func (l *life) draw(p handlerPlan) (h handling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.random.IntN(5) == 0 { // not all, as to wait is what costs the most here
+	// Not always, since waiting is the most expensive part here.
+	if l.random.IntN(5) == 0 {
 		h.work = draw.UpTo(l.random, 10*p.work)
 	}
 	if l.random.Float64() < p.slow {

@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// history is what happened to one aggregate in one group.
+// history is the history of one aggregate in one group.
 type history struct {
-	acked   uint64 // up to here each event was acked by somebody
+	// Each event up to here was acked by some member.
+	acked   uint64
 	stored  []stored
 	members map[*member]*acquaintance
 	skipped map[uint64]record
 	passed  map[uint64]bool // removed events that a projection has passed over
-	// resets is how often an operator has sent the group back, and reset is when it last did.
+	// resets is how often an operator has reset the group here, and reset is when it last did.
 	resets int
 	reset  time.Duration
-	// again counts the events that an effect was made of already when they were sent back, and sums
-	// up their numbers.
+	// again is the number of events that had an effect before they were reset, and the sum of their
+	// numbers.
 	again [2]uint64
 }
 
@@ -25,14 +26,15 @@ type history struct {
 type stored struct {
 	to uint64
 	by *member
-	// promised: no later owner may hand out an event up to here again. So it is if the position was
-	// stored under the current epoch of its shard, or in a transaction with its effect. What a
-	// former owner stores at another time is promised once an owner has read it.
+	// promised says that no later owner may deliver an event up to here again. This is true if the
+	// position was stored under the current epoch of its shard, or in a transaction with its
+	// effect. A position that a former owner stores at another time is promised once an owner has
+	// read it.
 	promised bool
 	at       time.Duration // when it was promised
 }
 
-// promise has all that is stored count against repeats.
+// promise makes all stored positions count against repeated deliveries.
 func (h *history) promise(now time.Duration) {
 	for i := len(h.stored) - 1; i >= 0; i-- {
 		if st := &h.stored[i]; !st.promised {
@@ -41,27 +43,29 @@ func (h *history) promise(now time.Duration) {
 	}
 }
 
-// member is one life of a process, as far as the oracle knows it.
+// member is one life of a process, as the oracle sees it.
 type member struct {
 	name  string
 	group string
 	born  time.Duration
-	// notices is how long the member may go on after another has taken over, at most.
+	// notices is the longest time for which the member may continue after another has taken over.
 	notices time.Duration
 }
 
-// acquaintance is what a member has to do with an aggregate.
+// acquaintance is the state of a member for an aggregate.
 type acquaintance struct {
-	resets int             // of the aggregate that it knows of
-	knows  uint64          // the position that it was told by the database, or stored
-	acked  uint64          // the highest event that it acked
-	out    uint64          // the event that is with its handler, 0 for none
-	ctx    context.Context // of that event's message: once done, the message does not count
+	resets int // resets of the aggregate that it knows
+	// The position that it has read or stored.
+	knows uint64
+	acked uint64 // the highest event that it acked
+	out   uint64 // the event with its handler, 0 for none
+	// The context of that event's message. When it is done, the message does not count.
+	ctx context.Context
 }
 
-// answered is told that the handler of a message has answered.
+// answered records that the handler of a message has acked or nacked it.
 func (a *acquaintance) answered(ctx context.Context) {
-	if a.ctx == ctx { // or another message is out meanwhile
+	if a.ctx == ctx { // or another message was delivered meanwhile
 		a.out = 0
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// importer writes histories that are older than the cursors of all groups, while these run. Nothing
-// but a sweep finds them.
+// importer writes histories that are older than the cursors of all groups, while these run. Only
+// reconciliation finds them.
 type importer struct {
 	world   *world
 	journal *journal.Journal
@@ -25,8 +25,8 @@ type importer struct {
 
 const importPrefix = "i"
 
-// isImported reports whether an aggregate is the importer's, which nobody else may write to: the
-// history would be another one, and its import could not go on.
+// isImported reports whether an aggregate belongs to the importer. Other writers must not write to
+// it, or its import could not continue.
 func isImported(id string) bool { return strings.HasPrefix(id, importPrefix) }
 
 func (w *world) newImporter(ctx context.Context, random *rand.Rand) (*importer, error) {
@@ -38,19 +38,19 @@ func (w *world) newImporter(ctx context.Context, random *rand.Rand) (*importer, 
 	return &importer{world: w, journal: j, random: random, heads: map[aggregate.ID]journal.Head{}, at: map[aggregate.ID]time.Time{}}, nil
 }
 
-// run imports some pages in the time of writing, until ctx ends.
+// run imports some pages during the storm, until ctx ends.
 func (i *importer) run(ctx context.Context, pages int) {
 	every := i.world.plan.duration / time.Duration(pages)
 	for range pages {
 		pauseFor(ctx, draw.UpTo(i.random, 2*every))
 		id := aggregate.ID{Type: draw.Pick(i.random, i.world.plan.topics...), Value: fmt.Sprint(importPrefix, i.random.IntN(4))}
-		for ctx.Err() == nil && !i.restore(ctx, id) { // as a faulty import is repeated
+		for ctx.Err() == nil && !i.restore(ctx, id) { // as a failed import is repeated
 			pauseFor(ctx, time.Second)
 		}
 	}
 }
 
-// restore writes the next page of an aggregate's history. It reports whether that was done.
+// restore writes the next page of an aggregate's history. It reports whether it succeeded.
 func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 	r := rand.New(rand.NewPCG(i.world.Seed, i.heads[id].Version)) //nolint:gosec // not for secrets; the same when it is repeated
 	head := i.heads[id]
@@ -62,7 +62,8 @@ func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 	}
 	for range 1 + r.IntN(40) {
 		number := head.Version + 1
-		if commit == "" || r.IntN(3) == 0 { // events of one commit have one date
+		// Events of one commit have the same date.
+		if commit == "" || r.IntN(3) == 0 {
 			at, commit = at.Add(draw.UpTo(r, 10*time.Minute)), fmt.Sprint("import-", id.Type, id.Value, "-", number)
 		}
 		head = journal.Head{Aggregate: id, Version: number}

@@ -35,14 +35,14 @@ func (l *life) runSagas() {
 	go func() { _ = l.sagas.Run(ctx) }()
 }
 
-// sagaTime is the time by the clock of the sagas.
+// sagaTime returns the time of the clock of the sagas.
 func (l *life) sagaTime() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.process.clock.now().Add(l.wandered)
 }
 
-// moveClock sets the clock of the sagas, forth or back.
+// moveClock moves the clock of the sagas forward or back.
 func (l *life) moveClock() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *life) moveClock() {
 
 var errReaction = errors.New("sim: the reaction fails")
 
-// think is what a reaction does beside what it returns.
+// think is the work of a reaction besides its result: it takes time, and may fail.
 func (l *life) think() error {
 	plan := l.process.world.plan.sagas
 	if l.happens(0.05) {
@@ -70,14 +70,14 @@ func (l *life) think() error {
 	return l.crash(plan.crash)
 }
 
-// happens draws whether something does that never does when all is calm.
+// happens draws whether something happens. Nothing happens after the storm.
 func (l *life) happens(chance float64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.calm && l.random.Float64() < chance
 }
 
-// crash ends the life here and now, perhaps.
+// crash ends the life immediately, with a probability.
 func (l *life) crash(chance float64) error {
 	if l.process.life == l && l.happens(chance) {
 		l.process.world.oracle.note("crash", l.member.name)
@@ -126,7 +126,7 @@ func (c commandWire) Publish(_ string, messages ...*message.Message) error {
 
 func (commandWire) Close() error { return nil }
 
-// arrive reports the oracle of a command, and whether its step is stored.
+// arrive reports a command to the oracle, and whether its step is stored.
 func (c commandWire) arrive(msg *message.Message) {
 	w := c.process.world
 	var a act
@@ -143,10 +143,10 @@ func (c commandWire) arrive(msg *message.Message) {
 	w.oracle.command(c.member, commandKey{c.member.group, id.Value, a}, sent{msg.UUID, cause})
 }
 
-// sent is what is the same each time that a command is sent.
+// sent holds the parts of a command that must be the same each time that it is sent.
 type sent struct{ id, cause string }
 
-// arrived is the first of those that arrived of a command.
+// arrived is the first delivery of a command.
 type arrived struct {
 	sent
 	at time.Duration
@@ -158,7 +158,7 @@ type handledKey struct {
 	source
 }
 
-// handles is told that a process manager has handled an event: its step is stored and its commands
+// handles records that a process manager has handled an event: its step is stored and its commands
 // are sent.
 func (o *oracle) handles(s stream, number uint64) {
 	o.mu.Lock()
@@ -174,7 +174,7 @@ type commandKey struct {
 	act
 }
 
-// command is told of a command that has arrived.
+// command records a command that has arrived.
 func (o *oracle) command(m *member, key commandKey, got sent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

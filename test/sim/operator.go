@@ -27,7 +27,7 @@ func (w *world) newOperator(ctx context.Context, name string, random *rand.Rand)
 	return &operator{world: w, groups: groups.New(j), random: draw.Derive(random)}, nil
 }
 
-// work looks after one group after the other, until ctx ends. It may leave one paused, stopped, or
+// work works on one group after the other, until ctx ends. It may leave a group paused, stopped, or
 // with parked aggregates.
 func (o *operator) work(ctx context.Context) {
 	plan := o.world.plan
@@ -50,10 +50,11 @@ func (o *operator) work(ctx context.Context) {
 func (o *operator) pause(ctx context.Context, group, topic string) {
 	w := o.world
 	if o.groups.Pause(ctx, group, topic) != nil {
-		return // a fault, or nobody has joined it yet
+		return // a fault, or no member has joined yet
 	}
 	w.oracle.note("pause", group)
-	// Who has lost its lease to a thief or an operator works on unknown to all.
+	// A member that lost its lease to a thief or an operator still works, and no other member
+	// knows.
 	if w.plan.troubles.theft == 0 && !w.wasEdited(2*w.plan.longestLease()) && waitIdle(ctx, o.groups, group, topic) == nil {
 		w.oracle.rest(group, topic, true)
 	}
@@ -64,34 +65,34 @@ func (o *operator) pause(ctx context.Context, group, topic string) {
 	}
 }
 
-// tend has a group go on that waits: with an event that was mended, without it, or to fail once
-// more.
+// tend resumes a group that waits: the failed event is repaired, skipped, or fails again.
 func (o *operator) tend(ctx context.Context, group *groupPlan, topic string) {
 	for _, event := range o.waiting(ctx, group, topic) {
 		skipped := false
 		switch u := o.random.IntN(4); {
 		case u == 0:
-		case u == 1 && !group.handlers.sagas: // a step may have been taken on it
+		// A saga may have taken a step on it.
+		case u == 1 && !group.handlers.sagas:
 			end := o.delayRequests(ctx, group.name)
 			o.world.touch()
 			skipped = o.groups.Skip(ctx, group.name, event.id, event.number) == nil
 			o.world.touch()
 			end()
 		default:
-			o.world.oracle.note("mend", group.name)
-			o.world.mend(stream{group.name, topic, event.id.Value}, event.number)
+			o.world.oracle.note("repair", group.name)
+			o.world.repair(stream{group.name, topic, event.id.Value}, event.number)
 		}
 		o.release(ctx, group, event.id, skipped)
 	}
 }
 
-// failing is an event that a group waits with.
+// failing is an event for which a group waits.
 type failing struct {
 	id     aggregate.ID
 	number uint64
 }
 
-// waiting returns the events that a group waits with, as far as faults let it be seen.
+// waiting returns the events for which a group waits, as far as they can be read.
 func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) (events []failing) {
 	switch group.failures.policy {
 	case stops:
@@ -108,7 +109,7 @@ func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) 
 	return events
 }
 
-// release has the group go on.
+// release resumes the group.
 func (o *operator) release(ctx context.Context, group *groupPlan, id aggregate.ID, skipped bool) {
 	switch {
 	case group.failures.policy == stops:
@@ -124,7 +125,7 @@ func (o *operator) release(ctx context.Context, group *groupPlan, id aggregate.I
 	}
 }
 
-// releaseAll has all groups go on that wait, until ctx ends.
+// releaseAll resumes all waiting groups, until ctx ends.
 func (o *operator) releaseAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		for i := range o.world.plan.groups {
@@ -139,7 +140,7 @@ func (o *operator) releaseAll(ctx context.Context) {
 	}
 }
 
-// waitIdle does not wait for members that nobody else can give up.
+// waitIdle waits until a group is idle. It does not wait for members that cannot be evicted.
 func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

@@ -9,39 +9,42 @@ import (
 	"time"
 )
 
-// oracle is a memory of what happened that no fault can touch, and knows what must not happen.
+// oracle remembers the events of the world outside the database, and checks the rules.
 type oracle struct {
-	mu       sync.Mutex
-	trace    *trace
-	streams  map[stream]*history
-	findings []Finding
-	handed   int             // messages
-	acked    int             // numbers, the first time each
-	tokens   map[string]bool // of transactions that were done
-	rosters  map[string]*owners
-	filters  map[string]bool          // groups that ask for events that happened alone
-	runs     map[string]bool          // groups that handle runs of events, of which one message is handed out
-	resting  map[stream]bool          // groups and topics that are paused and idle
-	stopped  map[stream]time.Duration // groups and topics that an event has stopped, since when
-	skips    map[string]bool          // groups that skip events
+	mu          sync.Mutex
+	trace       *trace
+	streams     map[stream]*history
+	findings    []Finding
+	handed      int             // number of messages
+	acked       int             // number of acks, the first of each event
+	tokens      map[string]bool // transactions that were executed
+	memberships map[string]*owners
+	filters     map[string]bool // groups that only want events of the type happened
+	// Groups that handle runs of events. Only one message of a run is delivered.
+	runs    map[string]bool
+	resting map[stream]bool // groups and topics that are paused and idle
+	// Groups and topics that an event has stopped, and since when.
+	stopped  map[stream]time.Duration
+	skips    map[string]bool // groups that skip events
 	commands map[commandKey]arrived
-	// commanded counts the commands of each saga, which takes the place of an aggregate.
+	// commanded counts the commands of each saga. The saga takes the place of an aggregate.
 	commanded map[stream]int
-	// handled is when the process managers of a group had handled an event.
+	// handled is the time at which the process managers of a group had handled an event.
 	handled map[handledKey]time.Duration
-	// acknowledged is what writers know of aggregates.
+	// acknowledged is the knowledge of writers about aggregates.
 	acknowledged map[stream]*acknowledgement
-	// removals are what operators have removed of aggregates.
+	// removals are the removals of operators.
 	removals map[stream]*removed
-	// handOuts is when each event was handed out first; nil as long as nobody wants to know.
+	// handOuts is the time of the first delivery of each event; nil if it is not recorded.
 	handOuts map[stream]map[uint64]time.Duration
 }
 
-// mostFindings are kept of a world; what follows the first of them says little.
+// mostFindings is the number of findings of a world that are kept. Later findings usually follow
+// from the first ones.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}, acknowledged: map[stream]*acknowledgement{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, memberships: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}, acknowledged: map[stream]*acknowledgement{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -58,21 +61,21 @@ func (o *oracle) finding(kind Kind, format string, args ...any) {
 	}
 }
 
-// note is for what happens to no stream.
+// note records an event of no stream.
 func (o *oracle) note(what, who string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note(what, who, stream{}, 0)
 }
 
-// count is for what is too common for the trace.
+// count counts events that are too frequent for the trace.
 func (o *oracle) count(what string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.seen[what] += n
 }
 
-// rest is told that a group is paused and has become idle, or that this ends.
+// rest records that a group is paused and idle, or that this ends.
 func (o *oracle) rest(group, topic string, resting bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -82,8 +85,8 @@ func (o *oracle) rest(group, topic string, resting bool) {
 	o.resting[stream{group: group, topic: topic}] = resting
 }
 
-// committed is told of a commit that was acknowledged: of the number of its last event, and of the
-// ids of all its events.
+// committed records an acknowledged commit, with the number of its last event and the ids of all
+// its events.
 func (o *oracle) committed(who string, s stream, version uint64, ids []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +94,7 @@ func (o *oracle) committed(who string, s stream, version uint64, ids []string) {
 	o.acknowledge(s, version, ids)
 }
 
-// deliver is told of a message that a member hands out, before its handler.
+// deliver records a message that a member delivers, before its handler.
 func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,7 +106,8 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)
 	}
 	a.out, a.ctx = number, ctx
-	if a.resets < h.resets { // it goes on from where it was until it notices
+	// It continues at its place until it notices.
+	if a.resets < h.resets {
 		if o.trace.now() > max(h.reset, m.born)+m.notices {
 			o.finding(Repeated, "%s hands out %s #%d, but the aggregate was reset at %v, and it has not read that", m.name, s, number, h.reset)
 		}
@@ -127,7 +131,8 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	case number <= a.knows:
 		o.finding(Repeated, "%s hands out %s #%d, but it knows that #%d is stored", m.name, s, number, a.knows)
 	default:
-		// From others it learns in time that it is not in charge any more.
+		// The member learns of positions of others later, when it learns that it does not own the
+		// shard any more.
 		from := sort.Search(len(h.stored), func(i int) bool { return h.stored[i].to >= number })
 		for _, st := range h.stored[from:] {
 			if st.by == m || !st.promised {
@@ -141,13 +146,13 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	}
 }
 
-// wants reports whether an event is of a type that a group asks for.
+// wants reports whether a group wants events of that type.
 func (o *oracle) wants(group string, number uint64) bool {
 	return !o.filters[group] || hasHappened(number)
 }
 
-// next is the first event after a number that a group asks for. Those between are done when the one
-// before them is.
+// next returns the first event after a number that a group wants. The events in between are done
+// when the event before them is.
 func (o *oracle) next(group string, after uint64) uint64 {
 	next := after + 1
 	for !o.wants(group, next) {
@@ -156,8 +161,8 @@ func (o *oracle) next(group string, after uint64) uint64 {
 	return next
 }
 
-// ack is told of an ack before the subscriber is. Once the context of its message has ended, it
-// does not count.
+// ack records an ack before the subscriber receives it. If the context of its message has ended,
+// the ack does not count.
 func (o *oracle) ack(ctx context.Context, m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -187,7 +192,7 @@ func (o *oracle) nack(ctx context.Context, m *member, s stream, number uint64) {
 	a.answered(ctx)
 }
 
-// isRepeated is told of a transaction that was done, and reports whether it had been done before.
+// isRepeated records an executed transaction, and reports whether it was executed before.
 func (o *oracle) isRepeated(token string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -196,8 +201,8 @@ func (o *oracle) isRepeated(token string) bool {
 	return before
 }
 
-// store is told of a position that the database has stored just now. Flush: what was stored was
-// acked before, so the member knows it even if it will not get the reply.
+// store records a position that the database has stored just now. Flush says that the position was
+// acked before, so that the member knows it even without the reply.
 func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -212,9 +217,10 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	}
 	switch next := o.next(s.group, h.acked); {
 	case !flush && (to == next || to > next && o.runs[s.group]):
-		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
+		// A transaction counts as an ack, because its effect is there.
+		o.done(h, to)
 	case to > h.acked && to < next:
-		o.done(h, to) // events that the group did not ask for
+		o.done(h, to) // events of a type that the group does not want
 	case flush && m.group != "" && o.hasPassed(s, h.acked, to):
 		o.trace.note("pass over", m.name, s, to)
 		o.done(h, to)
@@ -222,7 +228,7 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if to > h.acked {
 		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
 	}
-	// An effect never happens again, whoever has made it.
+	// An effect never happens again, whichever member has made it.
 	promised := !flush || o.isCurrent(w)
 	if !promised {
 		o.trace.note("store late", m.name, s, to)
@@ -231,13 +237,13 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if to > h.position() {
 		h.stored = append(h.stored, stored{to: to, by: m, promised: promised, at: o.trace.now()})
 	}
-	// A write of a term of its own that is over says nothing to the term that it is in now.
+	// A write of an earlier term of the member does not change its knowledge in the current term.
 	if flush && a.resets == h.resets && (promised || !o.owns(m, w)) {
 		a.knows = max(a.knows, to)
 	}
 }
 
-// effect is told of a transaction with an effect on the event of a number, before its position.
+// effect records a transaction with an effect of the event of a number, before its position.
 func (o *oracle) effect(m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -247,8 +253,8 @@ func (o *oracle) effect(m *member, s stream, number uint64) {
 	}
 }
 
-// claim is told of a claim that the database has granted. It returns what the member will know when
-// it gets the reply. From what the owner of the shard has read its successors go on.
+// claim records a claim that the database has granted. It returns the position that the member will
+// know from the reply. Later owners continue from a position that an owner of the shard has read.
 func (o *oracle) claim(m *member, w positionWrite) (position uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -260,8 +266,8 @@ func (o *oracle) claim(m *member, w positionWrite) (position uint64) {
 	return h.position()
 }
 
-// read is told that the database has read a position for a member, strongly consistent. It returns
-// what the member will know when it gets the reply.
+// read records that the database has read a position for a member, strongly consistent. It returns
+// the position that the member will know from the reply.
 func (o *oracle) read(m *member, w positionWrite) (position uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -273,7 +279,8 @@ func (o *oracle) read(m *member, w positionWrite) (position uint64) {
 	return h.position()
 }
 
-// learn is told that a member got a reply that says what was stored after a number of resets.
+// learn records that a member received a reply with a position that was stored after a number of
+// resets.
 func (o *oracle) learn(m *member, s stream, position uint64, resets int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -286,8 +293,8 @@ func (o *oracle) learn(m *member, s stream, position uint64, resets int) {
 	}
 }
 
-// sendBack is told that an operator has sent the group back to a position on an aggregate: the
-// events behind it come again.
+// sendBack records that an operator has reset the group to a position on an aggregate. The later
+// events are delivered again.
 func (o *oracle) sendBack(m *member, w positionWrite) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -312,7 +319,7 @@ func (o *oracle) sendBack(m *member, w positionWrite) {
 	}
 }
 
-// resetsOf returns how often an operator has sent a group back on an aggregate.
+// resetsOf returns the number of resets of a group on an aggregate.
 func (o *oracle) resetsOf(s stream) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -322,7 +329,7 @@ func (o *oracle) resetsOf(s stream) int {
 	return 0
 }
 
-// positionOf returns the stored position of a stream, and whether anything is known of it.
+// positionOf returns the stored position of a stream, and whether it is known.
 func (o *oracle) positionOf(s stream) (position uint64, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -333,8 +340,8 @@ func (o *oracle) positionOf(s stream) (position uint64, known bool) {
 	return h.position(), true
 }
 
-// againOf returns how many events had an effect before they were sent back, and the sum of their
-// numbers.
+// againOf returns the number of events that had an effect before they were reset, and the sum of
+// their numbers.
 func (o *oracle) againOf(s stream) (n, sum uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -344,7 +351,7 @@ func (o *oracle) againOf(s stream) (n, sum uint64) {
 	return 0, 0
 }
 
-// pending counts the events that a group has not acked, and that were not removed.
+// pending returns the number of events that a group has not acked, without removed ones.
 func (o *oracle) pending(group string, heads map[stream]uint64) (n uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -354,7 +361,7 @@ func (o *oracle) pending(group string, heads map[stream]uint64) (n uint64) {
 	return n
 }
 
-// progress counts the acks.
+// progress returns the number of acks.
 func (o *oracle) progress() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -367,8 +374,8 @@ func (o *oracle) deliveries() int {
 	return o.handed
 }
 
-// settle is told of the end: which events there are, and where the table says that positions are.
-func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
+// compareStored compares the events and the positions in the table with the records at the end.
+func (o *oracle) compareStored(groups []string, heads, positions map[stream]uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, group := range groups {
@@ -398,7 +405,7 @@ func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
 	}
 }
 
-// complete reports that nothing is missing, as far as was found.
+// complete reports whether no finding says that something is missing.
 func (o *oracle) complete() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

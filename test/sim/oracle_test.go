@@ -21,14 +21,14 @@ func newScene() scene {
 	return scene{oracle: o, s: stream{"g", "order", "1"}, a: &member{name: "a", group: "g", notices: time.Hour}, b: &member{name: "b", group: "g", notices: time.Hour}}
 }
 
-// handle is a message from hand-out to ack.
+// handle records a message from its delivery to its ack.
 func (s scene) handle(m *member, number uint64) {
 	s.deliver(context.Background(), m, s.s, number)
 	s.ack(context.Background(), m, s.s, number)
 }
 
-// store is a position that is stored under an epoch of 0, which is current as long as no roster is
-// known.
+// store records a position that is stored under the epoch 0, which is current while no membership
+// is known.
 func (s scene) store(m *member, id stream, to uint64, flush bool) {
 	s.oracle.store(m, positionWrite{stream: id, to: to}, flush)
 }
@@ -37,14 +37,14 @@ func (s scene) claim(m *member, id stream) uint64 {
 	return s.oracle.claim(m, positionWrite{stream: id})
 }
 
-// under is a position of the scene in shard 0, under an epoch.
+// under returns a position of the scene in shard 0, under an epoch.
 func (s scene) under(epoch, to uint64) positionWrite {
 	return positionWrite{stream: s.s, epoch: epoch, to: to}
 }
 
-// change has a member own shard 0 under an epoch.
+// change makes a member own shard 0 under an epoch.
 func (s scene) change(m *member, number, epoch uint64) {
-	s.enrol(m, rosterChange{roster: "g/order", owners: []uint64{number}, epochs: []uint64{epoch}, joins: []uint64{number}})
+	s.enrol(m, membershipChange{membership: "g/order", owners: []uint64{number}, epochs: []uint64{epoch}, joins: []uint64{number}})
 }
 
 func (s scene) kinds() (kinds []Kind) {
@@ -62,12 +62,12 @@ func TestTheOracleFindsNothingWhereAllIsWell(t *testing.T) {
 	s.nack(t.Context(), s.a, s.s, 2)
 	s.handle(s.a, 2)
 	s.store(s.a, s.s, 2, true)
-	s.handle(s.a, 3) // acked and never stored
+	s.handle(s.a, 3) // acked, but never stored
 	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 3)
 	s.store(s.b, s.s, 3, true)
 	heads, positions := map[stream]uint64{{topic: "order", id: "1"}: 3}, map[stream]uint64{s.s: 3}
-	s.settle([]string{"g"}, heads, positions)
+	s.compareStored([]string{"g"}, heads, positions)
 	assert.Empty(t, s.findings)
 	assert.Zero(t, s.pending("g", heads))
 	assert.Equal(t, 5, s.deliveries())
@@ -92,7 +92,7 @@ func TestTheOracleFindsAnEventBeforeTheOneBeforeItIsAcked(t *testing.T) {
 func TestTheOracleFindsAMemberThatCannotKnowWhatAnotherAcked(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.handle(s.a, 1) // and does not store it
+	s.handle(s.a, 1) // and it does not store it
 	s.handle(s.b, 2)
 	assert.Equal(t, []Kind{Reordered}, s.kinds())
 }
@@ -159,7 +159,7 @@ func TestTheOracleTakesATransactionForAnAck(t *testing.T) {
 	t.Parallel()
 	s := newScene()
 	s.deliver(t.Context(), s.a, s.s, 1)
-	s.store(s.a, s.s, 1, false) // and crashes
+	s.store(s.a, s.s, 1, false) // and it crashes
 	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 2)
 	assert.Empty(t, s.findings)
@@ -181,7 +181,7 @@ func TestTheOracleFindsWhatNeverCame(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
-	s.settle([]string{"g", "h"}, map[stream]uint64{{topic: "order", id: "1"}: 2}, map[stream]uint64{s.s: 1})
+	s.compareStored([]string{"g", "h"}, map[stream]uint64{{topic: "order", id: "1"}: 2}, map[stream]uint64{s.s: 1})
 	assert.Equal(t, []Kind{Lost, Lost}, s.kinds())
 }
 
@@ -190,7 +190,7 @@ func TestTheOracleFindsAPositionThatIsNotInTheTable(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
-	s.settle([]string{"g"}, map[stream]uint64{{topic: "order", id: "1"}: 1}, nil)
+	s.compareStored([]string{"g"}, map[stream]uint64{{topic: "order", id: "1"}: 1}, nil)
 	assert.Equal(t, []Kind{Moved}, s.kinds())
 }
 
@@ -242,12 +242,12 @@ func TestTheOracleFindsWhatGoesOutWhileAGroupIsIdle(t *testing.T) {
 func TestTheOracleKnowsWhoseShardsAreLeft(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.enrol(s.a, rosterChange{roster: "g/order", owners: []uint64{1, 1, 0}, joins: []uint64{1}})
-	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{1, 2, 2}, joins: []uint64{2}})
+	s.enrol(s.a, membershipChange{membership: "g/order", owners: []uint64{1, 1, 0}, joins: []uint64{1}})
+	s.enrol(s.b, membershipChange{membership: "g/order", owners: []uint64{1, 2, 2}, joins: []uint64{2}})
 	assert.Equal(t, 1, s.left(s.a))
-	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{0, 2, 2}, gone: []uint64{1}})
+	s.enrol(s.b, membershipChange{membership: "g/order", owners: []uint64{0, 2, 2}, gone: []uint64{1}})
 	assert.Equal(t, 1, s.left(s.a), "nobody has it yet")
-	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{2, 2, 2}})
+	s.enrol(s.b, membershipChange{membership: "g/order", owners: []uint64{2, 2, 2}})
 	assert.Zero(t, s.left(s.a))
 }
 
@@ -306,8 +306,8 @@ func TestTheOracleSeesAThiefRaiseTheEpoch(t *testing.T) {
 	s.robbed("g/order")
 	assert.False(t, s.isCurrent(s.under(1, 1)))
 	assert.True(t, s.isCurrent(s.under(2, 1)))
-	assert.NoError(t, s.settleRosters(map[string][]uint64{"g/order": {2}}))
-	assert.Error(t, s.settleRosters(map[string][]uint64{"g/order": {3}}))
+	assert.NoError(t, s.compareEpochs(map[string][]uint64{"g/order": {2}}))
+	assert.Error(t, s.compareEpochs(map[string][]uint64{"g/order": {3}}))
 }
 
 func TestPositionsAreReadFromAReply(t *testing.T) {

@@ -10,33 +10,36 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// plan is what a world is like, drawn from its seed and number.
+// plan holds the random choices of a world, drawn from its seed and number.
 type plan struct {
-	layout             journal.Layout
-	growth             int           // partitions of the tail for each shard, in the end
-	growsAfter         time.Duration // from the beginning
+	layout journal.Layout
+	// Partitions of the tail for each shard, at the end.
+	growth             int
+	growsAfter         time.Duration // since the start
 	shards, aggregates int           // aggregates of each topic
 	topics             []string
 	groups             []groupPlan
-	commits            int // of all writers
-	commit             int // events in one, at most
+	commits            int // of all writers together
+	commit             int // maximum number of events in a commit
 	writers            int
-	duration           time.Duration // of writing, about
+	duration           time.Duration // approximate duration of writing
 	trailing           time.Duration
 	quality            quality
 	troubles           troubles
-	faults             float64 // how often each fault of the database happens, 0 for never
-	indexLag           time.Duration
-	wrongClocks        bool // of some writers, by hours
-	operators          bool // who pause groups
-	dear               bool // each event leads to a transaction in most groups, so there are few
-	sagas              sagaPlan
-	disruption         disruptionPlan
-	sabotage           Sabotage
+	// Frequency of each fault of the database, 0 for never.
+	faults      float64
+	indexLag    time.Duration
+	wrongClocks bool // clocks of some writers are wrong by hours
+	operators   bool // operators pause groups
+	// Each event leads to a transaction in most groups, so there are few events.
+	dear       bool
+	sagas      sagaPlan
+	disruption disruptionPlan
+	sabotage   Sabotage
 }
 
-// groupPlan is what a group is like. Settings that bear on each other across members are one for
-// all of them.
+// groupPlan holds the random choices of a group. Settings that depend on each other across members
+// are the same for all of them.
 type groupPlan struct {
 	name     string
 	members  int
@@ -45,24 +48,26 @@ type groupPlan struct {
 	failures failurePlan
 }
 
-// handlerPlan is what the handlers of a group are like.
+// handlerPlan holds the random choices for the handlers of a group.
 type handlerPlan struct {
 	projection bool          // effects commit with the position
-	runs       bool          // for runs of events
+	runs       bool          // handles runs of events
 	sagas      bool          // process managers
-	workers    int           // messages at a time, each member
-	work       time.Duration // on a message, about
-	slow       float64       // the chance that it is up to a hundred times that
-	nack       float64
-	hang       float64 // the chance that it takes as long as hangs, or until its context ends
-	hangs      time.Duration
+	workers    int           // concurrent messages of each member
+	work       time.Duration // approximate time for a message
+	// Probability that it takes up to a hundred times as long.
+	slow float64
+	nack float64
+	// Probability that it takes as long as hangs, or until its context ends.
+	hang  float64
+	hangs time.Duration
 }
 
-// troubles are how long processes are well, and what happens to them then.
+// troubles says how long processes run without trouble, and what happens to them then.
 type troubles struct {
-	every, down                      time.Duration // on average
+	every, down                      time.Duration // averages
 	crash, stall, closes, theft, sum float64       // weights
-	stalls                           time.Duration // at most
+	stalls                           time.Duration // maximum
 }
 
 func newPlan(r *rand.Rand, w World) *plan {
@@ -71,10 +76,11 @@ func newPlan(r *rand.Rand, w World) *plan {
 		shards:     draw.Pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
 		aggregates: draw.Pick(r, 1, 4, 16, 16, 40, 100, 250),
 		commits:    150 + r.IntN(350),
-		commit:     draw.Pick(r, 4, 20, 99, 99, 99, 99, 99, 99), // to write them is dear, and they come to each group
-		writers:    1 + r.IntN(5),
-		duration:   seconds(r, 10, 30),
-		trailing:   time.Duration(draw.Pick(r, 4, 6, 10)) * time.Second,
+		// Large commits are expensive to write, and each event reaches each group.
+		commit:   draw.Pick(r, 4, 20, 99, 99, 99, 99, 99, 99),
+		writers:  1 + r.IntN(5),
+		duration: seconds(r, 10, 30),
+		trailing: time.Duration(draw.Pick(r, 4, 6, 10)) * time.Second,
 		quality: quality{
 			latency:       time.Duration(draw.Pick(r, 200, 1000, 4000)) * time.Microsecond,
 			spikes:        draw.Pick(r, 0, 0.001, 0.01),
@@ -98,7 +104,8 @@ func newPlan(r *rand.Rand, w World) *plan {
 	}
 	p.sagas = newSagaPlan(r)
 	p.sagas.polls *= time.Duration(p.sagas.queues)
-	if p.dear = w.Number%3 == 0 && p.sabotage == "" || p.sabotage.ofSagas(); p.dear { // the first of all is
+	// the first world is one of them
+	if p.dear = w.Number%3 == 0 && p.sabotage == "" || p.sabotage.ofSagas(); p.dear {
 		p.makeDear(r, w.Small)
 	}
 	p.indexLag = draw.UpTo(r, p.trailing/8)
@@ -121,16 +128,16 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
 	if p.sabotage == Unstop {
-		p.operators = false // who would resume what is stopped
+		p.operators = false // they would resume a stopped group
 	}
-	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
+	if p.sabotage == Forget || p.sabotage == Unfence { // so that the sabotage is visible
 		p.troubles.every, p.quality.network.Late = 4*time.Second, 0.1
 	}
 	return p
 }
 
-// newLayout draws the layout of the journal, from a source of its own. What is broken on purpose is
-// broken in the classic one.
+// newLayout draws the layout of the journal, from its own source of random numbers. A world with a
+// sabotage has the classic layout.
 func newLayout(w World) journal.Layout {
 	switch {
 	case w.Layout != "":
@@ -142,8 +149,8 @@ func newLayout(w World) journal.Layout {
 	return draw.Pick(r, journal.Classic, journal.Packed)
 }
 
-// newGrowth draws when writers begin to use more partitions of the tail, from a source of its own:
-// how many for each shard, 1 for those that there are already, and how long after the beginning.
+// newGrowth draws when writers start to use more partitions of the tail, from its own source of
+// random numbers. Factor is the number for each shard, 1 for no growth.
 func newGrowth(w World, p *plan) (factor int, after time.Duration) {
 	if p.layout != journal.Packed || w.Sabotage != "" {
 		return 1, 0
@@ -153,13 +160,13 @@ func newGrowth(w World, p *plan) (factor int, after time.Duration) {
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
-	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of
-	// each a second in all.
+	// Polls of idle shards and heartbeats are the most expensive part. There are at most about 30
+	// of each per second.
 	poll := max(time.Duration(draw.Pick(r, 50, 200, 500))*time.Millisecond,
 		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
 	members := draw.Pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
 	if p.dear {
-		members = min(members, 4) // each looks for timeouts too
+		members = min(members, 4) // each polls for timeouts too
 	}
 	lease := max(time.Duration(draw.Pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
 	g := groupPlan{
@@ -181,8 +188,9 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			CloseTimeout:       time.Duration(draw.Pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
-			// Each event is a transaction of its own.
-			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000, // it shows there soonest
+			// Each event is a separate transaction.
+			// The sabotage is visible there soonest.
+			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000,
 			workers:    draw.Pick(r, 1, 8, 1000),
 			work:       time.Duration(draw.Pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       draw.Pick(r, 0, 0.01),
@@ -194,7 +202,8 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	g.handlers.runs = g.handlers.projection && r.IntN(2) == 0
 	g.handlers.sagas = !g.handlers.projection && (p.dear || r.IntN(6) == 0 && p.commits*p.commit < 5_000)
 	if g.handlers.sagas {
-		g.handlers.nack = draw.Pick(r, 0.01, 0.05, 0.2) // most of it when all was done
+		// Usually after the work was done.
+		g.handlers.nack = draw.Pick(r, 0.01, 0.05, 0.2)
 	}
 	if r.IntN(3) == 0 {
 		g.config.EventTypes = []string{happened{}.EventType()}
@@ -219,8 +228,8 @@ func newSagaPlan(r *rand.Rand) sagaPlan {
 	}
 }
 
-// makeDear has fewer events come, a few at a time, so that those of one aggregate have others' and
-// timeouts between them.
+// makeDear makes fewer events happen, a few at a time, so that events of other aggregates and
+// timeouts come between those of one aggregate.
 func (p *plan) makeDear(r *rand.Rand, small bool) {
 	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), draw.Pick(r, 1, 4, 10), draw.Pick(r, 1, 4, 16, 40), min(p.shards, 4)
 	if small {
@@ -241,7 +250,7 @@ func (p *plan) String() string {
 		p.layout, p.shards, p.growth, p.growsAfter, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
 	for _, g := range p.groups {
 		c := g.config
-		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
+		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, reconcile %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
 			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.ReconcileInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
 			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers, g.failures)
 	}

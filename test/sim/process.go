@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// process is a program that subscribes for a group to all topics, and perhaps writes. It lives one
-// life after another.
+// process is a program that subscribes as a member of a group to all topics, and perhaps writes. It
+// lives one life after another.
 type process struct {
 	world  *world
 	name   string
@@ -28,25 +28,25 @@ type process struct {
 	life   *life // nil between two lives
 }
 
-// life is a process from its start to its end. Nothing survives it.
+// life is the time of a process from its start to its end. Nothing in memory survives it.
 type life struct {
 	process *process
 	member  *member
 	wire    *wire
 	journal *journal.Journal
-	effects *projection.Projection // nil for a handler without
-	sagas   *pm.Manager[saga]      // nil for a handler without
+	effects *projection.Projection // nil without a projection
+	sagas   *pm.Manager[saga]      // nil without sagas
 	sub     *subscriber.Subscriber
 
 	endSagas func()
-	wandered time.Duration // how far the clock of the sagas has
+	wandered time.Duration // how far the clock of the sagas has moved
 
 	mu     sync.Mutex
 	random *rand.Rand
 	calm   bool
 }
 
-// start begins a life. An error means that too much failed for it.
+// start starts a life. An error means that too many requests failed.
 func (p *process) start(ctx context.Context) error {
 	w := p.world
 	p.lives++
@@ -107,8 +107,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// kill ends a life as a crash does: nothing gets through any more. What is left of it in memory is
-// swept up.
+// kill ends a life as a crash does: no request gets through any more. Its memory is freed.
 func (l *life) kill() {
 	close(l.wire.dead)
 	l.endSagas()
@@ -117,16 +116,17 @@ func (l *life) kill() {
 	}
 }
 
-// close ends a life as it should end, and measures how long that takes.
+// close ends a life normally, and measures how long that takes.
 func (l *life) close() {
 	w := l.process.world
 	l.wire.prepare(nil)
-	_ = l.wire.gate(context.Background()) // a process that is suspended does not close
+	// A suspended process does not close.
+	_ = l.wire.gate(context.Background())
 	start := time.Now()
 	err := l.sub.Close()
 	took := time.Since(start)
 	w.oracle.note("closed", l.member.name)
-	w.oracle.count("swept", int(l.sub.Stats().Reconciled))
+	w.oracle.count("reconciled", int(l.sub.Stats().Reconciled))
 	w.oracle.count("expired", int(l.sub.Stats().Expired))
 	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
 	w.oracle.count("truncated", int(l.sub.Stats().Truncated))
@@ -142,18 +142,18 @@ func (l *life) close() {
 }
 
 const (
-	// noticeSlack is what a member may go on after its lease. By its own clock it stops then:
-	// others see no beat for LeaseDuration from when they read one, and that was not before it was
-	// sent.
+	// noticeSlack is the time for which a member may continue after its lease. By its own clock it
+	// stops then. Other members wait for LeaseDuration after they have read its last heartbeat,
+	// which is later than it was sent.
 	noticeSlack = 100 * time.Millisecond
-	// closeSlack is what Close may take amid faults, beside CloseTimeout and the two requests to
-	// the roster of half a LeaseDuration each: to store the positions and the cursors, and to
-	// leave, 5 seconds each.
+	// closeSlack is the time that Close may take with faults, in addition to CloseTimeout and the
+	// two requests to the membership of half a LeaseDuration each: to store the positions and the
+	// cursors, and to leave, 5 seconds each.
 	closeSlack = 15 * time.Second
 )
 
-// settleDown ends what goes wrong in a process by itself.
-func (l *life) settleDown() {
+// calmDown ends the random trouble inside a process.
+func (l *life) calmDown() {
 	l.mu.Lock()
 	l.calm = true
 	l.mu.Unlock()

@@ -11,29 +11,29 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// indexFrom and indexTo bound how long an entry takes to an index as a rule.
+// indexFrom and indexTo are the usual limits of the delay of an index.
 const (
 	indexFrom = 10 * time.Millisecond
 	indexTo   = 100 * time.Millisecond
 )
 
 const (
-	// promptCommits are made to measure.
+	// promptCommits is the number of commits for the measurement.
 	promptCommits = 120
-	// promptSlack is what an event may take beside the longest pause between two polls: the first
-	// trailing read comes half a second after the date of an event, or a quarter of a second and a
-	// poll after that. The rest is for requests and handlers.
+	// promptSlack is the time that an event may take in addition to the longest pause between two
+	// polls. The first trailing read is half a second after the date of an event, or a quarter of a
+	// second and a poll after that. The rest is for requests and handlers.
 	promptSlack = 1500 * time.Millisecond
 )
 
-// isPrompt reports whether the members of a group have no reason of their own to be late.
+// isPrompt reports whether the settings of a group allow prompt deliveries.
 func (g *groupPlan) isPrompt() bool {
 	return g.config.MaxPollInterval <= time.Second && g.handlers.slow == 0 && !g.handlers.sagas && g.failures.policy != skips
 }
 
-// measure has some commits made while all is calm, and looks whether they are handed out soon.
+// measure makes some commits after the storm, and checks whether they are delivered soon.
 func (w *world) measure(ctx context.Context) error {
-	// A member takes what others have just given up with its next heartbeat.
+	// A member takes free shards with its next heartbeat.
 	pauseFor(ctx, w.plan.longestLease()/4+time.Second)
 	w.oracle.note("measure", "")
 	lag := w.database.Inject(dynamotest.DelayIndex(indexFrom, indexTo), dynamotest.Index(tailIndex))
@@ -88,14 +88,14 @@ func (w *world) measure(ctx context.Context) error {
 	return nil
 }
 
-// watchHandOuts has the oracle note when each event is handed out first.
+// watchHandOuts makes the oracle record when each event is delivered first.
 func (o *oracle) watchHandOuts() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.handOuts = map[stream]map[uint64]time.Duration{}
 }
 
-// handedOut returns when an event was handed out first.
+// handedOut returns when an event was delivered first.
 func (o *oracle) handedOut(s stream, number uint64) (at time.Duration, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	attrNumber   = "number"
 )
 
-// record is that an event was skipped.
+// record records that an event was skipped.
 type record struct {
 	by *member
 	at time.Duration
@@ -53,13 +53,13 @@ func isRecord(put *types.Put) bool {
 	return aws.ToString(put.TableName) == checkpointTable && strings.HasPrefix(text(put.Item["skey"]), recordPrefix)
 }
 
-// isHandling reports whether a transaction has the effect of a projection.
+// isHandling reports whether a transaction contains the effect of a projection.
 func isHandling(in any) bool {
 	transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
 	return ok && effectsIn(transaction) > 0
 }
 
-// effectsIn returns on how many events a transaction has the effect of a projection.
+// effectsIn returns the number of events whose effects a transaction contains.
 func effectsIn(in *dynamodb.TransactWriteItemsInput) (n uint64) {
 	for _, item := range in.TransactItems {
 		if u := item.Update; u != nil && aws.ToString(u.TableName) == effectsTable {
@@ -69,20 +69,20 @@ func effectsIn(in *dynamodb.TransactWriteItemsInput) (n uint64) {
 	return n
 }
 
-// record is told of the record that the database has stored of a skipped event.
+// record records that the database has stored the record of a skipped event.
 func (o *oracle) record(m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note("skip", m.name, s, number)
 	h, _ := o.of(m, s)
 	if m.group != "" && !o.skips[s.group] {
-		o.finding(Passed, "%s skips %s #%d, which it was not told to", m.name, s, number)
+		o.finding(Passed, "%s skips %s #%d, which its policy does not allow", m.name, s, number)
 	}
 	h.skipped[number] = record{m, o.trace.now()}
 }
 
-// deliversSkipped looks whether what a member hands out was skipped. Whoever has skipped it knows,
-// whatever became of the reply; others learn of it in time.
+// deliversSkipped checks whether a delivered event was skipped. The member that has skipped it
+// knows that, even without the reply. Other members learn of it later.
 func (o *oracle) deliversSkipped(m *member, s stream, h *history, number uint64) {
 	r, ok := h.skipped[number]
 	if ok && (r.by == m || m.born > r.at || o.trace.now() > r.at+m.notices) {
@@ -90,13 +90,13 @@ func (o *oracle) deliversSkipped(m *member, s stream, h *history, number uint64)
 	}
 }
 
-// passOver is told of a transaction that moved a position and had neither an effect nor a record in
-// it.
+// passOver records a transaction that moved a position and contained neither an effect nor a
+// record.
 func (o *oracle) passOver(m *member, s stream, number uint64) {
 	o.find(Passed, "%s moves the position of %s to #%d, which was not handled, and keeps no record of it", m.name, s, number)
 }
 
-// inspectRecords compares the records that package groups shows with those that were seen. It
+// inspectRecords compares the records that package groups returns with the recorded ones, and
 // returns them.
 func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error) {
 	shown := map[stream][]uint64{}
@@ -115,12 +115,12 @@ func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error)
 			}
 		}
 	}
-	w.oracle.settleRecords(shown)
+	w.oracle.compareRecords(shown)
 	return shown, nil
 }
 
-// settleRecords is told of the records that are there in the end.
-func (o *oracle) settleRecords(shown map[stream][]uint64) {
+// compareRecords compares the records at the end with the recorded ones.
+func (o *oracle) compareRecords(shown map[stream][]uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range sorted(shown) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// skip is the transaction of a member that skips an event.
+// skip records the transaction of a member that skips an event.
 func (s scene) skip(m *member, number uint64) {
 	s.record(m, s.s, number)
 	s.store(m, s.s, number, false)
@@ -25,7 +25,7 @@ func TestTheOracleFindsNothingWhereAnEventIsSkippedWithARecord(t *testing.T) {
 	s.nack(t.Context(), s.a, s.s, 2)
 	s.skip(s.a, 2)
 	s.handle(s.a, 3)
-	s.settleRecords(map[stream][]uint64{s.s: {2}})
+	s.compareRecords(map[stream][]uint64{s.s: {2}})
 	assert.Empty(t, s.findings)
 }
 
@@ -54,24 +54,24 @@ func TestTheOracleFindsRecordsThatAreNotThereOrShouldNotBe(t *testing.T) {
 	s := newScene()
 	s.skips["g"] = true
 	s.skip(s.a, 1)
-	s.settleRecords(nil)
+	s.compareRecords(nil)
 	assert.Equal(t, []Kind{Passed}, s.kinds())
 	s.handle(s.a, 2)
 	s.store(s.a, s.s, 2, true)
-	s.settleRecords(map[stream][]uint64{s.s: {1, 2}})
+	s.compareRecords(map[stream][]uint64{s.s: {1, 2}})
 	assert.Equal(t, []Kind{Passed, Passed}, s.kinds())
 }
 
 func TestTheOracleFindsWhatGoesOutAfterAnEventHasStoppedTheGroup(t *testing.T) {
 	t.Parallel()
 	s := newScene()
-	s.enrol(s.a, rosterChange{roster: "g/order", stopped: true})
-	s.handle(s.b, 1) // it has not beaten yet
+	s.enrol(s.a, membershipChange{membership: "g/order", stopped: true})
+	s.handle(s.b, 1) // it has not sent a heartbeat yet
 	assert.Empty(t, s.findings)
 	s.b.notices = -time.Hour
 	s.handle(s.b, 2)
 	assert.Equal(t, []Kind{Restless}, s.kinds())
-	s.enrol(s.a, rosterChange{roster: "g/order"})
+	s.enrol(s.a, membershipChange{membership: "g/order"})
 	s.handle(s.b, 3)
 	assert.Len(t, s.findings, 1, "it was resumed")
 }

@@ -18,8 +18,8 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// inspectSagas compares what sagas remember with what has happened, their commands with what they
-// remember, and looks whether anything is left to be done.
+// inspectSagas compares the events of sagas with the events of the world, and their commands with
+// their events. It also checks that nothing is pending.
 func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error {
 	var ids map[stream][]string
 	for _, g := range w.plan.groups {
@@ -53,7 +53,7 @@ func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error
 		if err != nil {
 			return err
 		}
-		w.oracle.find(Effect, "%s of %s was not seen to", p.Row, p.Process)
+		w.oracle.find(Effect, "%s of %s was not handled", p.Row, p.Process)
 	}
 	return nil
 }
@@ -73,8 +73,8 @@ func (w *world) eventIDs(ctx context.Context, heads map[stream]uint64) (map[stre
 	return ids, nil
 }
 
-// history returns the events of an aggregate, with those that were removed; none if there is no
-// such.
+// history returns the events of an aggregate, including removed ones; none if there is no such
+// aggregate.
 func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Record, err error) {
 	head, err := w.journal.Head(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -93,25 +93,27 @@ func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Re
 	return all, nil
 }
 
-// course is the way of a saga, as its events tell it.
+// course is the course of a saga, as its events record it.
 type course struct {
-	oracle  *oracle
-	plan    *plan
-	group   string
-	id      aggregate.ID
-	sources map[stream][]string // what it follows: the ids of their events
+	oracle *oracle
+	plan   *plan
+	group  string
+	id     aggregate.ID
+	// The aggregates that it follows, with the ids of their events.
+	sources map[stream][]string
 
-	next  map[stream]uint64 // the event of each that it has to take a step on
+	// The next event of each on which it must take a step.
+	next  map[stream]uint64
 	at    saga
 	set   string // the timeout that is set, empty for none
 	since time.Time
-	sent  int // commands
+	sent  int // number of commands
 	wrong bool
 }
 
-// follow expects a step for each event that happened, in the order of its source, a waking for each
-// timeout that no step has moved or cancelled, if it was due before, and the commands of all of
-// them.
+// follow expects a step for each event of the type happened, in the order of its source. It expects
+// a waking for each timeout that no step has moved or cancelled, if it was due before. And it
+// expects the commands of all of them.
 func (c *course) follow(records []*journal.Record) {
 	c.next = map[stream]uint64{}
 	for s := range c.sources {
@@ -120,14 +122,15 @@ func (c *course) follow(records []*journal.Record) {
 	for _, r := range records {
 		switch {
 		case c.at.Over:
-			c.find("goes on after its last step, on %s, with %s", c.at.Last, r.EventType)
+			c.find("continues after its last step, on %s, with %s", c.at.Last, r.EventType)
 		case r.EventType == woken{}.EventType():
 			c.wake(r)
 		default:
 			c.step(r)
 		}
 		if c.wrong {
-			return // what follows from it says little
+			// Later events follow from this mistake.
+			return
 		}
 	}
 	if !c.at.Over {
@@ -167,7 +170,8 @@ func (c *course) step(r *journal.Record) {
 	}
 }
 
-// removedBefore reports whether an event comes after another because those between were removed.
+// removedBefore reports whether an event follows another because the events in between were
+// removed.
 func (c *course) removedBefore(s stream, next, number uint64) bool {
 	r := c.oracle.removedOf(s)
 	return r != nil && slices.ContainsFunc(r.points, func(before uint64) bool { return before > next && number == nextHappened(before) })
@@ -183,7 +187,7 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up after %s for the time %d, having woken %d times, with the timeout %q set", c.at.Last, e.Times, c.at.Woke, c.set)
 		return
 	}
-	// A decision and its timeout go by clocks of one process, which differ by at most wander.
+	// A decision and its timeout use the clocks of one process, which differ by at most wander.
 	if slept, least := e.Decided.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}
@@ -198,7 +202,7 @@ func (c *course) wake(r *journal.Record) {
 	}
 }
 
-// end expects that nothing is left to be done.
+// end expects that nothing is pending.
 func (c *course) end() {
 	for _, s := range sorted(c.sources) {
 		next := nextHappened(max(c.next[s], c.oracle.removedOf(s).before()))
@@ -211,7 +215,7 @@ func (c *course) end() {
 	}
 }
 
-// cause expects that an event of a saga says what led to it.
+// cause expects that an event of a saga records its cause.
 func (c *course) cause(r *journal.Record, input string) {
 	if got := r.Metadata[aggregate.CausationIDKey]; got != input {
 		c.find("remembers %s after %s as caused by %s, not by %s", r.EventType, c.at.Last, got, input)
@@ -223,7 +227,7 @@ func (c *course) command(a act, input string, place int) {
 	want := sent{c.derived(input, "command "+strconv.Itoa(place)), input}
 	got, known := c.oracle.commands[commandKey{c.group, c.id.Value, a}]
 	handled, done := c.oracle.handled[handledKey{c.group, a.source}]
-	// An event on which a step was stored may be removed before it is handled.
+	// An event with a stored step may be removed before it is handled.
 	removed := !done && a.Number < c.oracle.removedOf(a.stream()).before()
 	switch {
 	case !known:
@@ -235,8 +239,8 @@ func (c *course) command(a act, input string, place int) {
 	}
 }
 
-// derived is how package process makes ids. Were they made otherwise, what is under way would get
-// another id when a program of a new version takes it up.
+// derived derives ids as package process does. If package process changed them, pending commands
+// would get other ids from a program of a new version.
 func (c *course) derived(input, what string) string {
 	space := uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 	return uuid.NewSHA1(space, []byte(strings.Join([]string{c.id.Type, c.id.Value, input, what}, "\x00"))).String()

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// tale is a saga of which all is well: it has taken a step on each of the first three events of an
-// aggregate, of which the last cancels its timeout, and on the first of another, and has woken up
-// twice after that.
+// tale is a correct saga: it has taken a step on each of the first three events of an aggregate, of
+// which the last cancels its timeout, and on the first event of another aggregate. After that it
+// has woken up twice.
 type tale struct {
 	*course
 	t       *testing.T
@@ -67,7 +67,7 @@ func (t *tale) handles(s stream, number uint64) {
 	t.oracle.handles(stream{"g", s.topic, s.id}, number)
 }
 
-// remember has a second pass before each event.
+// remember records an event, one second after the one before.
 func (t *tale) remember(e aggregate.Event[saga], cause string) {
 	payload, err := json.Marshal(e)
 	require.NoError(t.t, err)
@@ -77,7 +77,7 @@ func (t *tale) remember(e aggregate.Event[saga], cause string) {
 	})
 }
 
-// decided is when the next event is: one a second.
+// decided returns the time of the next event: one event per second.
 func (t *tale) decided() time.Time { return time.Unix(int64(len(t.records)), 0) }
 
 func TestTheOracleFindsNothingInASagaWhereAllIsWell(t *testing.T) {
@@ -97,10 +97,11 @@ func TestTheOracleFindsWhatIsWrongWithASaga(t *testing.T) {
 			t.records = t.records[:3]
 			t.remember(stepped{source{"order", "a1", 1}, 2, t.decided()}, "f1")
 		},
-		"took no step on order/a1 #1":            func(t *tale) { t.records = t.records[:3] },
-		"did not wake up again after order/a1":   func(t *tale) { t.records = t.records[:5] },
-		"for the time 3, having woken 2 times":   func(t *tale) { t.remember(woken{3, t.decided()}, t.derived("f1", "timeout nap")) },
-		"with the timeout \"\" set":              func(t *tale) { t.records = slices.Insert(t.records, 3, t.records[4]) }, // cancelled
+		"took no step on order/a1 #1":          func(t *tale) { t.records = t.records[:3] },
+		"did not wake up again after order/a1": func(t *tale) { t.records = t.records[:5] },
+		"for the time 3, having woken 2 times": func(t *tale) { t.remember(woken{3, t.decided()}, t.derived("f1", "timeout nap")) },
+		// The timeout was cancelled.
+		"with the timeout \"\" set":              func(t *tale) { t.records = slices.Insert(t.records, 3, t.records[4]) },
 		"remembers woken after order/a1 #1 as c": func(t *tale) { t.records[4].Metadata[aggregate.CausationIDKey] = t.derived("e2", "timeout nap") },
 		"wakes up 999ms after order/a1 #1": func(t *tale) {
 			t.records = t.records[:4]
@@ -114,7 +115,7 @@ func TestTheOracleFindsWhatIsWrongWithASaga(t *testing.T) {
 		"before it was":                        func(t *tale) { t.arrive(first, sent{"drawn", "e1"}) },
 		"and the one before it was not sent":   func(t *tale) { t.command(act{Steps: 9, Place: 1}, "e9", 1) },
 		"but its event had been handled at 0s": func(t *tale) { t.oracle.handled = nil },
-		"goes on after its last step":          func(t *tale) { t.at.Over = true },
+		"continues after its last step":        func(t *tale) { t.at.Over = true },
 	} {
 		t.Run(finds, func(t *testing.T) {
 			t.Parallel()

@@ -13,17 +13,17 @@ import (
 )
 
 // remover is an operator that truncates or deletes aggregates while writers and groups work on
-// them. Two work side by side.
+// them. Two removers work concurrently.
 type remover struct {
 	world   *world
 	journal *journal.Journal
 	random  *rand.Rand
 }
 
-// removers is how many there are.
+// removers is the number of removers.
 const removers = 2
 
-// snapshotAt is the snapshot of the state after an event.
+// snapshotAt returns the snapshot of the state after an event.
 func snapshotAt(number uint64) *journal.Snapshot {
 	return &journal.Snapshot{Number: number, Payload: fmt.Appendf(nil, `{"events":%d}`, number)}
 }
@@ -37,7 +37,7 @@ func (w *world) newRemover(ctx context.Context, name string, random *rand.Rand) 
 	return &remover{world: w, journal: j, random: random}, nil
 }
 
-// removals are the disruptions of a world that remove something.
+// removals returns the disruptions of a world that remove events.
 func (d disruptionPlan) removals() (kinds []Disruption) {
 	for _, kind := range []Disruption{Truncations, Deletions} {
 		if d.has(kind) {
@@ -47,7 +47,7 @@ func (d disruptionPlan) removals() (kinds []Disruption) {
 	return kinds
 }
 
-// run removes something again and again, until ctx ends.
+// run removes events repeatedly until ctx ends.
 func (r *remover) run(ctx context.Context, every time.Duration) {
 	plan := r.world.plan
 	for ctx.Err() == nil {
@@ -67,11 +67,11 @@ func (r *remover) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// mortal: one of so many aggregates may be deleted, not the one that most events come to.
+// mortal says that one in this many aggregates may be deleted, but not the one with the most
+// events.
 const mortal = 4
 
-// truncate removes events that a snapshot stands for, as far as that or less far, or tries to
-// remove more.
+// truncate removes events up to a snapshot or fewer, or tries to remove more.
 func (r *remover) truncate(ctx context.Context, head journal.Head) {
 	covered := uint64(1)
 	if head.Snapshot != nil {
@@ -89,7 +89,7 @@ func (r *remover) truncate(ctx context.Context, head journal.Head) {
 	}
 }
 
-// expiry draws how long the events are left to groups. In the packed layout that is refused.
+// expiry draws how long groups can still read the events. In the packed layout that is refused.
 func (r *remover) expiry() time.Duration {
 	if r.world.plan.layout == journal.Packed {
 		return 0
@@ -97,11 +97,12 @@ func (r *remover) expiry() time.Duration {
 	return draw.Pick(r.random, 0, 0, time.Second, 30*time.Second)
 }
 
-// removal is a call of an operator.
+// removal is an operator's request for a removal.
 type removal struct {
-	id      aggregate.ID
-	before  uint64
-	deletes bool // all of it, as it is with the event before that
+	id     aggregate.ID
+	before uint64
+	// It deletes the whole aggregate; before is the event after its last one.
+	deletes bool
 	after   time.Duration
 }
 
@@ -112,8 +113,8 @@ func (r removal) do(ctx context.Context, j *journal.Journal) error {
 	return j.Truncate(ctx, r.id, r.before, journal.Removal{After: r.after})
 }
 
-// remove removes events, and leaves it to the end of the world to finish that. The oracle is told
-// before.
+// remove removes events. If it fails, finishRemovals repeats it at the end of the world. The oracle
+// records it before.
 func (r *remover) remove(ctx context.Context, what removal) {
 	w, s := r.world, streamOf(what.id)
 	if !w.keep(ctx, what.id, what.before-1) {
@@ -126,7 +127,7 @@ func (r *remover) remove(ctx context.Context, what removal) {
 	}
 }
 
-// removed tells the oracle what came of a removal, and reports whether it is worth to repeat it.
+// removed reports the result of a removal to the oracle, and returns whether to repeat it.
 func (w *world) removed(what removal, err error) (repeat bool) {
 	s := streamOf(what.id)
 	var deleted *journal.DeletedError
@@ -149,8 +150,8 @@ func (w *world) removed(what removal, err error) (repeat bool) {
 	return true
 }
 
-// keep has the oracle keep the events of an aggregate up to one, before somebody removes them. It
-// reports whether it has them all.
+// keep makes the oracle keep the events of an aggregate up to a number, before they are removed. It
+// reports whether it has all of them.
 func (w *world) keep(ctx context.Context, id aggregate.ID, to uint64) (all bool) {
 	s, from := streamOf(id), uint64(0)
 	w.oracle.removal(s, func(r *removed) { from = uint64(len(r.kept)) + 1 })
@@ -163,7 +164,7 @@ func (w *world) keep(ctx context.Context, id aggregate.ID, to uint64) (all bool)
 	}
 	w.oracle.removal(s, func(r *removed) {
 		for _, event := range events {
-			if event.Number == uint64(len(r.kept))+1 { // else another operator was faster
+			if event.Number == uint64(len(r.kept))+1 { // otherwise another operator was faster
 				r.kept = append(r.kept, event)
 			}
 		}
@@ -172,9 +173,8 @@ func (w *world) keep(ctx context.Context, id aggregate.ID, to uint64) (all bool)
 	return all
 }
 
-// finishRemovals repeats all removals when all is calm, as is to be done with one that has failed,
-// and as if what was left to groups for a while had expired. Then the journal has to say what was
-// removed.
+// finishRemovals repeats all removals after the storm, as an operator must do after an error, and
+// as if the time for groups had expired. Then the journal must report the removals.
 func (w *world) finishRemovals(ctx context.Context) error {
 	for _, what := range w.begun {
 		if err := what.do(ctx, w.journal); w.removed(what, err) && err != nil {

@@ -6,19 +6,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// removed is what operators have removed of an aggregate, or may have.
+// removed records the removals of an aggregate, including those with an unknown result.
 type removed struct {
-	// points are the events before which all was asked to be removed. One that was asked for twice
-	// is there twice.
+	// points are the requested truncation points. A point that was requested twice is there twice.
 	points []uint64
-	// kept are the events from the first on, as they were before anybody removed them.
+	// kept are the events before the removal, starting with the first.
 	kept []*journal.Record
-	// deleted: an operator was told that the aggregate is deleted. Version is that of its last event.
+	// deleted reports that an operator knows that the aggregate is deleted. Version is the number
+	// of its last event.
 	deleted bool
 	version uint64
 }
 
-// before is the furthest point.
+// before returns the furthest point.
 func (r *removed) before() uint64 {
 	if r == nil || len(r.points) == 0 {
 		return 0
@@ -26,12 +26,12 @@ func (r *removed) before() uint64 {
 	return slices.Max(r.points)
 }
 
-// removedOf returns what was removed of the aggregate of a stream. The caller holds mu.
+// removedOf returns the removals of the aggregate of a stream. The caller holds mu.
 func (o *oracle) removedOf(s stream) *removed {
 	return o.removals[stream{topic: s.topic, id: s.id}]
 }
 
-// removal calls do with what was removed of an aggregate.
+// removal calls a function with the removals of an aggregate.
 func (o *oracle) removal(s stream, do func(*removed)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -42,7 +42,7 @@ func (o *oracle) removal(s stream, do func(*removed)) {
 	do(o.removals[key])
 }
 
-// remove is told that an operator is about to remove the events before one.
+// remove records that an operator is about to remove the events before one.
 func (o *oracle) remove(s stream, before uint64) {
 	o.removal(s, func(r *removed) {
 		o.trace.note("remove", "operator", s, before)
@@ -50,7 +50,7 @@ func (o *oracle) remove(s stream, before uint64) {
 	})
 }
 
-// retract is told that nothing came of that, and nothing will.
+// retract records that such a removal has failed and will not happen.
 func (o *oracle) retract(s stream, before uint64) {
 	o.removal(s, func(r *removed) {
 		if i := slices.Index(r.points, before); i >= 0 {
@@ -59,12 +59,12 @@ func (o *oracle) retract(s stream, before uint64) {
 	})
 }
 
-// deleted is told that an aggregate was deleted after an event.
+// deleted records that an aggregate was deleted after an event.
 func (o *oracle) deleted(s stream, version uint64) {
 	o.removal(s, func(r *removed) { r.deleted, r.version = true, version })
 }
 
-// isDeleted reports whether an operator was told that an aggregate is deleted.
+// isDeleted reports whether an operator knows that an aggregate is deleted.
 func (o *oracle) isDeleted(s stream) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,19 +72,19 @@ func (o *oracle) isDeleted(s stream) bool {
 	return r != nil && r.deleted
 }
 
-// refused is told that somebody was refused because an aggregate was deleted after an event.
+// refused records that a caller was refused because an aggregate was deleted after an event.
 func (o *oracle) refused(who string, s stream, version uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note("refused", who, s, version)
 	if r := o.removedOf(s); r == nil || !slices.Contains(r.points, version+1) {
-		o.finding(Removed, "%s is told that %s was deleted after event %d, which nobody asked for", who, s, version)
+		o.finding(Removed, "%s got the error that %s was deleted after event %d, which was not requested", who, s, version)
 	}
 }
 
-// passes looks whether a member that hands out an event has passed over those before it, because
-// they were removed. It has done so up to a point then, and up to the next event that the group
-// asks for. The caller holds mu.
+// passes checks whether a member that delivers an event has passed over the events before it
+// because they were removed. Then it has passed over them up to a truncation point, and up to the
+// next event that the group wants. The caller holds mu.
 func (o *oracle) passes(m *member, s stream, h *history, a *acquaintance, number uint64) {
 	from := max(h.position(), a.acked)
 	if r := o.removedOf(s); r != nil && number > o.next(s.group, from) {
@@ -99,8 +99,8 @@ func (o *oracle) passes(m *member, s stream, h *history, a *acquaintance, number
 	}
 }
 
-// hasPassed reports whether a member may store a position because it has passed over what was
-// removed behind another. The caller holds mu.
+// hasPassed reports whether a member may store a position because it has passed over removed events
+// after another position. The caller holds mu.
 func (o *oracle) hasPassed(s stream, from, to uint64) bool {
 	r := o.removedOf(s)
 	return r != nil && slices.ContainsFunc(r.points, func(before uint64) bool {
@@ -108,8 +108,8 @@ func (o *oracle) hasPassed(s stream, from, to uint64) bool {
 	})
 }
 
-// withoutEffect notes which events a projection has passed over when a position is stored: the
-// first ones, as many as the effect leaves out that was stored with it. The caller holds mu.
+// withoutEffect records the events that a projection has passed over when a position is stored: the
+// first ones, as many as have no effect in the same transaction. The caller holds mu.
 func (o *oracle) withoutEffect(h *history, w positionWrite) {
 	before := o.removedOf(w.stream).before()
 	if before == 0 {
@@ -118,14 +118,15 @@ func (o *oracle) withoutEffect(h *history, w positionWrite) {
 	events := happenedIn(h, h.position(), w.to)
 	events = events[:max(0, len(events)-int(w.effects))] //nolint:gosec // a world has few
 	if len(events) == 0 || events[len(events)-1] >= before {
-		return // what is missing then shows in the end
+		// The missing effects are found at the end.
+		return
 	}
 	for _, number := range events {
 		h.passed[number] = true
 	}
 }
 
-// happenedIn returns the events between two positions that happened and were not skipped.
+// happenedIn returns the events of the type happened between two positions that were not skipped.
 func happenedIn(h *history, after, to uint64) (numbers []uint64) {
 	for number := after + 1; number <= to; number++ {
 		if _, skipped := h.skipped[number]; hasHappened(number) && !skipped {
@@ -135,8 +136,8 @@ func happenedIn(h *history, after, to uint64) (numbers []uint64) {
 	return numbers
 }
 
-// passedOf counts the events of a stream that a projection has passed over or that were removed
-// behind its position in the end, and sums up their numbers.
+// passedOf returns the number of events of a stream that a projection has passed over or that were
+// removed after its position at the end, and the sum of their numbers.
 func (o *oracle) passedOf(s stream) (n, sum uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,8 +156,8 @@ func (o *oracle) passedOf(s stream) (n, sum uint64) {
 	return n, sum
 }
 
-// doneTo returns up to which event a group is done with an aggregate that has so many: it has acked
-// them, or they were removed. The caller holds mu.
+// doneTo returns the last event up to which a group is done with an aggregate that has so many
+// events: it has acked them, or they were removed. The caller holds mu.
 func (o *oracle) doneTo(s stream, head uint64) uint64 {
 	done := o.ackedOf(s)
 	if before := o.removedOf(s).before(); before > 0 {
@@ -165,8 +166,9 @@ func (o *oracle) doneTo(s stream, head uint64) uint64 {
 	return min(done, head)
 }
 
-// isRemovedBehind reports whether all events behind a position, up to one that was acked, were
-// removed: if that was not stored before a crash, nothing may lead to them. The caller holds mu.
+// isRemovedBehind reports whether all events after a position, up to an acked one, were removed. If
+// the acked position was not stored before a crash, no event leads to it any more. The caller holds
+// mu.
 func (o *oracle) isRemovedBehind(s stream, position, acked uint64) bool {
 	return position < acked && acked < o.removedOf(s).before()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aggregate is the aggregate of the scene.
+// aggregate returns the stream of the scene's aggregate without a group.
 func (s scene) aggregate() stream { return stream{topic: s.s.topic, id: s.s.id} }
 
 func (s scene) heads(head uint64) map[stream]uint64 { return map[stream]uint64{s.aggregate(): head} }
@@ -19,13 +19,14 @@ func TestTheOracleForgivesAMemberThatPassesOverWhatWasRemoved(t *testing.T) {
 	s.remove(s.aggregate(), 4)
 	s.handle(s.a, 2)
 	s.handle(s.a, 4)
-	s.handle(s.b, 4) // which has passed over what is before, too
+	// It has also passed over the events before it.
+	s.handle(s.b, 4)
 	s.store(s.a, s.s, 4, true)
 	assert.Empty(t, s.findings)
 	s.remove(s.aggregate(), 9)
 	s.store(s.a, s.s, 8, true)
 	assert.Empty(t, s.findings)
-	s.settle([]string{"g"}, s.heads(8), map[stream]uint64{s.s: 8})
+	s.compareStored([]string{"g"}, s.heads(8), map[stream]uint64{s.s: 8})
 	assert.Empty(t, s.findings)
 }
 
@@ -56,9 +57,9 @@ func TestTheOracleExpectsWhatWasNotRemoved(t *testing.T) {
 	s.remove(s.aggregate(), 4)
 	assert.Zero(t, s.pending("g", s.heads(3)))
 	assert.Equal(t, uint64(2), s.pending("g", s.heads(5)))
-	s.settle([]string{"g"}, s.heads(3), nil)
+	s.compareStored([]string{"g"}, s.heads(3), nil)
 	assert.Empty(t, s.findings)
-	s.settle([]string{"g"}, s.heads(4), nil)
+	s.compareStored([]string{"g"}, s.heads(4), nil)
 	assert.Equal(t, []Kind{Lost}, s.kinds())
 }
 
@@ -67,7 +68,7 @@ func TestTheOracleForgivesAnAckThatWasNotStoredBeforeARemoval(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.remove(s.aggregate(), 3)
-	s.settle([]string{"g"}, s.heads(2), nil)
+	s.compareStored([]string{"g"}, s.heads(2), nil)
 	assert.Empty(t, s.findings)
 }
 

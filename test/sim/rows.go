@@ -12,21 +12,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What the simulation knows of the rows of the checkpoint table is in this file, in roster.go and
-// in records.go. At the end of each world the positions that were seen on their way are compared
-// with the rows that are there, so knowledge that is out of date is found.
+// The knowledge of the simulation about the rows of the checkpoint table is in this file, in
+// membership.go and in records.go. At the end of each world the positions in requests are compared
+// with the rows in the table, so outdated knowledge is found.
 const (
 	checkpointTable = "checkpoint"
 	positionPrefix  = "position/"
 	positionSuffix  = "-0"
 	attrPosition    = "position"
-	valueTo         = ":to" // what a position is set to
+	valueTo         = ":to" // the value of a position
 	valuePut        = ":p"  // the same by an operator
-	valueEpoch      = ":e"  // the writer's
+	valueEpoch      = ":e"  // the epoch of the writer
 )
 
-// positionWrite is a write that moves the position of an aggregate, or one that claims it and moves
-// nothing.
+// positionWrite is a write that moves the position of an aggregate, or one that claims it and does
+// not move it.
 type positionWrite struct {
 	stream
 	shard int
@@ -34,12 +34,12 @@ type positionWrite struct {
 	to    uint64
 	claim bool
 	put   bool // by an operator
-	// effects is on how many events the same transaction has the effect of a projection.
+	// effects is the number of events whose projected effects are in the same transaction.
 	effects uint64
 }
 
-// roster is the key of the roster that says who owns the shard.
-func (w positionWrite) roster() string { return w.group + "/" + w.topic }
+// membership returns the key of the membership with the owner of the shard.
+func (w positionWrite) membership() string { return w.group + "/" + w.topic }
 
 // positionWrites returns the writes of positions in a request.
 func positionWrites(in any) (writes []positionWrite) {
@@ -91,8 +91,7 @@ func isPositionRead(in any) bool {
 	return false
 }
 
-// positionReads returns the positions in the reply to a request that reads them. Rows that are not
-// there, or that the database has left unprocessed, are not among them.
+// positionReads returns the positions in the reply to a read, without missing and unprocessed rows.
 func positionReads(reply []byte) (reads []positionWrite) {
 	type row map[string]map[string]any
 	var got struct {
@@ -115,20 +114,20 @@ func positionReads(reply []byte) (reads []positionWrite) {
 	return reads
 }
 
-// groupOf takes the group out of a partition key.
+// groupOf returns the group in a partition key.
 func groupOf(partition string) string {
 	group, _, _ := strings.Cut(partition, "/")
 	return group
 }
 
-// topicOf takes the topic out of a partition key, {group}/{topic}-{shard} and perhaps more.
+// topicOf returns the topic in a partition key, {group}/{topic}-{shard} and perhaps more.
 func topicOf(partition string) string {
 	_, rest, _ := strings.Cut(partition, "/")
 	topic, _, _ := strings.Cut(rest, "-")
 	return topic
 }
 
-// shardOf takes the number of the shard out of a partition key.
+// shardOf returns the number of the shard in a partition key.
 func shardOf(partition string) int {
 	_, rest, _ := strings.Cut(partition, "/")
 	_, rest, _ = strings.Cut(rest, "-")
@@ -140,18 +139,18 @@ func shardOf(partition string) int {
 	return shard
 }
 
-// storedEpochs reads the epochs of all shards from the rosters in the table.
+// storedEpochs reads the epochs of all shards from the memberships in the table.
 func storedEpochs(ctx context.Context, client *dynamodb.Client) (map[string][]uint64, error) {
 	epochs := map[string][]uint64{}
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {
-		if text(row["skey"]) == rosterRow {
+		if text(row["skey"]) == membershipRow {
 			epochs[text(row["pkey"])] = numbersOf(row["epochs"])
 		}
 	})
 	return epochs, err
 }
 
-// storedPositions reads the positions that are in the table.
+// storedPositions reads the positions in the table.
 func storedPositions(ctx context.Context, client *dynamodb.Client) (map[stream]uint64, error) {
 	positions := map[stream]uint64{}
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {
@@ -164,8 +163,8 @@ func storedPositions(ctx context.Context, client *dynamodb.Client) (map[stream]u
 	return positions, err
 }
 
-// losePosition removes the stored position of a stream, as nothing should. It tells whether there
-// was one.
+// losePosition removes the stored position of a stream, which nothing else does. It reports whether
+// there was one.
 func losePosition(ctx context.Context, client *dynamodb.Client, s stream) (bool, error) {
 	var key map[string]types.AttributeValue
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {

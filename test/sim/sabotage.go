@@ -12,82 +12,78 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// Sabotage is what a world can have broken on purpose, to show that the oracle notices.
+// Sabotage is a deliberate mistake in a world, to show that the oracle finds it.
 type Sabotage string
 
-// What can be broken.
+// Kinds of sabotage.
 const (
-	// Skip: now and then an event is acked that no handler has seen, as by a subscriber that skips
-	// it.
+	// Skip: some events are acked without a handler, as by a subscriber that skips them.
 	Skip Sabotage = "skip"
-	// Unfence: positions are written whatever their condition says, as by a member that is not
-	// fenced.
+	// Unfence: positions are written without their condition, as by a member that is not fenced.
 	Unfence Sabotage = "unfence"
-	// Forget: now and then a stored position is gone, as by a database that forgets.
+	// Forget: some stored positions disappear, as in a database that forgets.
 	Forget Sabotage = "forget"
-	// Shuffle: handlers get events of one aggregate side by side, as from a subscriber that does
-	// not wait for acks.
+	// Shuffle: handlers receive events of one aggregate concurrently, as from a subscriber that
+	// does not wait for acks.
 	Shuffle Sabotage = "shuffle"
 	// Reissue: commands have new ids each time they are sent, as from a process manager that draws
 	// them.
 	Reissue Sabotage = "reissue"
-	// Unguard: a step is stored although one of its input was before, as by a process manager that
-	// does not look.
+	// Unguard: a step is stored although a step for its input was stored before, as by a process
+	// manager that does not check.
 	Unguard Sabotage = "unguard"
-	// Detach: a timeout fires although it was moved or cancelled, as by a process manager that goes
-	// by its name alone.
+	// Detach: a timeout fires although it was moved or cancelled, as by a process manager that
+	// identifies it by its name alone.
 	Detach Sabotage = "detach"
-	// Strand: what a process manager has taken up and not done is not due again, as if it had been
-	// done.
+	// Strand: a failed attempt of a process manager is not repeated, as if it had succeeded.
 	Strand Sabotage = "strand"
-	// Unrecord: what is skipped leaves no record, as by a subscriber that only moves the position.
+	// Unrecord: skipped events leave no record, as by a subscriber that only moves the position.
 	Unrecord Sabotage = "unrecord"
-	// Rehandle: what is skipped comes again though there is a record of it, as by a subscriber that
-	// writes the position later.
+	// Rehandle: a skipped event is delivered again although there is a record of it, as by a
+	// subscriber that writes the position later.
 	Rehandle Sabotage = "rehandle"
-	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and
-	// goes on.
+	// Unstop: a group that an event has stopped is not paused, as by a subscriber that reports it
+	// and continues.
 	Unstop Sabotage = "unstop"
 	// Blink: the first trailing reads find nothing, as if there were only the last ones. No event
-	// is lost by that, but some come late.
+	// is lost, but some are late.
 	Blink Sabotage = "blink"
-	// Overlook: the last trailing reads find nothing, as if there were only the first ones. Where
-	// nothing is swept, what comes late to the index is lost.
+	// Overlook: the last trailing reads find nothing, as if there were only the first ones. Without
+	// reconciliation, late entries of the index are lost.
 	Overlook Sabotage = "overlook"
-	// Unrevise: entries of the list of those behind are written and removed by anybody whose epoch
-	// is not older, as by a subscriber whose writes have no revision.
+	// Unrevise: entries of the list of aggregates behind can be written and removed under any epoch
+	// that is not older, as by a subscriber whose writes have no revision.
 	Unrevise Sabotage = "unrevise"
-	// Rewind: who claims a position is told that there is none, as a subscriber that does not read
-	// it would begin at 0.
+	// Rewind: a claim reports no position, as if a subscriber did not read it and began at 0.
 	Rewind Sabotage = "rewind"
-	// Recall: who claims a position is told the one that it knew last, as a subscriber that keeps
+	// Recall: a claim reports the position that the member knew last, as in a subscriber that keeps
 	// positions when it loses a shard.
 	Recall Sabotage = "recall"
-	// Overrun: members are told that aggregates are truncated one event further than they are, as
-	// by a subscriber that passes over one more than was removed.
+	// Overrun: members read that aggregates are truncated one event further than they are, as if a
+	// subscriber passed over one event more than was removed.
 	Overrun Sabotage = "overrun"
-	// Omit: now and then an export is told that an aggregate has one event less than it has, as if
-	// it had read an index.
+	// Omit: some exports read that an aggregate has one event less than it has, as if they had read
+	// an index.
 	Omit Sabotage = "omit"
-	// Revive: heads are written whatever they are, as by a journal that does not look whether the
-	// aggregate was deleted.
+	// Revive: heads are written without a condition, as by a journal that does not check whether
+	// the aggregate was deleted.
 	Revive Sabotage = "revive"
 )
 
-// Sabotages are all of them.
+// Sabotages lists all kinds of sabotage.
 var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive}
 
-// disruption is the one that a sabotage needs in order to show, empty for none.
+// disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
 	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions}[s]
 }
 
-// ofSagas reports whether only process managers suffer.
+// ofSagas reports whether the sabotage affects only process managers.
 func (s Sabotage) ofSagas() bool {
 	return slices.Contains([]Sabotage{Reissue, Unguard, Detach, Strand}, s)
 }
 
-// ofSkips reports whether only groups that skip events suffer.
+// ofSkips reports whether the sabotage affects only groups that skip events.
 func (s Sabotage) ofSkips() bool { return s == Unrecord || s == Rehandle }
 
 // spoil changes a request.
@@ -131,11 +127,11 @@ func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 	}
 }
 
-// byEpoch is the condition of an entry of the list without its revision. It names that all the
-// same, as DynamoDB refuses names that are not used.
+// byEpoch is the condition of an entry of the list without its revision. It mentions the revision,
+// since DynamoDB refuses unused names.
 const byEpoch = "(attribute_not_exists(#e) OR #e <= :e) OR (#e <= :e AND #r = :r)"
 
-// spoilSkip takes the record out of a transaction, or the position.
+// spoilSkip removes the record from a transaction, or the position.
 func (s Sabotage) spoilSkip(in *dynamodb.TransactWriteItemsInput) *dynamodb.TransactWriteItemsInput {
 	spoiled := *in
 	spoiled.TransactItems = slices.DeleteFunc(slices.Clone(in.TransactItems), func(item types.TransactWriteItem) bool {
@@ -172,7 +168,7 @@ func isTimeout(table *string, key map[string]types.AttributeValue) bool {
 	return aws.ToString(table) == pm.DefaultTable && strings.HasPrefix(text(key["skey"]), "timeout/")
 }
 
-// always is a condition that is true whatever another says.
+// always returns a condition that is always true.
 func always(condition *string) *string {
 	if condition == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// spoil changes a request that is about to be sent.
+// spoil changes a request before it is sent.
 func (w *wire) spoil(in any) any {
 	if q, ok := in.(*dynamodb.QueryInput); ok && w.isOverlooked(q) {
 		return emptied(q)
@@ -23,8 +23,8 @@ func (w *wire) spoil(in any) any {
 	return w.sabotage.spoil(in)
 }
 
-// isOverlooked reports whether a query is a trailing read that must not find anything. The last one
-// is older than three quarters of the trailing delay, which clocks are not off by.
+// isOverlooked reports whether a query is a trailing read that must find nothing. The last trailing
+// read is older than three quarters of the trailing delay, which is more than the error of clocks.
 func (w *wire) isOverlooked(q *dynamodb.QueryInput) bool {
 	if requestOf(q) != tailQueries || q.ProjectionExpression == nil {
 		return false
@@ -34,7 +34,7 @@ func (w *wire) isOverlooked(q *dynamodb.QueryInput) bool {
 	return w.sabotage == Blink && !isLast || w.sabotage == Overlook && isLast
 }
 
-// emptied is a query of a shard that does not exist.
+// emptied returns the query for a shard that does not exist.
 func emptied(q *dynamodb.QueryInput) *dynamodb.QueryInput {
 	empty := *q
 	empty.ExclusiveStartKey = nil
@@ -43,8 +43,8 @@ func emptied(q *dynamodb.QueryInput) *dynamodb.QueryInput {
 	return &empty
 }
 
-// spoilReply changes what a member is told that claims positions, by a write or by a strongly
-// consistent read, or who reads a head.
+// spoilReply changes the reply to a member that claims positions, by a write or by a strongly
+// consistent read, or that reads a head.
 func (w *wire) spoilReply(in any, response *http.Response) error {
 	var spoil func(reply []byte) ([]byte, error)
 	switch {
@@ -72,12 +72,12 @@ func (w *wire) spoilReply(in any, response *http.Response) error {
 	return nil
 }
 
-// overrun has a head in a reply say that it is truncated one event further, where it is truncated.
+// overrun changes a head in a reply: if it is truncated, it is truncated one event further.
 func overrun(reply []byte) ([]byte, error) {
 	return changeNumber(reply, "truncated_before", func(before uint64) uint64 { return before + 1 })
 }
 
-// omit has a head in a reply say that there is one event less, now and then.
+// omit sometimes changes a head in a reply so that it has one event less.
 func (w *wire) omit(reply []byte) ([]byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *wire) omit(reply []byte) ([]byte, error) {
 	})
 }
 
-// changeNumber changes a number of the item in a reply, if it has that.
+// changeNumber changes a number of the item in a reply, if the item has it.
 func changeNumber(reply []byte, attribute string, change func(uint64) uint64) ([]byte, error) {
 	var got map[string]any
 	if err := json.Unmarshal(reply, &got); err != nil {
@@ -141,7 +141,7 @@ func (w *wire) misremember(reply []byte) ([]byte, error) {
 	return json.Marshal(got)
 }
 
-// noteKnown notes what a process knows of a position that it has stored itself.
+// noteKnown records the positions that a process has stored itself.
 func (w *wire) noteKnown(in any) {
 	if u, ok := in.(*dynamodb.UpdateItemInput); ok && w.sabotage == Recall && aws.ToString(u.TableName) == checkpointTable {
 		w.known[text(u.Key["pkey"])+" "+text(u.Key["skey"])] = numberText(u.ExpressionAttributeValues[valueTo])

@@ -10,9 +10,9 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// A saga follows a few aggregates: it takes a step on each of their events that happened, commands
-// something for each, and sets its timeout anew or cancels it. When nothing more happens for a
-// while it wakes up and sets it again, a few times. Some steps end it.
+// A saga follows a few aggregates. For each of their events of the type happened it takes a step
+// and sends a command, and it sets its timeout again or cancels it. When nothing happens for a
+// while it wakes up and sets the timeout again, a few times. Some steps end it.
 
 type saga struct {
 	Last  source
@@ -21,7 +21,7 @@ type saga struct {
 	Over  bool
 }
 
-// source is the event that a step was taken on.
+// source is the event of a step.
 type source struct {
 	Topic, ID string
 	Number    uint64
@@ -34,8 +34,9 @@ func (s source) String() string { return fmt.Sprintf("%s/%s #%d", s.Topic, s.ID,
 type (
 	stepped struct {
 		source
-		Steps   int       // with this one
-		Decided time.Time // perhaps long before the event could be written, and was dated
+		Steps int // including this one
+		// Possibly long before the event was written and dated.
+		Decided time.Time
 	}
 	woken struct {
 		Times   int // since the last step
@@ -44,7 +45,7 @@ type (
 	act struct {
 		source
 		Steps int
-		Woken int // as often the saga had woken
+		Woken int // how often the saga had woken
 		Place int // among the commands of one step
 	}
 )
@@ -61,10 +62,10 @@ func (e woken) Apply(s *saga)   { s.Woke = e.Times }
 
 func (s source) cancels() bool { return s.Number%7 == 3 }
 
-// ends reports whether a step is the last. It leaves a timeout that is set as it is.
+// ends reports whether a step is the last. It does not change a timeout that is set.
 func (s source) ends() bool { return s.Number%50 == 49 }
 
-// acts are the commands of a step.
+// acts returns the commands of a step.
 func (e stepped) acts() []act {
 	acts := []act{{source: e.source, Steps: e.Steps}}
 	if e.Number%3 == 0 {
@@ -79,23 +80,27 @@ const (
 	mostNaps    = 2 // in a row
 )
 
-// sagaPlan is what process managers are like, and what happens to them.
+// sagaPlan holds the random choices for process managers.
 type sagaPlan struct {
-	sources   int           // the aggregates of each topic that one saga follows; if there are several, of all topics
-	nap       time.Duration // until a saga wakes up
-	retry     time.Duration // until somebody else does what was not done
-	polls     time.Duration
-	queues    int           // that a life has, at most
-	wander    time.Duration // how far clocks run off, at most
-	think     time.Duration // for a reaction, at most
-	fail      float64       // the chance that a reaction does
-	crash     float64       // the chance that the process does, within a reaction, before it sends a command and when it has
-	cut, lost float64       // the chances of a command on its way, beside those of all wires
+	// The aggregates of each topic that one saga follows. If there are several, of all topics.
+	sources int
+	nap     time.Duration // until a saga wakes up
+	retry   time.Duration // until another manager repeats a failed attempt
+	polls   time.Duration
+	queues  int           // maximum number of queues of a life
+	wander  time.Duration // maximum error of the clocks
+	think   time.Duration // maximum time of a reaction
+	fail    float64       // probability that a reaction fails
+	// Probability that the process crashes within a reaction, and before and after it sends a
+	// command.
+	crash float64
+	// Probabilities for a command on its way, in addition to those of all wires.
+	cut, lost float64
 }
 
 func sagaType(group string) string { return sagaPrefix + group }
 
-// sagaOf is the saga that follows an aggregate.
+// sagaOf returns the saga that follows an aggregate.
 func (p sagaPlan) sagaOf(topic, id string) string {
 	n, err := strconv.Atoi(strings.TrimPrefix(id, "a"))
 	if err != nil || p.sources == 1 {
@@ -104,9 +109,8 @@ func (p sagaPlan) sagaOf(topic, id string) string {
 	return fmt.Sprint("s", n/p.sources)
 }
 
-// longest is how long it takes at most until all sagas sleep for good, when nothing happens to them
-// any more: their naps, what was taken up before and not done, clocks that differ, and the time
-// until a life learns of more queues.
+// longest returns the time until all sagas have finished when nothing happens any more: their naps,
+// repeated attempts, clocks that differ, and the time until a life learns of more queues.
 func (p sagaPlan) longest() time.Duration {
 	longest := (mostNaps+1)*(p.nap+p.polls) + 3*p.retry + 6*p.wander + time.Second
 	if p.queues > 1 {
@@ -115,7 +119,7 @@ func (p sagaPlan) longest() time.Duration {
 	return longest
 }
 
-// defineSagas defines the process manager of a life. Its reactions take their time, and fail.
+// defineSagas defines the process manager of a life. Its reactions take some time, and fail.
 func (l *life) defineSagas() pm.Definition[saga] {
 	plan := l.process.world.plan.sagas
 	return pm.Define(aggregate.Define[saga](sagaType(l.member.group), stepped{}, woken{}),

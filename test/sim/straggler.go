@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// stragglers are the requests of one life of a process that the network holds back. A straggler is
-// one to remove an entry of the list of aggregates that are behind. Its sender sees a cut
-// connection and sends it again. The straggler arrives right after the same owner has listed the
-// aggregate again, or later. It must not remove the newer entry.
+// stragglers are the late requests of one life of a process that remove an entry of the list of
+// aggregates that are behind. The sender of a straggler sees a cut connection and sends it again.
+// The straggler arrives right after the same owner has listed the aggregate again, or later. It
+// must not remove the newer entry.
 type stragglers struct {
 	random *rand.Rand
-	chance float64       // that a removal is held back
-	most   time.Duration // for how long
+	chance float64       // probability that a removal is held back
+	most   time.Duration // maximum delay
 	// begun is called when a removal is held back, and arrived when it has arrived because its
 	// aggregate was listed again.
 	begun, arrived func(stream)
@@ -40,8 +40,8 @@ type straggler struct {
 	timer  *time.Timer
 }
 
-// holdBack keeps a request if it is one to hold back, and reports whether it has. Of each entry it
-// holds back one at a time.
+// holdBack keeps a request if it is a removal to hold back, and reports whether it has. It holds
+// back one request of each entry at a time.
 func (w *wire) holdBack(in any, request *http.Request) bool {
 	d, ok := in.(*dynamodb.DeleteItemInput)
 	h := w.stragglers
@@ -64,7 +64,7 @@ func (w *wire) holdBack(in any, request *http.Request) bool {
 	return true
 }
 
-// noteListed has the straggler of an aggregate arrive that its owner has listed again just now.
+// noteListed lets the straggler of an aggregate arrive that its owner has just listed again.
 func (w *wire) noteListed(in any) {
 	u, ok := in.(*dynamodb.UpdateItemInput)
 	h := w.stragglers
@@ -77,7 +77,7 @@ func (w *wire) noteListed(in any) {
 	}
 }
 
-// release has a straggler arrive, if there is one of the epoch; of any epoch if that is 0.
+// release lets a straggler of the given epoch arrive, or of any epoch if that is 0.
 func (h *stragglers) release(key string, epoch uint64) bool {
 	h.mu.Lock()
 	s := h.held[key]
@@ -92,7 +92,7 @@ func (h *stragglers) release(key string, epoch uint64) bool {
 	return true
 }
 
-// end has all stragglers arrive, and holds nothing back any more.
+// end lets all stragglers arrive, and holds back no more.
 func (h *stragglers) end() {
 	if h == nil {
 		return
@@ -116,8 +116,8 @@ func listedOf(key map[string]types.AttributeValue) stream {
 	return stream{groupOf(partition), topicOf(partition), text(key["skey"])[len(behindPrefix):]}
 }
 
-// strike has the owner of an aggregate list it again whose removal was held back: its handlers fail
-// until all is calm, and one more event comes.
+// strike makes the owner of an aggregate list it again after its removal was held back: its
+// handlers fail until the end of the storm, and one more event is written.
 func (l *life) strike(ctx context.Context, s stream) {
 	w := l.process.world
 	if l.process.group.failures.policy != blocks || isImported(s.id) {
@@ -134,8 +134,8 @@ func (l *life) strike(ctx context.Context, s stream) {
 	striker.commitTo(ctx, w.journal, aggregate.ID{Type: s.topic, Value: s.id})
 }
 
-// abandon crashes the owner of a stricken aggregate when it has stored a cursor beyond it. Nothing
-// leads to the aggregate then except the entry.
+// abandon crashes the owner of a stricken aggregate when it has stored a cursor beyond it. Then
+// only the entry leads to the aggregate.
 func (l *life) abandon(ctx context.Context, s stream) {
 	p, w := l.process, l.process.world
 	if !w.isStricken(s) {
@@ -150,18 +150,18 @@ func (l *life) abandon(ctx context.Context, s stream) {
 	}
 }
 
-// strikeDelay is longer than it takes to store a cursor once, amid some faults.
+// strikeDelay is longer than storing a cursor takes, with some faults.
 const strikeDelay = 10 * time.Second
 
 // isStricken reports whether an aggregate was struck in a group: its handlers fail, and its owner
-// is to crash.
+// will crash.
 func (w *world) isStricken(s stream) bool {
 	_, is := w.stricken.Load(s)
 	return is && !w.isCalm()
 }
 
-// isDeserted reports whether nobody writes to an aggregate any more, because it was struck in some
-// group: a later event would lead the next owner to it.
+// isDeserted reports whether writers ignore an aggregate because it was struck in some group: a
+// later event would lead the next owner to it.
 func (w *world) isDeserted(topic, id string) bool {
 	for _, g := range w.plan.groups {
 		if w.isStricken(stream{g.name, topic, id}) {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// moment is what a process is about to do when it is suspended.
+// moment is the action before which a process is suspended.
 type moment string
 
 const (
@@ -25,18 +25,19 @@ const (
 	midClaim         moment = "in mid-claim"
 )
 
-// suspension is that a process is stopped and goes on later, as by SIGSTOP and SIGCONT. What it was
-// about to send arrives when it goes on, also if its sender has given up by then: a process that
-// goes on may send a request before it looks at the clock.
+// suspension stops a process and lets it continue later, as SIGSTOP and SIGCONT do. The request
+// that it was about to send arrives when it continues, even if its sender has cancelled it by then:
+// a process that continues may send a request before it reads the clock.
 type suspension struct {
-	at    moment
-	after int // so many requests of that kind pass before
+	at moment
+	// The number of such requests that pass before.
+	after int
 	lasts time.Duration
-	// sent: the request that it meets was sent, and only its reply waits.
+	// sent says that the request was sent, and only its reply waits.
 	sent bool
 }
 
-// suspend suspends a process again and again, until ctx ends.
+// suspend suspends a process repeatedly until ctx ends.
 func (p *process) suspend(ctx context.Context, every time.Duration, r *rand.Rand) {
 	lease := p.group.config.LeaseDuration
 	for ctx.Err() == nil {
@@ -53,7 +54,7 @@ func (p *process) suspend(ctx context.Context, every time.Duration, r *rand.Rand
 	}
 }
 
-// prepare has the wire meet a suspension.
+// prepare sets the next suspension of the wire.
 func (w *wire) prepare(s *suspension) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,14 +98,14 @@ func (w *wire) meet(in any) (sent bool) {
 	return s.sent
 }
 
-// isSuspended reports whether the process is suspended at this moment.
+// isSuspended reports whether the process is suspended now.
 func (w *wire) isSuspended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return time.Now().Before(w.suspended)
 }
 
-// sendLater returns a function that sends a request when the process goes on, without its sender.
+// sendLater returns a function that sends a request when the process continues, without its sender.
 func (w *wire) sendLater(request *http.Request) (send func()) {
 	arrive := w.copyOf(request)
 	return func() {
@@ -114,7 +115,7 @@ func (w *wire) sendLater(request *http.Request) (send func()) {
 	}
 }
 
-// copyOf returns a function that has a copy of a request arrive, whatever becomes of its sender.
+// copyOf returns a function that lets a copy of a request arrive, whatever its sender does.
 func (w *wire) copyOf(request *http.Request) (arrive func()) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -135,11 +136,12 @@ func isClaim(in any) bool {
 	return len(writes) > 0 && writes[0].claim
 }
 
-// isCheckpoint reports whether a request writes rows of the checkpoint table except rosters.
+// isCheckpoint reports whether a request writes rows of the checkpoint table other than
+// memberships.
 func isCheckpoint(in any) bool {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
-		return aws.ToString(in.TableName) == checkpointTable && text(in.Key["skey"]) != rosterRow
+		return aws.ToString(in.TableName) == checkpointTable && text(in.Key["skey"]) != membershipRow
 	case *dynamodb.DeleteItemInput:
 		return aws.ToString(in.TableName) == checkpointTable
 	case *dynamodb.TransactWriteItemsInput:
@@ -148,7 +150,7 @@ func isCheckpoint(in any) bool {
 	return false
 }
 
-// termOf returns the shard and epoch under which a request writes, empty for none.
+// termOf returns the shard and epoch under which a request writes, or "" for none.
 func termOf(in any) string {
 	term := func(key, values map[string]types.AttributeValue) string {
 		if epoch := values[valueEpoch]; epoch != nil && strings.Contains(text(key["pkey"]), "-") {

@@ -18,16 +18,16 @@ import (
 type request string
 
 const (
-	tailQueries     request = "tail queries"
-	headReads       request = "heads"
-	positionReading request = "position reads"
-	positionWriting request = "position writes"
-	rosterRequests  request = "membership"
-	listRequests    request = "list entries"
-	transactions    request = "transactions"
+	tailQueries        request = "tail queries"
+	headReads          request = "heads"
+	positionReading    request = "position reads"
+	positionWriting    request = "position writes"
+	membershipRequests request = "membership"
+	listRequests       request = "list entries"
+	transactions       request = "transactions"
 )
 
-var requests = []request{tailQueries, headReads, positionReading, positionWriting, rosterRequests, listRequests, transactions}
+var requests = []request{tailQueries, headReads, positionReading, positionWriting, membershipRequests, listRequests, transactions}
 
 const (
 	journalTable  = "journal"
@@ -36,7 +36,7 @@ const (
 	behindPrefix  = "behind/"
 )
 
-// requestOf returns the kind of a request, empty if it is none of those above.
+// requestOf returns the kind of a request, or "" for other requests.
 func requestOf(in any) request {
 	switch in := in.(type) {
 	case *dynamodb.TransactWriteItemsInput:
@@ -78,7 +78,8 @@ func queryOf(in *dynamodb.QueryInput) request {
 	switch aws.ToString(in.IndexName) {
 	case tailIndex:
 		return tailQueries
-	case "": // backwards, for the last item of an aggregate in the packed layout
+	// A query backwards, for the last item of an aggregate in the packed layout.
+	case "":
 		if aws.ToString(in.TableName) == journalTable && !aws.ToBool(in.ScanIndexForward) && in.ScanIndexForward != nil {
 			return headReads
 		}
@@ -101,8 +102,8 @@ func writeOf(table string, key map[string]types.AttributeValue) request {
 	switch sort := text(key["skey"]); {
 	case table != checkpointTable:
 		return ""
-	case sort == rosterRow:
-		return rosterRequests
+	case sort == membershipRow:
+		return membershipRequests
 	case strings.HasPrefix(sort, positionPrefix):
 		return positionWriting
 	case strings.HasPrefix(sort, behindPrefix):
@@ -131,7 +132,7 @@ func newThrottles(r *rand.Rand, small bool) (throttles []throttle) {
 	return throttles
 }
 
-// happen throttles until the time is over or ctx ends.
+// happen throttles until its time is over or ctx ends.
 func (t throttle) happen(ctx context.Context, w *world, r *rand.Rand) {
 	pauseFor(ctx, t.from)
 	w.oracle.note("throttle "+string(t.of), "database")

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// trace is what happens, in order: a line for each thing. A world always writes it, wanted or not,
-// so that to look at a world does not change it.
+// trace is the list of all events of a world, in order, with one line for each. A world always
+// writes it, so that reading it does not change the world.
 type trace struct {
 	start time.Time
 	out   io.Writer
@@ -17,7 +17,7 @@ type trace struct {
 	seen  map[string]int
 }
 
-// stream is an aggregate as a group sees it.
+// stream is an aggregate in a group.
 type stream struct{ group, topic, id string }
 
 func (s stream) String() string { return s.group + ":" + s.topic + "/" + s.id }
@@ -30,7 +30,7 @@ func newTrace(out io.Writer) *trace {
 
 func (t *trace) now() time.Duration { return time.Since(t.start) }
 
-// note writes the time in microseconds, who, what, and to which event.
+// note writes the time in microseconds, who, what, and the event.
 func (t *trace) note(what, who string, s stream, number uint64) {
 	t.seen[what]++
 	line := t.begin(who)
@@ -50,7 +50,7 @@ func (t *trace) note(what, who string, s stream, number uint64) {
 	t.end(line)
 }
 
-// say writes what somebody says.
+// say writes a text of a process.
 func (t *trace) say(who, text string) { t.end(append(t.begin(who), text...)) }
 
 func (t *trace) begin(who string) []byte {
@@ -62,6 +62,6 @@ func (t *trace) begin(who string) []byte {
 
 func (t *trace) end(line []byte) {
 	line = append(line, '\n')
-	t.line = line            // for the next
-	_, _ = t.out.Write(line) // to memory, or to a host that takes all
+	t.line = line            // for the next line
+	_, _ = t.out.Write(line) // to memory, or to a host that accepts everything
 }

@@ -9,10 +9,12 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// live is a process amid trouble, until ctx ends. It is left as it is then, perhaps dead.
+// live runs the lives of a process with trouble, until ctx ends. It leaves the process in its
+// state, perhaps dead.
 func (p *process) live(ctx context.Context) {
 	t := p.world.plan.troubles
-	pauseFor(ctx, draw.UpTo(p.random, t.every/4)) // members join one after the other, and while events flow
+	// Members join one after the other, while events are written.
+	pauseFor(ctx, draw.UpTo(p.random, t.every/4))
 	for ctx.Err() == nil {
 		if p.life == nil {
 			if p.start(ctx) != nil {
@@ -31,7 +33,7 @@ func (p *process) live(ctx context.Context) {
 	}
 }
 
-// suffer is one misfortune.
+// suffer makes one trouble happen.
 func (p *process) suffer(ctx context.Context, t troubles) {
 	w, l := p.world, p.life
 	switch u := p.random.Float64() * t.sum; {
@@ -60,7 +62,7 @@ func (p *process) suffer(ctx context.Context, t troubles) {
 	}
 }
 
-// forgetful removes stored positions from time to time, where the world is broken in that way.
+// forgetful removes stored positions from time to time, if that is the sabotage of the world.
 func (w *world) forgetful(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		pauseFor(ctx, time.Second)

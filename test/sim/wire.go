@@ -22,32 +22,35 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is the way of one life of a process to the database. Requests take time on it, both ways;
-// while the process is stalled none sets off and no reply is read; when it is dead none gets
-// through. Between the two ends is a proxy on which connections break and requests are late.
+// wire is the connection of one life of a process to the database. Requests take time in both
+// directions. While the process is stalled, no request is sent and no reply is read. When it is
+// dead, no request gets through. Between the two ends is a proxy on which connections break and
+// requests are late.
 type wire struct {
 	oracle *oracle
 	member *member
 	proxy  *dynamotest.Proxy
 	faults draw.FaultMix
 	send   dynamodb.HTTPClient // into the proxy
-	next   http.RoundTripper   // behind it
+	next   http.RoundTripper   // after the proxy
 
 	mu      sync.Mutex
 	random  *rand.Rand
 	quality quality
-	stalled time.Time // until then
+	stalled time.Time // until that time
 	dead    chan struct{}
 
-	suspension *suspension     // to come; nil for none
-	suspended  time.Time       // until then
+	suspension *suspension     // the next one; nil for none
+	suspended  time.Time       // until that time
 	terms      map[string]bool // in which the process has written
 
-	removals   time.Duration // how late requests to remove an item are, at most; 0 if they are not
-	stragglers *stragglers   // nil for none
+	// Maximum delay of requests to remove an item, 0 for none.
+	removals   time.Duration
+	stragglers *stragglers // nil for none
 	sabotage   Sabotage
-	trailing   time.Duration     // of those who read over it
-	known      map[string]string // positions as the process knows them, by their keys
+	trailing   time.Duration // of the trailing reads on the wire
+	// Positions that the process knows, by their keys.
+	known map[string]string
 }
 
 var errDead = errors.New("sim: the process is dead")
@@ -55,7 +58,8 @@ var errDead = errors.New("sim: the process is dead")
 // client returns a client whose requests go over the wire.
 func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
 	w.proxy = dynamotest.OpenProxy(dynamodb.New(to.Options(), func(o *dynamodb.Options) {
-		w.next = o.HTTPClient.(*http.Client).Transport // the client itself has nothing to add
+		// The client itself adds nothing.
+		w.next = o.HTTPClient.(*http.Client).Transport
 		o.HTTPClient = farEnd{w}
 	}))
 	w.faults.InjectNetwork(w.random, w.proxy, w.quality.network)
@@ -71,7 +75,7 @@ func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
 
 type inputKey struct{}
 
-// remember puts the input of a call where Do finds it.
+// remember stores the input of a call for Do.
 func (w *wire) remember(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("sim/remember",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
@@ -92,17 +96,16 @@ type exchangeKey struct{}
 // targetHeader names the operation of a request.
 const targetHeader = "X-Amz-Target"
 
-// exchange is a request and its reply. They are its sender's until the sender has heard of them,
-// and nobody's then.
+// exchange is a request and its reply. They belong to the sender until it has the result.
 type exchange struct {
 	target string   // the operation
 	learn  []func() // what the sender learns from the reply
-	over   bool     // the sender has gone on
+	over   bool     // the sender has continued
 }
 
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
-	if w.isDead() { // nothing sets off any more
+	if w.isDead() { // nothing is sent any more
 		return nil, errDead
 	}
 	ctx := request.Context()
@@ -147,11 +150,11 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// farEnd is where a wire ends.
+// farEnd is the end of a wire at the database.
 type farEnd struct{ *wire }
 
-// Do hands a request over that has come through. What the proxy asks of its own is no business of
-// the oracle, though it may have the context of the request for which it asks.
+// Do passes on a request that has come through. Requests that the proxy makes itself do not concern
+// the oracle, though they may have the context of the original request.
 func (w farEnd) Do(request *http.Request) (*http.Response, error) {
 	e, _ := request.Context().Value(exchangeKey{}).(*exchange)
 	if e == nil || e.target != request.Header.Get(targetHeader) {
@@ -160,8 +163,8 @@ func (w farEnd) Do(request *http.Request) (*http.Response, error) {
 	return w.arrive(request)
 }
 
-// arrive hands a request to the database and reports to the oracle what came of it. The client's
-// patience ends on the wire, not in the database: what has arrived is done.
+// arrive passes a request to the database and reports the result to the oracle. A timeout of the
+// client ends the request on the wire, not in the database: a request that has arrived is executed.
 func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	e := ctx.Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // of Do
@@ -175,9 +178,9 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	in := ctx.Value(inputKey{})
 	w.noteListed(in)
 	transaction, isTransaction := in.(*dynamodb.TransactWriteItemsInput)
-	// One that comes a second time is answered like the first, and does nothing.
+	// A repeated transaction has the same reply as the first, and no effect.
 	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
-	if change, ok := rosterChangeOf(in); ok && !again {
+	if change, ok := membershipChangeOf(in); ok && !again {
 		w.oracle.enrol(w.member, change)
 	}
 	records := recordWrites(in)
@@ -219,7 +222,7 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	return response, w.spoilReply(in, response)
 }
 
-// reads reports to the oracle which positions a member has read.
+// reads reports to the oracle the positions that a member has read.
 func (w *wire) reads(e *exchange, response *http.Response) error {
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -234,7 +237,7 @@ func (w *wire) reads(e *exchange, response *http.Response) error {
 	return nil
 }
 
-// travel takes some time, and as long as the process is stalled.
+// travel takes some time, and also waits while the process is stalled.
 func (w *wire) travel(ctx context.Context, d time.Duration) error {
 	if err := w.wait(ctx, d); err != nil {
 		return err
@@ -291,7 +294,7 @@ func (w *wire) isDead() bool {
 	}
 }
 
-// calm ends what goes wrong on the wire, when whatever was late has arrived.
+// calm ends the faults of the wire, after the late requests have arrived.
 func (w *wire) calm() {
 	w.faults.End()
 	w.mu.Lock()
@@ -300,7 +303,7 @@ func (w *wire) calm() {
 	w.stalled, w.suspended, w.suspension = time.Time{}, time.Time{}, nil
 }
 
-// wires are all that there have been.
+// wires holds all wires so far.
 type wires struct {
 	mu  sync.Mutex
 	all []*wire
@@ -322,7 +325,7 @@ func (w *wires) each(do func(*wire)) {
 	}
 }
 
-// arrive lets the requests arrive that are late.
+// arrive lets the late requests arrive.
 func (w *wires) arrive() {
 	w.each(func(one *wire) {
 		one.faults.Arrive()

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// A proxy describes a table with the context of the request for which it wants to know the key.
+// A proxy describes a table with the context of the request whose key it needs.
 func TestWhatAProxyAsksOfItsOwnMovesNoPosition(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

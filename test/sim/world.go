@@ -22,19 +22,19 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// World is a database and all around it, drawn from a seed and a number.
+// World is a database with processes and faults, drawn from a seed and a number.
 type World struct {
 	Seed, Number uint64
-	// Small makes it one of a tenth of the size, for tests.
+	// Small makes the world a tenth of the size, for tests.
 	Small bool
-	// Sabotage is what is broken on purpose; empty for nothing.
+	// Sabotage is the deliberate mistake of the world; empty for none.
 	Sabotage Sabotage
-	// Disrupt names the disruptions that the world has, separated by commas, or "none". If it is
-	// empty they are drawn, unless there is a sabotage.
+	// Disrupt names the disruptions of the world, separated by commas, or "none". If it is empty
+	// they are drawn, unless there is a sabotage.
 	Disrupt string
-	// Layout is that of the journal. If it is empty it is drawn, unless there is a sabotage.
+	// Layout is the layout of the journal. If it is empty it is drawn, unless there is a sabotage.
 	Layout journal.Layout
-	// Trace gets a line for each thing that happens.
+	// Trace receives a line for each event of the world.
 	Trace io.Writer
 }
 
@@ -45,25 +45,29 @@ type world struct {
 	oracle   *oracle
 	database *dynamotest.DB
 	db       *dynamodb.Client // for wires
-	clean    *dynamodb.Client // of the simulation itself, without faults of a wire
-	journal  *journal.Journal // of the simulation itself
-	calm     atomic.Bool
-	wires    wires
-	// disturbance is what disruptions draw from while they happen.
+	// For the simulation itself, without the faults of a wire.
+	clean   *dynamodb.Client
+	journal *journal.Journal // for the simulation itself
+	calm    atomic.Bool
+	wires   wires
+	// disturbance is the source of random numbers of running disruptions.
 	disturbance *rand.Rand
-	edited      atomic.Int64 // when an operator took a shard from its owner last, in nanoseconds
-	mended      sync.Map     // events that were poisoned
-	struck      atomic.Int64 // stragglers whose owners are to crash
-	stricken    sync.Map     // their streams
+	// When an operator took a shard from its owner last, in nanoseconds.
+	edited   atomic.Int64
+	repaired sync.Map // poisoned events that were repaired
+	// Number of stragglers whose owners will crash.
+	struck   atomic.Int64
+	stricken sync.Map // their streams
 
-	begun     []removal // which are to be finished
+	begun     []removal // removals to be finished
 	exported  []exported
 	processes []*process
-	events    int // committed
+	events    int // committed events
 }
 
-// Run runs the world to its end. An error is one of the simulation, not of what it tests. Time must
-// be that of a machine whose clock jumps when everybody waits, or it takes minutes.
+// Run runs the world to its end. An error is an error of the simulation, not of the library. The
+// clock must be that of a machine whose time jumps when all goroutines wait; otherwise it takes
+// minutes.
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	plan := newPlan(random, w)
@@ -110,7 +114,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	faults := drawFaults(draw.Derive(random), db, w.plan)
 	w.storm(ctx, operator, random)
 	faults.End()
-	heads, err := w.settle(ctx, operator, random)
+	heads, err := w.finish(ctx, operator, random)
 	if err != nil {
 		return err
 	}
@@ -128,7 +132,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// grow has the tail grow amid the storm: writers use new partitions some minutes after they are
+// grow makes the tail grow during the storm. Writers use new partitions some minutes after they are
 // made, so the world waits for the rest of that time.
 func (w *world) grow(ctx context.Context) error {
 	if w.plan.growth == 1 {
@@ -154,7 +158,7 @@ func (w *world) create(ctx context.Context) error {
 	})
 }
 
-// populate makes the processes. None lives yet.
+// populate makes the processes. None of them lives yet.
 func (w *world) populate(random *rand.Rand) {
 	for g := range w.plan.groups {
 		group := &w.plan.groups[g]
@@ -166,13 +170,14 @@ func (w *world) populate(random *rand.Rand) {
 	}
 }
 
-// skew is how wrong a clock is: TrailingDelay has to allow for it twice.
+// skew returns the error of a clock. TrailingDelay has to allow for it twice.
 func (w *world) skew(r *rand.Rand) time.Duration {
 	most := w.plan.trailing / 20
 	return draw.UpTo(r, 2*most) - most
 }
 
-// storm lets everybody live and write until all is written.
+// storm is the first phase: all processes live and write, with trouble, until everything is
+// written.
 func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -260,7 +265,7 @@ func (w *world) writer(n int, random *rand.Rand) *writer {
 
 func (w *world) isCalm() bool { return w.calm.Load() }
 
-// leaks waits until no goroutines are left but those from before.
+// leaks waits until only the goroutines from before are left.
 func (w *world) leaks(before int) {
 	for end := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before; {
 		if time.Now().After(end) {

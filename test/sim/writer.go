@@ -13,18 +13,20 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// writer commits events to random aggregates, in bursts: from a process of its own, or from one
-// that also subscribes, whose commits wake its subscriber.
+// writer commits events to random aggregates, in bursts: from its own process, or from one that
+// also subscribes, whose commits wake its subscriber.
 type writer struct {
 	world   *world
 	name    string
 	random  *rand.Rand
 	journal func() *journal.Journal // nil while its process is down
-	clock   *clock                  // of its own; nil if it writes in a process that subscribes
-	commits int                     // to write
+	// Its own clock; nil if it writes in a process that subscribes.
+	clock   *clock
+	commits int                     // number of commits to write
 	version map[aggregate.ID]uint64 // as far as it knows
-	ids     int                     // of events
-	proves  bool                    // it says that it knows the last version, where it does
+	ids     int                     // number of event ids
+	// It passes the last version as proven, if it knows it.
+	proves bool
 }
 
 func (w *writer) run(ctx context.Context) {
@@ -32,7 +34,7 @@ func (w *writer) run(ctx context.Context) {
 	p := w.world.plan
 	pause := p.duration / time.Duration(w.commits+1)
 	for written := 0; written < w.commits && ctx.Err() == nil; {
-		if w.random.IntN(10) > 0 { // in bursts of ten or so
+		if w.random.IntN(10) > 0 { // in bursts of about ten
 			pauseFor(ctx, draw.UpTo(w.random, pause/10))
 		} else {
 			pauseFor(ctx, draw.UpTo(w.random, 20*pause))
@@ -53,7 +55,7 @@ func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	}
 }
 
-// commitTo makes one commit to an aggregate, again on a conflict.
+// commitTo makes one commit to an aggregate, and repeats it after a conflict.
 func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.ID) {
 	p, commit := w.world.plan, eventlog.Commit{Aggregate: id}
 	var ids []string
@@ -83,10 +85,12 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 			w.version[id] = receipt.Version
 			w.world.oracle.committed(w.name, s, receipt.Version, ids)
 			return
-		case errors.As(err, &deleted): // it does not know that the next time
+		// It will not know that the next time.
+		case errors.As(err, &deleted):
 			w.world.oracle.refused(w.name, s, deleted.Version)
 			return
-		case !isConflict: // perhaps written: the next commit will find out
+		// Possibly written. The next commit will find out.
+		case !isConflict:
 			w.world.oracle.note("failed", w.name)
 			return
 		}
@@ -94,13 +98,13 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 	}
 }
 
-// id names an event. A name from its place would cost a digest.
+// id returns the name of an event. A name derived from its place would need a digest.
 func (w *writer) id() string {
 	w.ids++
 	return fmt.Sprint(w.name, "-", w.ids)
 }
 
-// aggregate draws one; half of the events come to a tenth of them.
+// aggregate draws an aggregate; half of the events belong to a tenth of them.
 func (w *writer) aggregate(of int) int {
 	if hot := of / 10; hot > 0 && w.random.IntN(2) == 0 {
 		return w.random.IntN(hot)

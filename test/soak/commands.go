@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// command is something that a writer does. Weight is how often, beside the others.
+// command is an action of a writer. Weight is its relative frequency.
 type command struct {
 	name   string
 	weight int
@@ -50,7 +50,7 @@ func choose(r *rand.Rand) command {
 
 var errRefused = errors.New("refused by the decision")
 
-// events draws how many events a command has, and makes them.
+// events draws the number of events of a command, and makes them.
 func (w *writer) events(r *rand.Rand, command uint64, n int) aggregate.Events[state] {
 	list := make(aggregate.Events[state], n)
 	for i := range list {
@@ -68,7 +68,7 @@ func (w *writer) events(r *rand.Rand, command uint64, n int) aggregate.Events[st
 	return list
 }
 
-// size draws how many events a command has.
+// size draws the number of events of a command.
 func (w *writer) size() int {
 	switch n := w.random.IntN(1000); {
 	case n < 750:
@@ -78,27 +78,29 @@ func (w *writer) size() int {
 	case n < 995:
 		return 5 + w.random.IntN(20)
 	default:
-		return 95 + w.random.IntN(7) // at times more than a commit holds
+		return 95 + w.random.IntN(7) // sometimes more than a commit can have
 	}
 }
 
-// execute runs a decision that depends on the state, and that does to its copy what it must not.
+// execute runs a decision that depends on the state, and that changes its copy, which a decision
+// must not do.
 func (w *writer) execute() {
 	id := w.thing(w.random)
 	o := &order{id: id, command: w.truth.command(id), size: w.size(), seed: w.random.Uint64()}
-	_, _, _ = w.decide("execute", o) // which has told the truth what came of it
+	_, _, _ = w.decide("execute", o) // the truth has the outcome already
 }
 
-// decided is what the decisions of one call came to: how often they ran, how many events the last
-// one had, and the most that one had.
+// decided holds the results of the decisions of one call: how often they ran, the number of events
+// of the last one, and the largest number of events.
 type decided struct{ runs, count, most int }
 
-// decide executes a command and reports what came of it.
+// decide executes a command and reports its outcome to the truth.
 func (w *writer) decide(how string, o *order, options ...repository.Option) (a repository.Aggregate[state], d decided, err error) {
 	id, n, command, floor := o.id, o.size, o.command, w.truth.floor(o.id)
 	latest := floor
 	if w.cached {
-		latest = 0 // a decision may see what was kept; the commit's condition judges it
+		// A decision may see a cached state. The condition of the commit checks it.
+		latest = 0
 	}
 	told := w.mortal(how, id)
 	a, err = w.repo.Execute(w.alive, id, func(s state) (aggregate.Events[state], error) {
@@ -115,9 +117,10 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		}
 		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, d.count), nil //nolint:gosec // not for secrets
 	}, options...)
-	if err == nil && a.Repeated && a.Version == 0 && floor > 0 { // a command without events may be the first of all
+	// A command without events may be the first of all.
+	if err == nil && a.Repeated && a.Version == 0 && floor > 0 {
 		w.truth.see("repeated on a tombstone")
-		told(&journal.DeletedError{}) // that is how Execute says so
+		told(&journal.DeletedError{}) // Execute reports a deletion like this
 		return a, d, nil
 	}
 	told(err)
@@ -128,16 +131,16 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 	switch {
 	case a.Repeated:
 	case len(options) > 0 && d.runs > 1 && errors.Is(err, journal.ErrOutcomeUnknown):
-		// Each run may have made a commit. Which one is written, if any, is not known.
+		// Each run may have made a commit. At most one was written, and it is unknown which.
 		w.truth.see("outcome of several runs unknown")
-		w.truth.settle(command, outcome{maybe: d.most})
+		w.truth.record(command, outcome{maybe: d.most})
 	default:
-		w.settle(command, how, d.count, a.Version-uint64(d.count)+1, err) //nolint:gosec // not negative
+		w.recordOutcome(command, how, d.count, a.Version-uint64(d.count)+1, err) //nolint:gosec // not negative
 	}
 	return a, d, err
 }
 
-// save appends to an aggregate that may be stale by now.
+// save appends to an aggregate that may be outdated by now.
 func (w *writer) save() {
 	id := w.thing(w.random)
 	a, ok := w.held[id]
@@ -149,7 +152,7 @@ func (w *writer) save() {
 	w.saveTo(a)
 }
 
-// create saves under an id that may be taken.
+// create saves an aggregate under an id that may be in use.
 func (w *writer) create() {
 	a, err := w.repo.NewAggregate(w.thing(w.random))
 	if err != nil {
@@ -165,22 +168,22 @@ func (w *writer) saveTo(a repository.Aggregate[state]) {
 	told := w.mortal("save", id)
 	next, err := w.repo.Save(w.alive, a, w.events(w.random, command, n))
 	told(err)
-	w.settle(command, "save", n, a.Version+1, err)
+	w.recordOutcome(command, "save", n, a.Version+1, err)
 	if a.State.digest() != before {
-		w.truth.report(Wrong, "Save changed the aggregate that it was given, thing %s", id)
+		w.truth.report(Wrong, "Save changed the aggregate that it was passed, thing %s", id)
 	}
 	switch {
 	case err == nil:
 		w.seen("Save", id, next.Version, next.State, a.Version+uint64(n)) //nolint:gosec // not negative
 		w.held[id] = next
 	case next.Version != a.Version || next.State.digest() != before:
-		w.truth.report(Wrong, "Save failed and gave another aggregate than it was given, thing %s", id)
+		w.truth.report(Wrong, "Save failed and returned another aggregate than it was passed, thing %s", id)
 	case w.random.IntN(3) > 0:
 		delete(w.held, id)
 	}
 }
 
-// load returns an aggregate as a load finds it.
+// load loads an aggregate.
 func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
 	floor := w.truth.floor(id)
 	told := w.mortal("Load", id)
@@ -203,11 +206,11 @@ func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
 	return a, false
 }
 
-// seen keeps a state that the library gave, which was asked for when the aggregate had reached
-// floor.
+// seen records a state that the library returned. Floor is the version that the aggregate had
+// reached when the call began.
 func (w *writer) seen(how, id string, version uint64, s state, floor uint64) {
 	if version < floor {
-		w.truth.report(Wrong, "%s gave thing %s at version %d, which was at %d before", how, id, version, floor)
+		w.truth.report(Wrong, "%s returned thing %s at version %d, which was at %d before", how, id, version, floor)
 	}
 	w.truth.observe(how, id, version, s)
 }
@@ -222,8 +225,8 @@ func (w *writer) readError(how string, err error) {
 	}
 }
 
-// past loads an aggregate as it was, and may save behind that, which succeeds only where nothing
-// has happened since.
+// past loads an aggregate at an earlier version. It may save to the result, which succeeds only if
+// the version is the latest.
 func (w *writer) past() {
 	id := w.thing(w.random)
 	floor := w.truth.floor(id)
@@ -242,16 +245,16 @@ func (w *writer) past() {
 		return
 	}
 	if a.Version != number {
-		w.truth.report(Wrong, "LoadAt gave thing %s at version %d, asked for %d", id, a.Version, number)
+		w.truth.report(Wrong, "LoadAt returned thing %s at version %d, asked for %d", id, a.Version, number)
 	}
 	w.truth.observe("LoadAt", id, number, a.State)
 	if w.random.IntN(2) == 0 {
-		w.truth.see("saved behind the past")
+		w.truth.see("saved to an earlier version")
 		w.saveTo(a)
 	}
 }
 
-// replay reads events without a repository, and folds them if it reads all.
+// replay reads events without a repository, and applies them if it reads all.
 func (w *writer) replay() {
 	id := w.thing(w.random)
 	floor := w.truth.floor(id)
@@ -270,7 +273,7 @@ func (w *writer) replay() {
 	}
 	told(nil)
 	if head.Version < floor {
-		w.truth.report(Wrong, "Head gave thing %s at version %d, which was at %d before", id, head.Version, floor)
+		w.truth.report(Wrong, "Head returned thing %s at version %d, which was at %d before", id, head.Version, floor)
 	}
 	from := uint64(1)
 	if w.random.IntN(2) == 0 {
@@ -287,7 +290,7 @@ func (w *writer) replay() {
 			return
 		}
 		if record.Number != next {
-			w.truth.report(Gap, "Events gave number %d of thing %s after %d", record.Number, id, next-1)
+			w.truth.report(Gap, "Events returned number %d of thing %s after %d", record.Number, id, next-1)
 			return
 		}
 		next++
@@ -296,7 +299,7 @@ func (w *writer) replay() {
 		}
 		event, err := things.Decode(record.EventType, record.Payload)
 		if err != nil {
-			w.truth.report(Wrong, "Events gave event %d of thing %s in bytes that nobody wrote: %v", record.Number, id, err)
+			w.truth.report(Wrong, "Events returned event %d of thing %s with unknown bytes: %v", record.Number, id, err)
 			return
 		}
 		event.Apply(&s)
@@ -307,7 +310,7 @@ func (w *writer) replay() {
 	}
 }
 
-// resolve asks what has become of the commits whose outcome is unknown. Only yes is final.
+// resolve asks for the outcome of commits with an unknown outcome. Only a yes is final.
 func (w *writer) resolve() {
 	w.unknown = slices.DeleteFunc(w.unknown, func(u uncertain) bool {
 		done, err := w.journal.Resolve(w.alive, u.err)
@@ -323,16 +326,16 @@ func (w *writer) resolve() {
 	})
 }
 
-// resolved keeps that a command was written. One with an id may have been written by a repetition,
-// with more or fewer events and elsewhere.
+// resolved records that a command was written. A command with an id may have been written by a
+// repetition, with another number of events and other sequence numbers.
 func (w *writer) resolved(u uncertain) {
 	switch {
 	case u.err.CommandID == "":
-		w.truth.settle(u.command, outcome{sure: u.count, first: u.err.First})
+		w.truth.record(u.command, outcome{sure: u.count, first: u.err.First})
 	case w.truth.outcome(u.command).sure == 0:
-		w.truth.settle(u.command, outcome{sure: min(u.count, 1), maybe: u.count})
+		w.truth.record(u.command, outcome{sure: min(u.count, 1), maybe: u.count})
 	}
 }
 
-// crash ends the process soon, in the middle of whatever it does then.
+// crash ends the process soon, whatever it does then.
 func (w *writer) crash() { w.wire.light(1+w.random.IntN(20), w.kill) }

@@ -8,24 +8,24 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// state tells by its Sum which events it is the fold of: one left out, doubled or out of order
-// yields another.
+// state identifies by its Sum the events that led to it: a missing, repeated or misplaced event
+// leads to another Sum.
 type state struct {
 	Count uint64
 	Sum   uint64
-	// Recent leads to memory, so that copies must be true copies.
+	// Recent refers to memory, so that a shared copy is detected.
 	Recent []token
-	// Ballast makes the state large, at times too large for a snapshot.
+	// Ballast makes the state large, sometimes too large for a snapshot.
 	Ballast string
 }
 
-const recent = 3 // tokens that a state keeps
+const recent = 3 // number of tokens in a state
 
-// token is the identity of an event: no two are alike, whoever decides on them. It says which
-// command the event is from, where in that command it stands, and how many events the command has.
+// token is the identity of an event. It is unique. It contains the command of the event, the index
+// of the event in the command, and the number of events of the command.
 type token uint64
 
-// maxCount is how many events the tokens of one command can tell apart.
+// maxCount is the largest number of events of a command that tokens can represent.
 const maxCount = 1<<8 - 1
 
 func tokenOf(command uint64, index, count int) token {
@@ -39,14 +39,15 @@ func (t token) count() int      { return int(t & 0xff) }
 // happened is the event of most commands.
 type happened struct {
 	Token token
-	Size  int // of Text, which is lost with a payload that is cut
-	Text  string
+	// The size of Text, which is lost with a payload that is cut.
+	Size int
+	Text string
 }
 
 func (happened) EventType() string { return "soak.happened.v1" }
 func (e happened) Apply(s *state)  { s.fold(e.Token, e.Size, e.Text) }
 
-// loaded makes the state larger by its text, or empties it.
+// loaded makes the state larger by its text, or removes the text.
 type loaded struct {
 	Token token
 	Size  int
@@ -66,14 +67,14 @@ var things = aggregate.Define[state]("thing", happened{}, loaded{})
 func (s *state) fold(t token, size int, text string) {
 	s.Count++
 	s.Sum = mix(s.Sum, uint64(t), uint64(size), uint64(len(text)))
-	// In place, which shows if a state shares it with another.
+	// Changed in place, which is visible if the state shares memory with another.
 	if s.Recent = append(s.Recent, t); len(s.Recent) > recent {
 		copy(s.Recent, s.Recent[1:])
 		s.Recent = s.Recent[:recent]
 	}
 }
 
-// digest is all of a state in a number.
+// digest returns a number that depends on the whole state.
 func (s *state) digest() uint64 {
 	parts := []uint64{s.Count, s.Sum, uint64(len(s.Ballast))}
 	for _, t := range s.Recent {
@@ -92,7 +93,7 @@ func mix(parts ...uint64) uint64 {
 	return h.Sum64()
 }
 
-// newEvent makes the event of a token.
+// newEvent returns the event of a token.
 func newEvent(t token, size int, ballast bool) aggregate.Event[state] {
 	text := strings.Repeat(string(rune('a'+t%26)), size)
 	if ballast {

@@ -15,20 +15,20 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// drawEncodings draws what all journals of a world have.
+// drawEncodings draws the encodings of all journals of a world.
 func drawEncodings(r *rand.Rand) ([]journal.Encoding, error) {
 	small, err := compress.Gzip(compress.Config{MinBytes: 64, Level: gzip.BestSpeed})
 	return draw.Pick(r, nil, nil, []journal.Encoding{small}, []journal.Encoding{bound{}}, []journal.Encoding{small, bound{}}), err
 }
 
-// bound writes the place of a payload before it, so that a payload which is read as that of another
-// place shows.
+// bound writes the place of a payload before it, so that a payload that is read at another place is
+// detected.
 type bound struct{}
 
 func (bound) Name() string  { return "bound" }
 func (bound) Overhead() int { return 100 }
 
-// Encode declines at times, so that a journal holds both kinds.
+// Encode declines some payloads, so that a journal has both kinds.
 func (bound) Encode(_ context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
 	if len(payload)%8 == 0 {
 		return nil, false, nil
@@ -39,12 +39,12 @@ func (bound) Encode(_ context.Context, at journal.Place, payload []byte) ([]byte
 func (bound) Decode(_ context.Context, at journal.Place, encoded []byte) ([]byte, error) {
 	payload, ok := bytes.CutPrefix(encoded, []byte(at.String()+"\n"))
 	if !ok {
-		return nil, errors.New("soak: it is of another place")
+		return nil, errors.New("soak: the payload is from another place")
 	}
 	return bytes.Clone(payload), nil
 }
 
-// plain undoes encodings without the library.
+// plain reverses encodings without the library.
 func plain(at journal.Place, names string, payload []byte) ([]byte, error) {
 	if names == "" {
 		return payload, nil
@@ -71,5 +71,5 @@ func plain(at journal.Place, names string, payload []byte) ([]byte, error) {
 		}
 		return plain(at, rest, inner)
 	}
-	return nil, fmt.Errorf("soak: nobody has the encoding %q", name)
+	return nil, fmt.Errorf("soak: unknown encoding %q", name)
 }

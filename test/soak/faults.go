@@ -9,8 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// drawFaults puts every fault of dynamotest in place, some of them often, some of them never, so
-// that worlds differ in what is rare.
+// drawFaults activates every fault of dynamotest, each with a random frequency, which may be zero.
 func drawFaults(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) *draw.FaultMix {
 	faults := []struct {
 		fault   dynamotest.Fault

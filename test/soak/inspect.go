@@ -19,18 +19,17 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// row is an event as it lies in the table. The tables are read without the library, whose view of
-// them is what is judged.
+// row is an event in the table. The tables are read without the library, since its reads are under
+// test.
 type row struct {
 	number   uint64
-	last     uint64 // of the events that are in the same item
+	last     uint64 // of the events in the same item
 	commitID string
 	token    token
 	event    aggregate.Event[state]
 }
 
-// inspect compares what is in the tables, and what the library makes of it, with what writers were
-// told.
+// inspect compares the tables, and the results of the library, with the records of the writers.
 func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error) {
 	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.Layout, Encodings: w.encodings})
 	if err != nil {
@@ -87,14 +86,15 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 	if err := w.checkStates(ctx, j, histories, heads, writers); err != nil {
 		return Report{}, err
 	}
-	if err := ctx.Err(); err != nil { // what then failed is nobody's fault
+	// Failures after that are not findings.
+	if err := ctx.Err(); err != nil {
 		return Report{}, err
 	}
 	report.Commits, report.Findings, report.Seen = len(commits), w.truth.findings, w.truth.counts
 	return report, nil
 }
 
-// checkNumbers: 1..n, each once, and the head at n.
+// checkNumbers checks that the numbers are 1 to n, each once, and that the head is at n.
 func (w *running) checkNumbers(id string, rows []row, head uint64) {
 	next := uint64(1)
 	for _, r := range rows {
@@ -108,7 +108,8 @@ func (w *running) checkNumbers(id string, rows []row, head uint64) {
 	}
 }
 
-// checkCommand: what was acknowledged is there, what was refused is not, and a commit is whole.
+// checkCommand checks that acknowledged events are there, refused ones are not, and a commit is
+// complete.
 func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command uint64, o *outcome, rows []row, h head) error {
 	name := fmt.Sprintf("command %d on thing %s", command, o.id)
 	if len(rows) < o.sure {
@@ -144,9 +145,9 @@ func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command 
 	if done {
 		w.truth.see("unknown and written")
 	}
-	// Deciding again makes another commit; the one that is unknown is the last. One without events
-	// is a guard alone.
-	hidden := w.Layout == journal.Classic && // as Resolve says
+	// A repeated decision makes another commit; the unknown one is the last. A commit without
+	// events is only a guard.
+	hidden := w.Layout == journal.Classic && // as Resolve documents
 		!done && len(rows) > 0 && rows[0].number < h.truncatedBefore && o.unknown.CommandID == ""
 	if done != (len(rows) > 0) && o.maybe > 0 && !hidden {
 		w.truth.report(Wrong, "%s: it is resolved as written: %v, and %d events are there", name, done, len(rows))
@@ -154,8 +155,8 @@ func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command 
 	return nil
 }
 
-// checkStates: every state that anybody saw, and every one that is loaded now, is the fold of the
-// events.
+// checkStates checks that every state that a writer saw, and every state that is loaded now,
+// follows from the events.
 func (w *running) checkStates(
 	ctx context.Context, j *journal.Journal, histories map[string][]row, heads map[string]head, writers []*writer,
 ) error {
@@ -178,7 +179,7 @@ func (w *running) checkStates(
 		}
 		for version, digest := range w.truth.digests[id] {
 			if fold[version] != digest {
-				w.truth.report(Wrong, "thing %s was seen at version %d in a state that is not the fold of its events", id, version)
+				w.truth.report(Wrong, "thing %s was seen at version %d in a state that does not follow from its events", id, version)
 			}
 		}
 		for i, repo := range loaders {
@@ -186,11 +187,12 @@ func (w *running) checkStates(
 			switch {
 			case errors.Is(err, journal.ErrNotFound) && len(rows) == 0:
 			case errors.As(err, new(*journal.DeletedError)) && heads[id].deleted:
-			case errors.As(err, new(*journal.TruncatedError)) && heads[id].truncatedBefore > 1 && i == 0: // which uses no snapshot
+			// It uses no snapshot.
+			case errors.As(err, new(*journal.TruncatedError)) && heads[id].truncatedBefore > 1 && i == 0:
 			case err != nil:
-				w.truth.report(Wrong, "load thing %s when all is quiet: %v", id, err)
+				w.truth.report(Wrong, "load thing %s at the end: %v", id, err)
 			case a.Version != uint64(len(rows)) || a.State.digest() != s.digest():
-				w.truth.report(Wrong, "load thing %s when all is quiet: version %d with %d events, and the journal has %d",
+				w.truth.report(Wrong, "load thing %s at the end: version %d with %d events, and the journal has %d",
 					id, a.Version, a.State.Count, len(rows))
 			}
 		}
@@ -198,7 +200,7 @@ func (w *running) checkStates(
 	return nil
 }
 
-// histories are all events, or those of one thing, in the order of their numbers.
+// histories returns all events, or those of one thing, in the order of their numbers.
 func (w *running) histories(ctx context.Context, only string) (map[string][]row, error) {
 	all := map[string][]row{}
 	read := w.classicRows
@@ -234,7 +236,7 @@ func (w *running) classicRows(ctx context.Context, only string, see func(id stri
 	})
 }
 
-// read sets what a row says by its event. It reports one that cannot be read.
+// read sets the fields of a row from its event. It reports an event that cannot be read.
 func (w *running) read(r *row, id, eventType, encoding string, stored []byte) bool {
 	event, err := decode(nameOf(id), r.number, eventType, encoding, stored)
 	if err != nil {
@@ -251,7 +253,7 @@ func (w *running) read(r *row, id, eventType, encoding string, stored []byte) bo
 	return true
 }
 
-// decode returns the event of bytes in the table.
+// decode returns the event for bytes in the table.
 func decode(id aggregate.ID, number uint64, eventType, encoding string, stored []byte) (aggregate.Event[state], error) {
 	payload, err := plain(journal.Place{Aggregate: id, Number: number, EventType: eventType}, encoding, stored)
 	if err != nil {
@@ -260,14 +262,15 @@ func decode(id aggregate.ID, number uint64, eventType, encoding string, stored [
 	return things.Decode(eventType, payload)
 }
 
-// head is one as it lies in the table.
+// head is a head in the table.
 type head struct {
 	version, truncatedBefore uint64
 	deleted                  bool
-	states                   int // that the thing has, redundant ones too
+	// Number of states of the thing, including redundant ones.
+	states int
 }
 
-// heads are all heads.
+// heads returns all heads.
 func (w *running) heads(ctx context.Context) (map[string]head, error) {
 	if w.Layout == journal.Packed {
 		return w.packedHeads(ctx)
@@ -295,19 +298,20 @@ func (w *running) heads(ctx context.Context) (map[string]head, error) {
 	}
 	for id, numbers := range redundant {
 		if all[id].deleted {
-			continue // see checkRemoved, when the deletion is finished
+			// checkRemoved checks it when the deletion is finished.
+			continue
 		}
 		for _, n := range numbers {
 			if !slices.Contains(listed[id], n) {
-				w.truth.report(Wrong, "redundant snapshot %d of thing %s is not listed, nobody will remove it", n, id)
+				w.truth.report(Wrong, "redundant snapshot %d of thing %s is not listed, so it is never removed", n, id)
 			}
 		}
 	}
 	return all, err
 }
 
-// scan returns the items of the things in a table, or of one of them. An item is named by its keys;
-// what it says of itself must fit.
+// scan returns the items of all things in a table, or of one of them. The keys identify an item;
+// its content must match them.
 func (w *running) scan(
 	ctx context.Context, table, only string, see func(id string, number uint64, it map[string]types.AttributeValue),
 ) error {
@@ -331,15 +335,15 @@ func (w *running) scan(
 			}
 			id, ok := strings.CutPrefix(key.Value, things.Type()+"-")
 			id, number, more := strings.Cut(id, "-")
-			if !ok || !more { // the descriptor
+			if !ok || !more { // it is the descriptor
 				continue
 			}
-			if strings.HasSuffix(number, "~") { // the guard of a command
+			if strings.HasSuffix(number, "~") { // it is the guard of a command
 				continue
 			}
 			n, err := strconv.ParseUint(number, 10, 64)
 			if err != nil || n != numeric(it["seq_nr"]) {
-				w.truth.report(Gap, "item %q of table %s does not say its number", key.Value, table)
+				w.truth.report(Gap, "item %q of table %s does not contain its number", key.Value, table)
 			}
 			see(id, n, it)
 		}

@@ -22,7 +22,7 @@ type packedEvent struct {
 	Encoding string
 }
 
-// packedRows are the events in the items of commits, as docs/guides/layouts.md describes them.
+// packedRows returns the events in the items of commits, as docs/guides/layouts.md describes them.
 func (w *running) packedRows(ctx context.Context, only string, see func(id string, r row)) error {
 	return w.scanPacked(ctx, "journal", only, func(id, place string, it map[string]types.AttributeValue) {
 		first, count := numeric(it["skey"]), numeric(it["n"])
@@ -31,7 +31,7 @@ func (w *running) packedRows(ctx context.Context, only string, see func(id strin
 			stored, ok = it["E"].(*types.AttributeValueMemberB)
 		}
 		if !ok || !isCommit(place) {
-			return // removed, or a command's
+			return // removed, or the item of a command
 		}
 		var events []packedEvent
 		if err := cbor.Unmarshal(stored.Value, &events); err != nil || uint64(len(events)) != count {
@@ -47,7 +47,7 @@ func (w *running) packedRows(ctx context.Context, only string, see func(id strin
 	})
 }
 
-// packedHeads are what the last item of each thing says of it, and the first.
+// packedHeads returns heads that are computed from the first and the last item of each thing.
 func (w *running) packedHeads(ctx context.Context) (map[string]head, error) {
 	all := map[string]head{}
 	err := w.scanPacked(ctx, "journal", "", func(id, place string, it map[string]types.AttributeValue) {
@@ -82,7 +82,7 @@ func (w *running) packedHeads(ctx context.Context) (map[string]head, error) {
 	})
 }
 
-// isCommit reports whether an item is that of a commit or a tombstone, by its number.
+// isCommit reports whether the number of an item is that of a commit or a tombstone.
 func isCommit(number string) bool { return !strings.ContainsAny(number, "-.") }
 
 func packedCommit(v types.AttributeValue) string {
@@ -96,8 +96,8 @@ func packedCommit(v types.AttributeValue) string {
 	return ""
 }
 
-// scanPacked returns the items of the things in a table, or of one of them, those of a thing in the
-// order of their numbers.
+// scanPacked returns the items of all things in a table, or of one of them. The items of a thing
+// are in the order of their numbers.
 func (w *running) scanPacked(
 	ctx context.Context, table, only string, see func(id, number string, it map[string]types.AttributeValue),
 ) error {
@@ -120,7 +120,8 @@ func (w *running) scanPacked(
 			if key == nil || number == nil {
 				continue
 			}
-			if id, ok := strings.CutPrefix(key.Value, things.Type()+"/"); ok { // else the descriptor
+			// otherwise it is the descriptor
+			if id, ok := strings.CutPrefix(key.Value, things.Type()+"/"); ok {
 				see(id, number.Value, it)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// repositoryOptions draw the settings of a writer's repository, one function for each. Writers of
-// one world share tables, so what they draw must go together.
+// repositoryOptions draw the settings of a writer's repository, one function for each setting.
+// Writers of one world share tables, so their settings must be compatible.
 var repositoryOptions = []func(*rand.Rand, *repository.Config){
 	func(r *rand.Rand, c *repository.Config) {
 		remainder := r.Uint64N(3)
@@ -28,12 +28,12 @@ var repositoryOptions = []func(*rand.Rand, *repository.Config){
 
 // journalOptions draw the settings of a writer's journal.
 var journalOptions = []func(*rand.Rand, *journal.Config){
-	// The next attempt is over the budget, or none is: anything between would depend on the speed
+	// The budget allows one attempt or all of them. A budget in between would depend on the speed
 	// of the machine.
 	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = draw.Pick(r, time.Nanosecond, patient, patient) },
 }
 
-// patient is a budget that no storm outlasts.
+// patient is a budget that is longer than all faults.
 const patient = time.Hour
 
 func drawRepository(r *rand.Rand) (c repository.Config) {
@@ -43,8 +43,8 @@ func drawRepository(r *rand.Rand) (c repository.Config) {
 	return c
 }
 
-// sameSnapshots makes all repositories of a world use the same snapshots, where they may stand for
-// events that are removed.
+// sameSnapshots makes all repositories of a world use the same snapshots, if snapshots may replace
+// removed events.
 func sameSnapshots(c *repository.Config) {
 	c.SnapshotSchema = 0
 	for after := range uint64(3) {

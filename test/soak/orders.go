@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// order is a command with an id, which may be executed again by any writer and takes effect once.
-// It also puts a row into the outbox, a table that the library does not know.
+// order is a command with an id. Any writer may execute it again, and it takes effect once. It also
+// puts a row into the outbox, a table that the library does not know.
 type order struct {
 	id      string
 	command uint64
@@ -25,11 +25,11 @@ type order struct {
 
 	done    bool // it was acknowledged
 	unknown *journal.OutcomeUnknownError
-	count   int // how many events it had then
-	most    int // the most that a run of it had
+	count   int // number of its events then
+	most    int // largest number of events of a run
 }
 
-// orders are those that may be repeated. It is safe for concurrent use.
+// orders holds the commands that may be repeated. It is safe for concurrent use.
 type orders struct {
 	mu   sync.Mutex
 	list []*order
@@ -60,18 +60,18 @@ func (w *writer) order() {
 	id := w.thing(w.random)
 	o := &order{id: id, command: w.truth.command(id), size: w.size(), seed: w.random.Uint64()}
 	w.truth.order(o.command)
-	w.carryOut("order", o)
+	w.executeOrder("order", o)
 }
 
-// repeat executes an order again, as one does who has not heard of it or does not know what came of
-// it.
+// repeat executes an order again, as a client does that does not know it, or does not know its
+// outcome.
 func (w *writer) repeat() {
 	if o := w.orders.take(w.random.IntN); o != nil {
-		w.carryOut("repeat", o)
+		w.executeOrder("repeat", o)
 	}
 }
 
-func (w *writer) carryOut(how string, o *order) {
+func (w *writer) executeOrder(how string, o *order) {
 	before := w.truth.outcome(o.command)
 	a, d, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
 	var unknown *journal.OutcomeUnknownError
@@ -81,13 +81,14 @@ func (w *writer) carryOut(how string, o *order) {
 		switch {
 		case o.done:
 		case o.unknown == nil && d.runs <= 1 && !w.removes && (d.runs == 0 || w.Layout != journal.Packed):
-			// In the packed layout a faulty read of the state after the call's own commit may have
+			// In the packed layout, a faulty read of the state after the call's own commit can make
 			// it count as repeated, since that state takes several requests.
 			w.truth.report(Wrong, "%s: command %d on thing %s counts as repeated, and was never written", how, o.command, o.id)
 		case o.unknown != nil && d.runs <= 1:
-			w.truth.settle(o.command, outcome{sure: o.count, first: o.unknown.First})
-		default: // by one of several runs, or its events may have been removed since
-			w.truth.settle(o.command, outcome{maybe: max(o.most, d.most)})
+			w.truth.record(o.command, outcome{sure: o.count, first: o.unknown.First})
+		// By one of several runs, or its events may have been removed since.
+		default:
+			w.truth.record(o.command, outcome{maybe: max(o.most, d.most)})
 		}
 		o.done = true
 	case err == nil:
@@ -96,18 +97,20 @@ func (w *writer) carryOut(how string, o *order) {
 		}
 		o.done = true
 	case errors.As(err, &unknown):
-		if o.done { // nothing of a second commit may be there, whatever its outcome
-			w.truth.settle(o.command, before)
+		// A second commit must not be there, whatever its outcome.
+		if o.done {
+			w.truth.record(o.command, before)
 			break
 		}
 		if o.unknown != nil || d.runs > 1 {
-			// One of several commits, of which each may be written; which one is not known.
-			w.truth.settle(o.command, outcome{maybe: max(o.most, d.most)})
+			// There are several commits, of which at most one is written. It is unknown which.
+			w.truth.record(o.command, outcome{maybe: max(o.most, d.most)})
 			return
 		}
 		o.unknown, o.count, o.most = unknown, d.count, d.most
 	case o.done || o.unknown != nil:
-		w.truth.settle(o.command, before) // this call wrote nothing; the one before may have
+		// This call wrote nothing. The call before may have written.
+		w.truth.record(o.command, before)
 	}
 	w.orders.put(o)
 }
@@ -133,7 +136,7 @@ func outboxRow(command uint64) repository.Option {
 	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return []types.TransactWriteItem{row}, nil })
 }
 
-// inOutbox are the commands whose rows are there.
+// inOutbox returns the commands that have a row in the outbox.
 func (w *running) inOutbox(ctx context.Context) (map[uint64]bool, error) {
 	there := map[uint64]bool{}
 	pages := dynamodb.NewScanPaginator(w.Client, &dynamodb.ScanInput{TableName: aws.String(outbox), ConsistentRead: aws.Bool(true)})

@@ -18,7 +18,7 @@ func (w *writer) publish() {
 	type part struct {
 		id       string
 		command  uint64
-		indexes  []int // of its messages
+		indexes  []int // indexes of its messages
 		expected bool
 		told     func(error)
 	}
@@ -64,7 +64,7 @@ func (w *writer) publish() {
 		w.truth.report(Wrong, "publish: an error that is not documented: %v", err)
 	}
 	for _, p := range parts {
-		// Large messages may take several transactions, as more than 99 do.
+		// Large messages may take several transactions, as more than 99 messages do.
 		o := outcome{sure: len(p.indexes), split: len(p.indexes) > eventlog.MaxEvents || w.heavy}
 		if f := failures[p.id]; f != nil {
 			o.sure, o.maybe = len(f.Written), len(f.Unknown)
@@ -73,7 +73,7 @@ func (w *writer) publish() {
 		} else {
 			p.told(nil)
 		}
-		w.truth.settle(p.command, o)
+		w.truth.record(p.command, o)
 	}
 }
 

@@ -12,23 +12,26 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// removals are what is known of things of which something was removed on purpose. It is safe for
-// concurrent use.
+// removals holds the things of which something was removed on purpose. It is safe for concurrent
+// use.
 type removals struct {
 	mu     sync.Mutex
 	things map[string]*removed
 }
 
 type removed struct {
-	kept   map[uint64]row // events as they were before anybody removed them; they never change
-	asked  uint64         // the highest place that a truncation was asked for
-	done   uint64         // events below it are not there any more
-	doomed bool           // a deletion was asked for
-	gone   bool           // somebody was told that it is deleted
-	erased bool           // a deletion has ended well
+	// Events before they were removed. Events never change.
+	kept map[uint64]row
+	// The highest truncation point that was requested.
+	asked  uint64
+	done   uint64 // events below it are removed
+	doomed bool   // a deletion was requested
+	// A writer got the error that it is deleted.
+	gone   bool
+	erased bool // a deletion has succeeded
 }
 
-// of lets do look at a thing, or change it.
+// of calls a function with the removals of a thing.
 func (r *removals) of(id string, do func(*removed)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +46,7 @@ func (r *removals) of(id string, do func(*removed)) {
 
 func nameOf(id string) aggregate.ID { return aggregate.ID{Type: things.Type(), Value: id} }
 
-// truncate removes events that a snapshot stands for, or tries to remove more.
+// truncate removes events that a snapshot includes, or tries to remove more.
 func (w *writer) truncate() {
 	id := w.thing(w.random)
 	head, ok := w.toRemove(id)
@@ -73,7 +76,8 @@ func (w *writer) truncate() {
 		}
 	case errors.Is(err, journal.ErrConflict):
 		w.truth.see("conflict of a removal")
-		return // that of one attempt of many, which says nothing of the version now
+		// It is from one of many attempts, and says nothing about the current version.
+		return
 	case errors.Is(err, journal.ErrUnavailable):
 		w.truth.see("removal failed")
 	default:
@@ -82,7 +86,7 @@ func (w *writer) truncate() {
 	told(err)
 }
 
-// remove deletes a thing, the one that commands will soon leave alone anyway.
+// remove deletes a thing, one that commands will soon leave alone anyway.
 func (w *writer) remove() {
 	id := fmt.Sprint(w.truth.count() / w.span)
 	head, ok := w.toRemove(id)
@@ -102,7 +106,7 @@ func (w *writer) remove() {
 	}
 }
 
-// toRemove reads the head of a thing that is there.
+// toRemove reads the head of an existing thing.
 func (w *writer) toRemove(id string) (journal.Head, bool) {
 	if !w.removes {
 		return journal.Head{}, false
@@ -118,12 +122,12 @@ func (w *writer) toRemove(id string) (journal.Head, bool) {
 	return head, false
 }
 
-// keep reads the events below a number that exist, before somebody removes them, and reports
-// whether it has them all: a transaction may show in part.
+// keep reads the existing events below a number, before they are removed. It reports whether it has
+// all of them, since a reader may see only a part of a transaction.
 func (w *writer) keep(id string, before uint64) (all bool) {
 	rows, err := w.histories(w.alive, id)
 	if err != nil {
-		return false // of this reader, nobody's fault
+		return false // of this reader; it is not a finding
 	}
 	w.removals.of(id, func(r *removed) {
 		for _, one := range rows[id] {
@@ -139,8 +143,8 @@ func (w *writer) keep(id string, before uint64) (all bool) {
 	return all
 }
 
-// mortal begins something on a thing, and returns what judges how it ended: who is told that the
-// thing is deleted is told so for a reason, and nobody hears anything else later.
+// mortal begins a call on a thing, and returns a function that checks its error. A deletion is only
+// reported for a reason. After a deletion is known, every call must report it.
 func (w *writer) mortal(how, id string) (told func(error)) {
 	var gone bool
 	w.removals.of(id, func(r *removed) { gone = r.gone })
@@ -150,25 +154,25 @@ func (w *writer) mortal(how, id string) (told func(error)) {
 			var doomed bool
 			w.removals.of(id, func(r *removed) { doomed, r.gone = r.doomed, r.doomed })
 			if !doomed {
-				w.truth.report(Wrong, "%s: thing %s counts as deleted, which nobody did: %v", how, id, err)
+				w.truth.report(Wrong, "%s: thing %s counts as deleted, which was not requested: %v", how, id, err)
 			}
 		case w.Layout == journal.Packed && errors.Is(err, journal.ErrConflict):
-			// The item in the place of the commit says so, whatever comes of the read of the last
-			// one.
+			// The item in the place of the commit shows the deletion, whatever the read of the last
+			// item returns.
 		case gone && (err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrNotFound) || errors.As(err, new(*journal.TruncatedError))):
-			w.truth.report(Wrong, "%s: thing %s was deleted before, and that is not told: %v", how, id, err)
+			w.truth.report(Wrong, "%s: thing %s was deleted before, but the result does not report it: %v", how, id, err)
 		}
 	}
 }
 
-// truncated reports that events from a number on were asked for, and that some are missing because
-// somebody removed them.
+// truncated reports whether an error is correct because the requested events from a number on
+// include removed ones.
 func (w *writer) truncated(id string, from uint64, err error) bool {
 	var truncated *journal.TruncatedError
 	if !errors.As(err, &truncated) {
 		return false
 	}
-	w.truth.see("truncated events asked for")
+	w.truth.see("truncated events requested")
 	var most uint64
 	w.removals.of(id, func(r *removed) {
 		if most = r.asked; r.doomed {
@@ -178,7 +182,7 @@ func (w *writer) truncated(id string, from uint64, err error) bool {
 	return from < truncated.Before && truncated.Before <= most
 }
 
-// finish deletes what a deletion that ended early has left behind.
+// finish completes deletions that ended early.
 func (w *running) finish(ctx context.Context, j *journal.Journal) error {
 	heads, err := w.heads(ctx)
 	for id, h := range heads {
@@ -194,16 +198,16 @@ func (w *running) finish(ctx context.Context, j *journal.Journal) error {
 	return err
 }
 
-// checkRemoved returns the events of a thing with those that were removed, and reports those that
-// should have been.
+// checkRemoved returns the events of a thing including the removed ones, and reports events that
+// should have been removed.
 func (w *running) checkRemoved(id string, rows []row, h head) (all []row) {
 	w.removals.of(id, func(r *removed) {
 		if r.done > 1 && h.truncatedBefore < r.done || h.truncatedBefore > r.asked && !h.deleted {
-			w.truth.report(Wrong, "the head of thing %s says that it is truncated before %d, it was asked for up to %d and told up to %d",
+			w.truth.report(Wrong, "the head of thing %s says that it is truncated before %d, but %d was requested and %d acknowledged",
 				id, h.truncatedBefore, r.asked, r.done)
 		}
 		if h.deleted != r.gone && (r.gone || !r.doomed) {
-			w.truth.report(Wrong, "thing %s is deleted: %v, and somebody was told so: %v", id, h.deleted, r.gone)
+			w.truth.report(Wrong, "thing %s is deleted: %v, and a writer got that result: %v", id, h.deleted, r.gone)
 		}
 		if h.deleted && (len(rows) > 0 || h.states > 0) {
 			w.truth.report(Wrong, "thing %s is deleted, and %d events and %d states are there", id, len(rows), h.states)
@@ -218,7 +222,7 @@ func (w *running) checkRemoved(id string, rows []row, h head) (all []row) {
 				w.truth.report(Wrong, "event %d of thing %s is another than it was", one.number, id)
 			}
 		}
-		// From the place of truncation on nothing may be missing.
+		// From the truncation point on, no event may be missing.
 		for n := uint64(1); n < h.truncatedBefore; n++ {
 			if one, ok := r.kept[n]; ok && !there[n] {
 				all = append(all, one)

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// stale makes reads by key that do not ask for consistency give, at times, what they gave before:
-// dynamotest and DynamoDB Local always give the latest. The library does ask, so this matters on
-// the day when it forgets to.
+// stale makes eventually consistent reads by key sometimes return earlier results. dynamotest and
+// DynamoDB Local always return the latest. The library uses consistent reads, so this only detects
+// a read that is not.
 type stale struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -48,8 +48,7 @@ func (s *stale) handle(
 	return out, metadata, err
 }
 
-// batch replaces items one by one: one that is new may be missing, beside others that are the
-// latest.
+// batch replaces items one by one: a new item may be missing beside the latest ones.
 func (s *stale) batch(get *dynamodb.BatchGetItemInput, reply *dynamodb.BatchGetItemOutput) {
 	for _, table := range slices.Sorted(maps.Keys(get.RequestItems)) {
 		asked := get.RequestItems[table]
@@ -83,7 +82,8 @@ func (s *stale) batch(get *dynamodb.BatchGetItemInput, reply *dynamodb.BatchGetI
 	}
 }
 
-// earlier returns at times what was read before instead of what is there now, nothing also.
+// earlier sometimes returns an earlier result instead of the current one, which may be that there
+// was no item.
 func (s *stale) earlier(key string, now any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// pair is a decision over two things, with a command for each.
+// pair is a decision over two things, with one command for each.
 type pair [2]uint64
 
-// together decides on two things at once, and relies on a third one.
+// together decides on two things at once, and depends on a third one.
 func (w *writer) together() {
 	ids := map[string]bool{}
 	var parts []*repository.Part[state]
@@ -66,12 +66,12 @@ func (w *writer) together() {
 		}
 	}
 	for i, p := range parts[:2] {
-		w.settle(commands[i], "together", n, p.Version+1, partOf(err, p))
+		w.recordOutcome(commands[i], "together", n, p.Version+1, partOf(err, p))
 	}
 }
 
-// partOf is an error as it is about one of the parts: any of them tells whether a commit was
-// written.
+// partOf returns the error as it concerns one of the parts. The error of any part says whether the
+// commit was written.
 func partOf(err error, p *repository.Part[state]) error {
 	var unknown *journal.OutcomeUnknownError
 	if !errors.As(err, &unknown) {
@@ -82,14 +82,14 @@ func partOf(err error, p *repository.Part[state]) error {
 	return &own
 }
 
-// pair notes that the commands are written both or neither.
+// pair records that either both commands are written or neither.
 func (t *truth) pair(commands pair) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pairs = append(t.pairs, commands)
 }
 
-// checkPairs: both commands of a decision were written, in one commit, or neither.
+// checkPairs checks that both commands of a decision were written, in one commit, or neither.
 func (w *running) checkPairs(found map[uint64][]row) {
 	for _, p := range w.truth.pairs {
 		one, other := found[p[0]], found[p[1]]

@@ -7,14 +7,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// truth is what writers were told, kept where no fault can reach it. It is safe for concurrent use.
+// truth holds the results of the writers' calls, outside the database. It is safe for concurrent
+// use.
 type truth struct {
 	mu       sync.Mutex
 	commands map[uint64]*outcome
 	next     uint64
-	// floors are the versions that each aggregate is known to have reached.
+	// floors are the versions that the aggregates are known to have reached.
 	floors map[string]uint64
-	// digests are those of the states that loads, saves and decisions saw, by version.
+	// digests are the digests of the states that loads, saves and decisions saw, by version.
 	digests  map[string]map[uint64]uint64
 	counts   map[string]int
 	findings []Finding
@@ -23,29 +24,32 @@ type truth struct {
 	pairs  []pair
 }
 
-// Kind is the invariant that a finding is about, as DESIGN and the last line of a run name it.
+// Kind says which invariant a finding breaks, as in the last line of a run.
 type Kind string
 
-// The kinds of findings.
+// Kinds of findings.
 const (
-	Lost  Kind = "lost"  // acknowledged and not there
-	Gap   Kind = "gap"   // a number missing or given twice, or a head that is not at the last event
-	Wrong Kind = "wrong" // a load that is no fold of 1..n or older than it may be, what was refused and is there, an undocumented error
+	Lost Kind = "lost" // acknowledged, but not there
+	// A missing or repeated number, or a head that is not at the last event.
+	Gap Kind = "gap"
+	// A load that does not follow from all events or is too old, a refused event that is there, or
+	// an undocumented error.
+	Wrong Kind = "wrong"
 	Stuck Kind = "stuck" // no command ended or began for a long time
 )
 
-// Finding is something that must not be.
+// Finding is a violation of an invariant.
 type Finding struct {
 	Kind Kind
 	Text string
 }
 
-// outcome is what a command was told about its events: the first sure ones are written, the next
-// maybe ones are or are not, all others are not.
+// outcome is the known outcome of a command's events: the first sure ones are written, the next
+// maybe ones may be written, and the others are not.
 type outcome struct {
 	id          string
 	sure, maybe int
-	first       uint64 // the number of its first event, if it was told
+	first       uint64 // the number of its first event, if known
 	split       bool   // it may take several transactions
 	unknown     *journal.OutcomeUnknownError
 }
@@ -60,15 +64,15 @@ func (t *truth) order(command uint64) {
 	t.orders[command] = true
 }
 
-// outcome is what a command has been told so far.
+// outcome returns the known outcome of a command.
 func (t *truth) outcome(command uint64) outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return *t.commands[command]
 }
 
-// command returns a new command's number; until it is told otherwise all of its events may be
-// written or not.
+// command returns the number of a new command. Until its outcome is recorded, all of its events may
+// be written or not.
 func (t *truth) command(id string) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +81,8 @@ func (t *truth) command(id string) uint64 {
 	return t.next
 }
 
-// settle keeps what a command was told.
-func (t *truth) settle(command uint64, o outcome) {
+// record records the outcome of a command.
+func (t *truth) record(command uint64, o outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o.id = t.commands[command].id
@@ -90,19 +94,19 @@ func (t *truth) settle(command uint64, o outcome) {
 
 func (t *truth) raise(id string, version uint64) { t.floors[id] = max(t.floors[id], version) }
 
-// floor is the version that a load which begins now must not fall behind.
+// floor returns the version that a load which begins now must reach.
 func (t *truth) floor(id string) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.floors[id]
 }
 
-// observe keeps what a state was at a version.
+// observe records a state at a version.
 func (t *truth) observe(how, id string, version uint64, s state) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.Count != version {
-		t.find(Wrong, "%s gave thing %s at version %d with a state of %d events", how, id, version, s.Count)
+		t.find(Wrong, "%s returned thing %s at version %d with a state of %d events", how, id, version, s.Count)
 	}
 	if version == 0 {
 		return
@@ -111,13 +115,13 @@ func (t *truth) observe(how, id string, version uint64, s state) {
 		t.digests[id] = map[uint64]uint64{}
 	}
 	if before, seen := t.digests[id][version]; seen && before != s.digest() {
-		t.find(Wrong, "%s gave thing %s at version %d in another state than somebody saw before", how, id, version)
+		t.find(Wrong, "%s returned thing %s at version %d in another state than a writer saw before", how, id, version)
 	}
 	t.digests[id][version] = s.digest()
 	t.raise(id, version)
 }
 
-// report keeps a finding.
+// report records a finding.
 func (t *truth) report(kind Kind, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,14 +132,14 @@ func (t *truth) find(kind Kind, format string, args ...any) {
 	t.findings = append(t.findings, Finding{kind, fmt.Sprintf(format, args...)})
 }
 
-// see counts something worth knowing that it happened.
+// see counts a notable event.
 func (t *truth) see(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.counts[what]++
 }
 
-// count is how many commands there were.
+// count returns the number of commands.
 func (t *truth) count() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

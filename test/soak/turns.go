@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// turns lets one strand run at a time, and the seed decides which. Whoever has the turn may use
-// everything here.
+// turns lets one strand run at a time. The seed decides which. The strand with the turn may use all
+// fields.
 type turns struct {
 	random *rand.Rand
-	stay   float64 // the chance to keep the turn
+	stay   float64 // probability of keeping the turn
 	held   int     // strands in the middle of a transaction
-	tick   func()  // time passes
-	free   bool    // everybody runs at once
+	tick   func()  // lets time pass
+	free   bool    // all strands run at once
 	ready  []*strand
 	has    *strand
 }
 
-// strand is what takes turns: a writer, with whatever goroutines work for it while it waits for
-// them.
+// strand takes turns: a writer, with the goroutines that work for it while it waits.
 type strand struct {
 	wake chan struct{}
 	wire *wire
@@ -30,7 +29,7 @@ func (t *turns) join() *strand {
 	return s
 }
 
-// begin returns the first turn, when all have joined.
+// begin starts the first turn, when all strands have joined.
 func (t *turns) begin() {
 	for _, s := range t.ready {
 		if t.free {
@@ -42,17 +41,17 @@ func (t *turns) begin() {
 	}
 }
 
-// await is how a strand begins.
+// await waits for the first turn of a strand.
 func (s *strand) await() { <-s.wake }
 
-// yield is called by the one who has the turn, and returns when it has the turn again.
+// yield gives up the turn, and returns when the strand has the turn again.
 func (t *turns) yield() {
 	if t.free {
 		return
 	}
 	t.tick()
 	s := t.has
-	// Whoever meets a transaction in the middle only waits for it, with longer and longer pauses.
+	// A strand that meets a running transaction only waits for it, with longer and longer pauses.
 	if t.held == 0 && t.random.Float64() < t.stay {
 		return
 	}
@@ -60,7 +59,7 @@ func (t *turns) yield() {
 	<-s.wake
 }
 
-// hold is yield in the middle of a transaction.
+// hold yields in the middle of a transaction.
 func (t *turns) hold() {
 	t.held++
 	t.yield()
@@ -72,7 +71,7 @@ func (t *turns) pass() {
 	t.has.wake <- struct{}{}
 }
 
-// leave ends a strand that has the turn.
+// leave ends the strand that has the turn.
 func (t *turns) leave() {
 	if t.free {
 		return

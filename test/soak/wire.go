@@ -13,21 +13,23 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is a writer's way to the database: turns change on it, connections break, requests arrive
-// when the writer has given them up, and the writer may crash while a request is on it.
+// wire is the connection of a writer to the database. Turns change on it, connections break,
+// requests arrive after the writer has cancelled them, and the writer may crash during a request.
 type wire struct {
 	proxy  dynamodb.HTTPClient
 	turns  *turns
 	faults draw.FaultMix
-	alone  sync.Mutex // in turns, requests that are sent side by side go one after the other
+	// With turns, concurrent requests go one after the other.
+	alone sync.Mutex
 
 	mu     sync.Mutex
 	random *rand.Rand
-	fuse   int // points that are left until the crash, if above 0
-	crash  context.CancelFunc
+	// Points until the crash, if above 0.
+	fuse  int
+	crash context.CancelFunc
 }
 
-// connect returns a client whose requests go over the wire. Random numbers are the wire's alone.
+// connect returns a client whose requests go over the wire. The wire has its own random numbers.
 func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.Client {
 	proxy := dynamotest.OpenProxy(client)
 	w.faults.InjectNetwork(w.random, proxy, network)
@@ -54,11 +56,11 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// lifeKey is the key of the context of a writer's life in all contexts that come from it.
+// lifeKey is the key of the context of a writer's life in all contexts derived from it.
 type lifeKey struct{}
 
-// unhurried is a request's context without deadlines, which would depend on how long others have
-// their turns. It ends with the writer's life.
+// unhurried returns the context of a request without its deadline, which would depend on the length
+// of other strands' turns. It ends with the writer's life.
 func unhurried(ctx context.Context) context.Context {
 	if life, ok := ctx.Value(lifeKey{}).(context.Context); ok {
 		return life
@@ -66,8 +68,8 @@ func unhurried(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// point is a moment between two things that happen: the writer may crash, late requests arrive,
-// others have their turn.
+// point is called between two actions: the writer may crash, late requests arrive, and other
+// strands have their turns.
 func (w *wire) point() {
 	w.burn()
 	if w.draws(1.0 / 20) {
@@ -82,7 +84,7 @@ func (w *wire) draws(probability float64) bool {
 	return w.random.Float64() < probability
 }
 
-// burn brings the crash nearer, if there is to be one.
+// burn brings a planned crash nearer.
 func (w *wire) burn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,14 +95,14 @@ func (w *wire) burn() {
 	}
 }
 
-// light makes the writer crash some points from now.
+// light makes the writer crash after a number of points.
 func (w *wire) light(points int, crash context.CancelFunc) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fuse, w.crash = points, crash
 }
 
-// calm ends all that goes wrong, when whatever was under way has arrived.
+// calm ends the faults, when all late requests have arrived.
 func (w *wire) calm() {
 	w.faults.End()
 	w.light(0, nil)

@@ -15,60 +15,62 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// World is one database with writers and faults, all drawn from Seed and Number.
+// World is a database with writers and faults, all drawn from Seed and Number.
 type World struct {
 	Seed, Number uint64
-	// Client is for an empty database that nobody else uses. If it is nil the world makes its own,
-	// on dynamotest, with all faults of that; otherwise connections break and nothing else goes
-	// wrong.
+	// Client is a client of an empty database for this world alone. If it is nil, the world uses
+	// dynamotest, with all its faults. Otherwise the only faults are broken connections.
 	Client *dynamodb.Client
-	// Commands is how many each writer executes. Default: 250.
+	// Commands is the number of commands of each writer. Default: 250.
 	Commands int
-	// Layout is drawn if it is empty.
+	// Layout is the layout of the journal. Default: drawn from the seed.
 	Layout journal.Layout
 
-	tamper   func(context.Context, *dynamodb.Client) error // before it is judged
+	tamper   func(context.Context, *dynamodb.Client) error // before the inspection
 	patience time.Duration                                 // see stuckAfter
 }
 
-// freeEvery is how many worlds there are for each one whose writers run freely.
+// freeEvery is the number of worlds for each one whose writers run freely.
 const freeEvery = 8
 
-// layouts are those that runs draw from.
+// layouts are the layouts that are drawn.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
-// stuckAfter is for how long no command has to begin in a world until it is given up. A command
-// takes milliseconds, or seconds where many worlds share two processors.
+// stuckAfter is the time without a new command after which a world is stuck. A command takes
+// milliseconds, or seconds if many worlds share two processors.
 const stuckAfter = 5 * time.Minute
 
-// Report is what came of a world.
+// Report holds the results of a world.
 type Report struct {
-	Commits, Events int // that are in the journal
+	Commits, Events int // in the journal
 	Findings        []Finding
-	// Seen is how often each command, and each way in which one ended, came up.
+	// Seen counts the commands and their outcomes.
 	Seen map[string]int
 }
 
-// running is a world under way.
+// running is a running world.
 type running struct {
 	World
-	truth   *truth
-	turns   *turns
-	memory  *dynamotest.DB // nil on another database
-	now     func() time.Time
-	window  int // aggregates that commands go to at a time
-	span    int // commands until the window moves on by one, and so the length of a history
+	truth  *truth
+	turns  *turns
+	memory *dynamotest.DB // nil on another database
+	now    func() time.Time
+	// Number of aggregates that commands use at a time.
+	window int
+	// Number of commands until the window moves on by one, and so the length of a history.
+	span    int
 	heavy   bool
 	network draw.Network
 	orders  orders
 
 	encodings []journal.Encoding
-	removes   bool // events are truncated and things deleted
-	removals  removals
+	// Events are truncated and things deleted.
+	removes  bool
+	removals removals
 }
 
-// Run lets the world happen, and judges it. The error is not about the library: the context has
-// ended, or the database cannot be used.
+// Run runs the world and inspects it. An error is not about the library: the context has ended, or
+// the database cannot be used.
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	if w.Commands == 0 {
@@ -98,7 +100,8 @@ func (w World) Run(ctx context.Context) (Report, error) {
 			forgets := draw.Pick(random, 0, 0, 0.02)
 			run.turns.tick = func() {
 				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
-				if random.Float64() < forgets { // ClientRequestTokens, after ten minutes
+				// It forgets ClientRequestTokens, as after ten minutes.
+				if random.Float64() < forgets {
 					clock.Advance(11 * time.Minute)
 				}
 			}
@@ -150,10 +153,10 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	return run.inspect(ctx, writers)
 }
 
-// errStuck: the writers make no progress. They are left as they are.
+// errStuck reports that the writers make no progress. They are left running.
 var errStuck = errors.New("no progress")
 
-// work has the writers work until each of them is done.
+// work makes the writers work until all of them are done.
 func (w *running) work(ctx context.Context, writers []*writer) error {
 	errs := make([]error, len(writers))
 	var wait sync.WaitGroup
@@ -186,7 +189,7 @@ func (w *running) work(ctx context.Context, writers []*writer) error {
 	}
 }
 
-// pause is what a transaction that is held or torn waits for.
+// pause waits while a transaction is held or torn.
 func (w *running) pause(ctx context.Context) {
 	if w.turns.free {
 		dynamotest.For(100 * time.Microsecond)(ctx)
@@ -196,7 +199,7 @@ func (w *running) pause(ctx context.Context) {
 	w.turns.hold()
 }
 
-// thing is the id of an aggregate for the next command.
+// thing draws the id of an aggregate for the next command.
 func (w *running) thing(r *rand.Rand) string {
 	return fmt.Sprint(w.truth.count()/w.span + r.IntN(w.window))
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// setup returns a small world, on DynamoDB Local where the environment names one.
+// setup returns a small world, on DynamoDB Local if the environment names one.
 func setup(t *testing.T, seed, number uint64) World {
 	t.Helper()
 	w := World{Seed: seed, Number: number, Commands: 40}
@@ -80,7 +80,7 @@ func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 	for _, what := range []string{
 		"conflict", "attempts used up", "throttled", "outcome unknown", "unknown and written",
 		"crashed, nothing written", "read failed", "refused", "not found", "conflict of a publish",
-		"truncated", "not covered", "truncated events asked for", "deleted", "refused after deletion",
+		"truncated", "not covered", "truncated events requested", "deleted", "refused after deletion",
 		"written together",
 	} {
 		missing[what] = true
@@ -88,7 +88,8 @@ func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 	for _, c := range commands {
 		missing[c.name] = true
 	}
-	const most = 50 // worlds of each layout, as some outcomes are rare; a few are enough as a rule
+	// Of each layout, since some outcomes are rare. Usually a few worlds are enough.
+	const most = 50
 	for number := uint64(0); number < most && (number < 4 || len(missing) > 0); number++ {
 		for _, layout := range layouts {
 			report, err := World{Seed: 5, Number: number, Commands: 80, Layout: layout}.Run(t.Context())
@@ -167,7 +168,7 @@ func TestWhatIsWrongWithPackedTablesIsFound(t *testing.T) {
 			return err
 		}
 	}
-	// An array of one event of no known command: happened{Token: 1}.
+	// An array with one event of an unknown command: happened{Token: 1}.
 	another, err := cbor.Marshal([]packedEvent{{Type: happened{}.EventType(), Payload: []byte(`{"Token":1,"Size":0,"Text":""}`)}})
 	require.NoError(t, err)
 	for name, test := range map[string]struct {

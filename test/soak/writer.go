@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// writer is a process with a repository and a publisher of its own.
+// writer is a process with its own repository and publisher.
 type writer struct {
 	*running
 	index  int
@@ -28,7 +28,7 @@ type writer struct {
 	wire   *wire
 	client *dynamodb.Client
 
-	// Of a life, which a crash ends.
+	// These fields belong to a life, which ends with a crash.
 	life      int
 	alive     context.Context //nolint:containedctx // a process that can be killed
 	kill      context.CancelFunc
@@ -37,7 +37,7 @@ type writer struct {
 	publisher *publisher.Publisher
 	held      map[string]repository.Aggregate[state]
 	unknown   []uncertain
-	cached    bool // repo keeps states
+	cached    bool // repo has a cache
 }
 
 // uncertain is a command that may have been written.
@@ -55,7 +55,7 @@ func (w *running) newWriter(index int, r *rand.Rand) *writer {
 	return one
 }
 
-// work executes commands, and comes back to life after each crash.
+// work executes commands, and starts a new life after each crash.
 func (w *writer) work(ctx context.Context) error {
 	for range w.Commands {
 		if w.alive == nil || w.alive.Err() != nil {
@@ -74,7 +74,7 @@ func (w *writer) work(ctx context.Context) error {
 	return w.publisher.Close()
 }
 
-// live starts the process, with what it needs and with nothing that it knew.
+// live starts the process, without anything from an earlier life.
 func (w *writer) live(ctx context.Context) (err error) {
 	w.kill()
 	if w.publisher != nil {
@@ -101,8 +101,8 @@ func (w *writer) live(ctx context.Context) (err error) {
 	if w.repo, err = repository.New(w.journal, things, settings); err != nil {
 		return err
 	}
-	// A publisher looks for a lost commit for seconds of real time: that is for worlds that no seed
-	// decides anyway.
+	// A publisher looks for a lost commit for seconds of real time, so it is only in worlds without
+	// turns.
 	if !w.turns.free {
 		config.RetryBudget = patient
 	}
@@ -122,7 +122,7 @@ func (w *writer) live(ctx context.Context) (err error) {
 	return nil
 }
 
-// open is repeated, as a process is that cannot start.
+// open opens a journal. It tries again after errors.
 func (w *writer) open(ctx context.Context, config journal.Config) (j *journal.Journal, err error) {
 	for range 100 {
 		if j, err = journal.Open(ctx, w.client, config); err == nil || ctx.Err() != nil {
@@ -132,30 +132,31 @@ func (w *writer) open(ctx context.Context, config journal.Config) (j *journal.Jo
 	return j, err
 }
 
-// settle keeps how a command with n events ended, and judges its error. First is the number of the
-// first event if all went well.
-func (w *writer) settle(command uint64, how string, n int, first uint64, err error) {
+// recordOutcome records the outcome of a command with n events, and checks its error. First is the
+// number of the first event after a success.
+func (w *writer) recordOutcome(command uint64, how string, n int, first uint64, err error) {
 	var unknown *journal.OutcomeUnknownError
 	var conflict *journal.ConflictError
 	var large *journal.TooLargeError
 	var attempts *repository.AttemptsError
 	switch {
 	case err == nil:
-		w.truth.settle(command, outcome{sure: n, first: first})
+		w.truth.record(command, outcome{sure: n, first: first})
 		return
 	case errors.As(err, &unknown):
 		w.truth.see("outcome unknown")
-		w.truth.settle(command, outcome{maybe: n, first: unknown.First, unknown: unknown})
+		w.truth.record(command, outcome{maybe: n, first: unknown.First, unknown: unknown})
 		w.unknown = append(w.unknown, uncertain{command, n, unknown})
 		return
 	case errors.As(err, &attempts):
 		w.truth.see("attempts used up")
 	case errors.As(err, &conflict):
 		w.truth.see("conflict")
-		if conflict.Actual == 0 && w.Layout == journal.Packed { // it could not be read any more
+		// the version could not be read any more
+		if conflict.Actual == 0 && w.Layout == journal.Packed {
 			w.truth.see("conflict with an unknown version")
 		} else if conflict.Actual <= conflict.Expected {
-			w.truth.report(Wrong, "%s: a conflict that is none: %v", how, err)
+			w.truth.report(Wrong, "%s: a conflict without a reason: %v", how, err)
 		}
 	case errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		w.truth.see("throttled")
@@ -172,16 +173,16 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 	default:
 		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
 	}
-	w.truth.settle(command, outcome{})
+	w.truth.record(command, outcome{})
 }
 
-// crashed reports that an error is the end of the process.
+// crashed reports whether an error follows from the end of the process.
 func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed reports that a read failed as reads do when the SDK gives up. It can be a write that
-// may be repeated, other than those named.
+// readFailed reports whether an error is that of a read with the SDK's error. It can also be a
+// write that may be repeated, except for the given ones.
 func readFailed(err error, commits ...string) bool {
 	var operation *smithy.OperationError
 	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {

@@ -26,13 +26,13 @@ const (
 	mysqlDSN    = "MILLRACE_MYSQL_DSN"
 )
 
-// database is where the read model and the positions are.
+// database holds the read model and the positions.
 type database struct {
 	dialect sqlprojection.Dialect
 	connect driver.Connector
 }
 
-// another returns an empty one of the same kind.
+// another returns an empty database of the same kind.
 func (d database) another(t *testing.T) database {
 	t.Helper()
 	switch d.dialect {
@@ -45,7 +45,7 @@ func (d database) another(t *testing.T) database {
 	}
 }
 
-// onEach runs a test on each database there is.
+// onEach runs a test on each available database.
 func onEach(t *testing.T, test func(t *testing.T, d database)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) {
@@ -101,7 +101,7 @@ func newMySQL(t *testing.T, dsn string) database {
 	return database{sqlprojection.MySQL, connect}
 }
 
-// newSchema makes a schema and drops it when the test ends, in a way.
+// newSchema creates a schema, and drops it at the end of the test by the given statement.
 func newSchema(t *testing.T, admin *sql.DB, way string) string {
 	t.Helper()
 	schema := fmt.Sprintf("test_%016x", rand.Uint64())
@@ -114,7 +114,7 @@ func newSchema(t *testing.T, admin *sql.DB, way string) string {
 	return schema
 }
 
-// open returns a pool of its own, as a process would have it.
+// open returns a separate pool, as a process would have it.
 func (d database) open(t *testing.T, connect driver.Connector) *sql.DB {
 	t.Helper()
 	db := sql.OpenDB(connect)
@@ -123,7 +123,7 @@ func (d database) open(t *testing.T, connect driver.Connector) *sql.DB {
 	return db
 }
 
-// text is a statement as the database wants it.
+// text returns a statement in the dialect of the database.
 func (d database) text(statement string) string {
 	if d.dialect != sqlprojection.PostgreSQL {
 		return statement

@@ -35,7 +35,8 @@ func ExampleStore_AdvanceIn() {
 	defer db.Close()
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
 	check(store.CreateTable(ctx))
-	inTransaction := func(ctx context.Context, run func(*sql.Tx) error) error { // that of an ORM, say
+	// as an ORM does, for example
+	inTransaction := func(ctx context.Context, run func(*sql.Tx) error) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return err

@@ -10,13 +10,13 @@ import (
 
 var errLost = errors.New("the connection is lost")
 
-// flaky is a driver whose requests and replies get lost, each by a chance of one in a number.
+// flaky is a driver that loses requests and replies, each with a probability of one in a number.
 type flaky struct {
 	driver.Connector
 	mu     sync.Mutex
 	random *rand.Rand
 	oneIn  int // 0 for never
-	// losesReply, if set, says of each COMMIT whether its reply is lost, in place of chance.
+	// losesReply, if set, decides for each COMMIT whether its reply is lost, instead of chance.
 	losesReply func() bool
 }
 
@@ -94,7 +94,7 @@ func (c *flakyConn) QueryContext(ctx context.Context, query string, args []drive
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
-// ResetSession and IsValid let database/sql know of broken connections as without the faults.
+// ResetSession and IsValid report broken connections to database/sql, as without the faults.
 func (c *flakyConn) ResetSession(ctx context.Context) error {
 	if conn, ok := c.Conn.(driver.SessionResetter); ok {
 		return conn.ResetSession(ctx)
@@ -112,7 +112,7 @@ type flakyTx struct {
 	faults *flaky
 }
 
-// Commit that does not arrive leaves the database to roll back by itself.
+// A Commit that does not arrive leaves the database to roll back by itself.
 func (t *flakyTx) Commit() error {
 	if t.faults.lost() != nil {
 		return errors.Join(errLost, t.Rollback())

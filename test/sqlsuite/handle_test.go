@@ -29,7 +29,7 @@ func (w *world) react(reactions ...sqlprojection.Reaction) message.NoPublishHand
 	return handle
 }
 
-// epoch is that under which a position was claimed last.
+// epoch returns the epoch under which a position was claimed last.
 func (w *world) epoch(id string) (epoch uint64) {
 	w.t.Helper()
 	require.NoError(w.t, w.db.QueryRowContext(w.t.Context(),
@@ -123,7 +123,7 @@ func TestAnErrorOfTheHandlerNamesItsEvent(t *testing.T) {
 	require.ErrorContains(t, err, "event 1 of account-x")
 }
 
-func TestALostReplyToACommitIsFoundOutAndDoesNoHarm(t *testing.T) {
+func TestALostReplyToACommitIsDetectedAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d database) {
 		w := setup(t, d)
@@ -245,7 +245,7 @@ func TestATransactionThatTheFunctionEndsIsNoSuccess(t *testing.T) {
 	})
 }
 
-func TestAHandlerRefusesMessagesWhosePositionIsElsewhere(t *testing.T) {
+func TestAHandlerRefusesMessagesWithPositionsInAnotherStore(t *testing.T) {
 	t.Parallel()
 	w := setup(t, newSQLite(t))
 	w.write("x", 0, Deposited{1})
@@ -292,12 +292,12 @@ func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	require.ErrorContains(t, w.react(w.noting())(next(t, messages)), "event 1 of account-x")
 }
 
-// PaidTwice is an old event, which stands for two deposits today.
+// PaidTwice is an old event that stands for two deposits.
 type PaidTwice struct{ First, Second int }
 
 func (PaidTwice) EventType() string { return "paid-twice" }
 
-// deposit is Deposited as the aggregate has it.
+// deposit is Deposited as the aggregate defines it.
 type deposit struct{ Deposited }
 
 func (deposit) Apply(*struct{}) {}

@@ -20,15 +20,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// participant is a member of the group with connections of its own.
+// participant is a member of the group with its own connections.
 type participant struct {
 	*subscriber.Subscriber
 	dynamo *dynamotest.Proxy
 	sql    *flaky
 }
 
-// join starts a member that counts what its handler has done, whose connections are bad, and whose
-// handler fails before, in and after the transaction.
+// join starts a member that counts the effects of its handler. Its connections lose requests and
+// replies, and its handler fails before, in and after the transaction.
 func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 	w.t.Helper()
 	p := &participant{
@@ -59,12 +59,13 @@ func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 	return p
 }
 
-// cutOff keeps a member from DynamoDB, so that it cannot show that it lives. Its SQL goes on.
+// cutOff cuts the connection of a member to DynamoDB, so that its heartbeats fail. Its SQL
+// continues.
 func (p *participant) cutOff() {
 	p.dynamo.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem", "PutItem", "DeleteItem", "TransactWriteItems"))
 }
 
-// Members come and go: in each round two share the work, one closes or is cut off, and the other
+// Members join and leave: in each round two share the work, one closes or is cut off, and the other
 // takes over.
 func TestEachEventTakesEffectOnceWhateverFails(t *testing.T) {
 	t.Parallel()

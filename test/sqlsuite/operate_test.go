@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-func TestASweepGoesOnWhereADatabaseIsThatWasRestored(t *testing.T) {
+func TestReconciliationContinuesAtThePositionsOfARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	w := setup(t, newSQLite(t))
 	w.write("x", 0, Deposited{1}, Deposited{2})
 	handle := w.react(w.noting())
 	sub := w.consume(w.config(w.j, w.store), handle)
 	eventually(t, "both take effect", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
-	require.NoError(t, sub.Close()) // the cursor is past them
+	require.NoError(t, sub.Close()) // the cursor has passed them
 	for _, statement := range []string{"DELETE FROM effects WHERE number = 2", "UPDATE " + sqlprojection.DefaultTable + " SET position = 1"} {
 		_, err := w.db.ExecContext(t.Context(), statement)
 		require.NoError(t, err)

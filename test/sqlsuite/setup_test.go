@@ -25,7 +25,7 @@ const (
 	topic    = "account"
 )
 
-// Deposited is counted by its amount, so that an effect that is lost or doubled shows.
+// Deposited adds its amount, so that a lost or repeated effect is visible.
 type Deposited struct{ Amount int }
 
 func (Deposited) EventType() string { return "deposited" }
@@ -47,8 +47,8 @@ type world struct {
 	store  *sqlprojection.Store
 }
 
-// setup makes a journal, a table of positions, and a read model: a line for each effect, numbered
-// as they come.
+// setup creates a journal, a table of positions, and a read model: one line for each effect,
+// numbered in their order.
 func setup(t *testing.T, d database) *world {
 	t.Helper()
 	w := &world{database: d, t: t, dynamo: testdb.Client(t), db: d.open(t, d.connect)}
@@ -95,7 +95,7 @@ func (w *world) write(id string, after int, events ...event) {
 	require.NoError(w.t, err)
 }
 
-// note is an effect that is anything but idempotent.
+// note is an effect that is not idempotent.
 func (w *world) note(ctx context.Context, tx *sql.Tx, id string, number uint64, amount int) error {
 	_, err := tx.ExecContext(ctx, w.text("INSERT INTO effects (id, number, amount) VALUES (?, ?, ?)"), id, int64(number), amount)
 	return err
@@ -144,7 +144,7 @@ func (w *world) subscribe(config subscriber.Config) (*subscriber.Subscriber, <-c
 	return sub, messages
 }
 
-// consume handles what a member gets as the Router does: each message in a goroutine of its own,
+// consume handles the messages of a member as the Router does: each message in its own goroutine,
 // acked unless handle fails or panics.
 func (w *world) consume(config subscriber.Config, handle message.NoPublishHandlerFunc) *subscriber.Subscriber {
 	w.t.Helper()
@@ -192,7 +192,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
 }
 
-// upTo is 1..n.
+// upTo returns 1 to n.
 func upTo(n int) (numbers []uint64) {
 	for number := range n {
 		numbers = append(numbers, uint64(number+1))

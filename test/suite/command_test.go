@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// commands are topics of the journal, one for each command, and each handler is a group.
+// startCommands uses one topic of the journal for each command. Each handler is a group.
 func startCommands(t *testing.T, s store, marshaler cqrs.CommandEventMarshaler, handlers ...cqrs.CommandHandler) *cqrs.CommandBus {
 	t.Helper()
 	pub, _ := s.ordered(t, "bus")
@@ -102,7 +102,7 @@ func TestCommandsAreHandledWithEachMarshaler(t *testing.T) {
 	}
 }
 
-// The id of the command's message makes what a redelivery does again a single commit.
+// With the id of the command's message, a redelivery leads to a single commit.
 func TestACommandThatIsDeliveredAgainIsExecutedOnce(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -147,7 +147,7 @@ func (c *tries) total() (n int) {
 	return n
 }
 
-// Without a line in the handler: what was set in motion by one request is found by its id.
+// The handler needs no code for this: all results of one request are found by its id.
 func TestWhatAHandlerCommitsAndSendsNamesItsCauseAndItsRequest(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

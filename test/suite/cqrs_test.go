@@ -36,7 +36,7 @@ var accounts = aggregate.Define[account]("account", deposited{}, closed{})
 // byEventType names events as the journal does.
 var byEventType = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 
-// totals are what the typed handlers have seen.
+// totals counts the events that the typed handlers have seen.
 type totals struct {
 	mu      sync.Mutex
 	balance map[string]int
@@ -63,8 +63,8 @@ func (a *totals) have(balance map[string]int, closed ...string) bool {
 	return assert.ObjectsAreEqual(balance, a.balance) && assert.ObjectsAreEqual(closed, a.closed)
 }
 
-// startProcessor runs a handler for each type, each in a group of its own. A topic has the events
-// of all types of its aggregates, so a handler acks those of others.
+// startProcessor runs a handler for each type, each in its own group. A topic has the events of all
+// types of its aggregates, so a handler acks those of other types.
 func startProcessor(t *testing.T, s store) *totals {
 	t.Helper()
 	seen := &totals{balance: map[string]int{}}

@@ -62,8 +62,8 @@ func TestTheDeduplicatorDropsWhatComesAgain(t *testing.T) {
 	assert.Equal(t, 1+2, calls, "each once, though the payloads are equal")
 }
 
-// What follows are faults of Watermill's Deduplicator that the package documentation tells of.
-// Where one of these tests fails, they have gone.
+// The following tests show faults of Watermill's Deduplicator that the package documentation
+// describes. If one of these tests fails, the fault is fixed.
 
 func TestTheDeduplicatorLosesAMessageWhoseHandlerFails(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,8 @@ func TestTheSubscriberNeedsNoDeduplicator(t *testing.T) {
 	for n := range 3 {
 		require.NoError(t, pub.Publish("order", orderEvent("1", n+1), orderEvent("2", n+1)))
 	}
-	for round := range 2 { // the second goes on where the first was
+	// The second round continues where the first ended.
+	for round := range 2 {
 		_, sub := s.ordered(t, "group")
 		router := startRouter(t, func(router *message.Router) {
 			router.AddConsumerHandler("handler", "order", sub, func(msg *message.Message) error {
@@ -173,8 +174,8 @@ func TestTheSubscriberNeedsNoDeduplicator(t *testing.T) {
 	assert.Equal(t, []string{"2/1", "2/2", "2/3"}, got.payloads("2"))
 }
 
-// A forwarder that delivers everything twice, as one does that crashes before its acks, to a
-// transport that keeps order but knows no positions.
+// A forwarder delivers everything twice, as after a crash before its acks, to a transport that
+// keeps order but knows no positions.
 func TestForwardedEventsAreHandledOnceByTheirPositions(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

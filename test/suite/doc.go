@@ -1,17 +1,14 @@
-// Package suite has no code of its own, only tests: Watermill's universal suite for Pub/Subs, run
-// in full over the publisher and the subscriber, and Watermill's own router, middlewares and cqrs
-// component on top of them.
+// Package suite has only tests. They run Watermill's universal suite for Pub/Subs on the publisher
+// and the subscriber, and Watermill's router, middlewares and cqrs component on top of them.
 //
 // The universal suite runs in three shapes:
 //
-//   - ordered: default settings. The suite's messages name no aggregate, so each Publisher appends
-//     them to one stream, in the order of which they are delivered;
-//   - unordered: each message is an aggregate of its own, so all of them may be out for handling at
-//     once;
-//   - with new groups: each subscriber is a group of its own, which begins at the beginning of
-//     history.
+//   - ordered: default settings. The messages of the suite name no aggregate, so each Publisher
+//     appends them to one stream, and they are delivered in its order;
+//   - unordered: each message is its own aggregate, so all of them may be handled concurrently;
+//   - with new groups: each subscriber is its own group, which begins with the first event.
 //
-// The reconnect test has a DynamoDB Local of its own that is killed, twice, while thousands of
-// messages go through it. With the build tag stress the suite runs many times side by side (`make
+// The reconnect test has its own DynamoDB Local, which is killed twice while thousands of messages
+// pass through it. With the build tag stress the suite runs many times concurrently (`make
 // stress`).
 package suite

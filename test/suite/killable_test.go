@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// killable is a database that can be killed and comes back with what it had acknowledged: a
-// DynamoDB Local of the test's own, or dynamotest behind a socket.
+// killable is a database that can be killed and restarted with the data that it had acknowledged: a
+// separate DynamoDB Local, or dynamotest behind a socket.
 type killable struct {
 	client  journal.Client
 	restart func() error
@@ -56,8 +56,8 @@ func startLocal(t *testing.T) *killable {
 	}
 }
 
-// dataFolder is in memory where the system has such a place: what is to survive here is a process,
-// and DynamoDB Local spends most of its time on syncing files.
+// dataFolder returns a folder in memory if the system has one: only the process is killed, and
+// DynamoDB Local spends most of its time on syncing files.
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "millrace-suite-") //nolint:usetesting // t.TempDir is on a disk
@@ -68,9 +68,10 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// durable waits until what DynamoDB Local has acknowledged is in its files. It acknowledges a
-// transaction a moment earlier, and would lose it when it is killed in that moment, which DynamoDB
-// never does. A write that comes after the transaction is acknowledged only once both are there.
+// durable waits until the data that DynamoDB Local has acknowledged is in its files. DynamoDB Local
+// acknowledges a transaction a moment earlier, and would lose it if it is killed in that moment,
+// which DynamoDB never does. A write after the transaction is only acknowledged when both are
+// there.
 type durable struct{ *dynamodb.Client }
 
 const fence = "fence"
@@ -97,13 +98,13 @@ func (d durable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 		Item:      map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}},
 	})
 	if err != nil {
-		// Not wrapped: of the transaction it says only that nobody knows.
+		// Not wrapped: the error of the transaction says that its outcome is unknown.
 		return nil, errors.New("the reply was lost: " + err.Error())
 	}
 	return out, nil
 }
 
-// serveDynamotest returns dynamotest what can break: a socket and connections. What it holds
+// serveDynamotest serves dynamotest behind a socket, so that connections can break. Its data
 // survives.
 func serveDynamotest(t *testing.T) *killable {
 	t.Helper()
@@ -115,7 +116,8 @@ func serveDynamotest(t *testing.T) *killable {
 		client: client,
 		restart: func() error {
 			stop()
-			select { // no DynamoDB Local is back sooner
+			// A DynamoDB Local needs at least this time to restart.
+			select {
 			case <-time.After(2 * time.Second):
 			case <-t.Context().Done():
 			}
@@ -125,7 +127,7 @@ func serveDynamotest(t *testing.T) *killable {
 	}
 }
 
-// serve answers at an address until stop cuts all connections.
+// serve serves at an address until stop cuts all connections.
 func serve(t *testing.T, handler http.Handler, address string) (stop func(), bound string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
@@ -144,8 +146,8 @@ func serve(t *testing.T, handler http.Handler, address string) (stop func(), bou
 	}, listener.Addr().String()
 }
 
-// restartOnSignal has SIGHUP restart the database, so that a command can. The function that it
-// returns ends that and says how often it happened.
+// restartOnSignal makes SIGHUP restart the database, for a command. Stop ends that and returns how
+// often it happened.
 func (db *killable) restartOnSignal(t *testing.T) (stop func() int) {
 	t.Helper()
 	signals := make(chan os.Signal, 8)

@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// received is what handlers were given, in the order in which they got it.
+// received holds the messages of handlers, in their order.
 type received struct {
 	mu sync.Mutex
 	by map[string][]string
@@ -65,7 +65,7 @@ func processors[A, B any](t *testing.T, s store, topic string, marshaler cqrs.Co
 			SubscriberConstructor: func(p cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
 				_, sub := s.pubSub(t, publisher.Config{}, subscriber.Config{
 					ConsumerGroup: p.HandlerName,
-					EventTypes:    []string{p.EventName}, // so that none is unknown
+					EventTypes:    []string{p.EventName}, // so that no type is unknown
 				})
 				return sub, nil
 			},
@@ -81,7 +81,8 @@ func processors[A, B any](t *testing.T, s store, topic string, marshaler cqrs.Co
 				_, sub := s.ordered(t, p.EventGroupName)
 				return sub, nil
 			},
-			Marshaler: marshaler, // every type has a handler, so none is unknown
+			// Every type has a handler, so none is unknown.
+			Marshaler: marshaler,
 		})
 		require.NoError(t, err)
 		a, b = handlers("group-")
@@ -141,7 +142,7 @@ func TestWhatAnEventBusPublishesIsHandledWithEachMarshaler(t *testing.T) {
 	}
 }
 
-// A purse has events that are messages of another package, in wrappers.
+// The events of a purse are messages of another package, in wrappers.
 type purse struct{ Coins int64 }
 
 type coined struct{ *wrapperspb.Int64Value }

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// handlePlaced adds a processor that handles the payloads of orderEvent as they are.
+// handlePlaced adds a processor that handles the payloads of orderEvent unchanged.
 func handlePlaced(t *testing.T, s store, router *message.Router, handle func(ctx context.Context, payload string) error) {
 	t.Helper()
 	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
@@ -60,7 +60,8 @@ func TestAHandlerThatTimesOutGetsItsMessageAgainWithTimeLeft(t *testing.T) {
 			s := newStore(t)
 			pub, _ := s.ordered(t, "publisher")
 			var got received
-			tried := 0 // one message of one aggregate: one at a time
+			// One message of one aggregate, so one at a time.
+			tried := 0
 			startRouter(t, func(router *message.Router) {
 				router.AddMiddleware(middlewares...)
 				handlePlaced(t, s, router, func(ctx context.Context, payload string) error {
@@ -126,7 +127,7 @@ func TestMetricsOfWatermillCountOurMessages(t *testing.T) {
 	}
 }
 
-// gathered has each series with its count, of a histogram that of its observations.
+// gathered returns each series with its count. For a histogram it is the number of observations.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -144,8 +145,9 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
 	return counts
 }
 
-// The middlewares that applications use, in the order that Watermill's examples have. Timeout
-// leaves its ended context on the message that a handler returns, and PoisonQueue publishes that.
+// The test uses the usual middlewares of applications, in the order of Watermill's examples.
+// Timeout leaves its ended context on the message that a handler returns, and PoisonQueue publishes
+// that message.
 func TestTheUsualMiddlewaresPoisonWhatTimesOutAndForwardTheRest(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -159,7 +161,7 @@ func TestTheUsualMiddlewaresPoisonWhatTimesOutAndForwardTheRest(t *testing.T) {
 	startRouter(t, func(router *message.Router) {
 		invoicing := router.AddHandler("invoicing", "order", orders, "invoice", plain, func(msg *message.Message) ([]*message.Message, error) {
 			switch tried.count(msg); string(msg.Payload) {
-			case "1/1": // forwards it late
+			case "1/1": // it forwards late
 				<-msg.Context().Done()
 				return message.Messages{msg}, nil
 			case "1/2":

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// The database is killed when a third and when a half of ten thousand messages are published. Not
-// parallel: messages have to come through within a minute of each other.
+// The database is killed when a third and when a half of ten thousand messages are published. The
+// test is not parallel: messages have to arrive within a minute of each other.
 func TestPubSubReconnectsToADatabaseThatWasKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("publishes ten thousand messages, which takes a while")
@@ -52,9 +52,9 @@ func reconnects(t *testing.T, layout journal.Layout) {
 	assert.Equal(t, 2, stopRestarts(), "the database must have been killed twice")
 }
 
-// lastAfterPublish has the last message come when all calls of Publish have returned, and a moment
-// later. Watermill's test compares with a list that it appends to after that, and stops reading at
-// the last message, which is faster at times.
+// lastAfterPublish delivers the last message a moment after all calls of Publish have returned.
+// Watermill's test compares with a list to which it appends after Publish, and stops reading at the
+// last message, which is sometimes faster.
 func lastAfterPublish(t *testing.T, s store, count int) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	pub, sub := s.inOrder().pubSub(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Orders are invoiced. The handler fails the first two times for each, and always for one event in
-// the middle of an order.
+// Orders are invoiced. The handler fails twice for each order, and always for one event in the
+// middle of an order.
 func TestRouterRetriesCorrelatesAndHandsWhatKeepsFailingToThePoisonQueue(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -121,7 +121,7 @@ func startRouter(t *testing.T, add func(router *message.Router)) *message.Router
 	add(router)
 	ended := make(chan error, 1)
 	go func() { ended <- router.Run(t.Context()) }()
-	t.Cleanup(func() { require.NoError(t, <-ended) }) // the test's context has ended by then
+	t.Cleanup(func() { require.NoError(t, <-ended) }) // the context of the test has ended by then
 	select {
 	case <-router.Running():
 	case err := <-ended:
@@ -146,7 +146,7 @@ func (c *tries) count(msg *message.Message) int {
 	return c.by[string(msg.Payload)]
 }
 
-// inbox keeps what a handler gets.
+// inbox holds the messages of a handler.
 type inbox struct {
 	mu       sync.Mutex
 	messages []*message.Message
@@ -165,7 +165,7 @@ func (i *inbox) size() int {
 	return len(i.messages)
 }
 
-// payloads are those of one aggregate, in the order in which they came.
+// payloads returns the payloads of one aggregate, in the order of delivery.
 func (i *inbox) payloads(id string) (payloads []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,15 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience is how long a test waits for what must happen. It bounds a failing test and is no claim
-// about speed.
+// patience is the longest wait of a test. It limits a failing test, and is not a claim about speed.
 const patience = 2 * time.Minute
 
-// store is a database with a journal in it. Every Pub/Sub opens the journal for itself, as the
-// processes of an application would.
+// store is a database with a journal. Every Pub/Sub opens the journal separately, as the processes
+// of an application would.
 type store struct{ client journal.Client }
 
-// newStore has the classic layout.
+// newStore returns a store with the classic layout.
 func newStore(t *testing.T) store {
 	t.Helper()
 	return storeIn(t, testdb.Client(t), journal.Classic)
@@ -35,7 +34,7 @@ func newStore(t *testing.T) store {
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 // inLayouts runs a test in each layout, one after the other. On DynamoDB Local, where it takes
-// minutes, it runs in the packed one: the tests for one layout run in the classic one there.
+// minutes, it runs only in the packed layout: the tests for one layout use the classic one there.
 func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
 	t.Helper()
 	for _, layout := range layouts {
@@ -52,22 +51,22 @@ func storeIn(t *testing.T, client journal.Client, layout journal.Layout) store {
 	return store{client}
 }
 
-// ordered has default settings: one stream for each topic and Publisher.
+// ordered returns a Pub/Sub with default settings: one stream for each topic and Publisher.
 func (s store) ordered(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: group})
 }
 
-// newGroup is ordered with a group of its own. The suite closes tens of such subscribers one after
-// the other, each with a message that nobody answers, and waiting for an answer would take up most
-// of the time.
+// newGroup returns an ordered Pub/Sub with its own group. The suite closes dozens of such
+// subscribers one after the other, each with a message that is neither acked nor nacked, and
+// waiting for that would take most of the time.
 func (s store) newGroup(t *testing.T) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: uuid.NewString(), CloseTimeout: 100 * time.Millisecond})
 }
 
-// unordered makes each message an aggregate of its own. Its id is drawn rather than taken from the
-// message, since the suite publishes messages of one UUID several times.
+// unordered returns a Pub/Sub in which each message is its own aggregate. Its id is drawn, since
+// the suite publishes messages with the same UUID several times.
 func (s store) unordered(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{
@@ -80,21 +79,21 @@ func (s store) pubSub(t *testing.T, p publisher.Config, c subscriber.Config) (me
 	j, err := journal.Open(t.Context(), s.client, journal.Config{})
 	require.NoError(t, err)
 	p.Journal, c.Journal = j, j
-	// The suite nacks one message a hundred times, and gives up when a message takes longer than 15
-	// seconds to come again. By default pauses grow to 30.
+	// The suite nacks one message a hundred times, and fails when a redelivery takes longer than 15
+	// seconds. The default pauses grow to 30 seconds.
 	c.NackResendSleep, c.MaxNackResendSleep = 100*time.Millisecond, 100*time.Millisecond
 	pub, err := publisher.NewPublisher(p, testLogger(t))
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(c, testLogger(t))
 	require.NoError(t, err)
-	t.Cleanup(func() { // what a test leaves open, as some of the suite do
+	t.Cleanup(func() { // for subscribers that tests leave open
 		assert.NoError(t, pub.Close())
 		assert.NoError(t, sub.Close())
 	})
 	return pub, sub
 }
 
-// testLogger shows errors with the test they belong to.
+// testLogger logs errors with the test that they belong to.
 func testLogger(t *testing.T) watermill.LoggerAdapter {
 	return &logger{t: t, done: t.Context()}
 }

@@ -51,7 +51,7 @@ func dynamolocalWith(args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), err.String()
 }
 
-// fakeDynamoDB is a server that passes for DynamoDB, named in the environment.
+// fakeDynamoDB sets the environment to a server that replies as DynamoDB does.
 func fakeDynamoDB(t *testing.T) (endpoint string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -109,7 +109,7 @@ func TestSumsAreInTheOrderOfTheirVersions(t *testing.T) {
 	assert.Equal(t, sorted, inOrderOfTidy([]string{sorted[3], sorted[2], sorted[1], sorted[0]}))
 }
 
-// small is a module that can be released.
+// small returns a module that can be released.
 func small() *released {
 	return &released{path: "example.com/a", folder: ".", files: map[string][]byte{
 		"go.mod": []byte("module example.com/a\n\ngo 1.24\n\nrequire example.com/b v1.0.0\n"),

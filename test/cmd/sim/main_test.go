@@ -15,8 +15,8 @@ import (
 
 var all = flag.Bool("sim.all", false, "run also what takes minutes: a world twice, and one for each defect made on purpose")
 
-// command is the program of this package, built without the race detector, which takes minutes to
-// prepare a guest.
+// command is the program of this package, built without the race detector, because with it
+// preparing a guest takes minutes.
 type command struct{ path, cache string }
 
 func build(t *testing.T) command {
@@ -28,7 +28,7 @@ func build(t *testing.T) command {
 	return c
 }
 
-// run returns the exit code and what the program printed.
+// run returns the exit code and the output of the program.
 func (c command) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, notes bytes.Buffer
@@ -75,7 +75,7 @@ func TestWorlds(t *testing.T) {
 			"skip":     `reordered|lost`,
 			"shuffle":  `reordered`,
 			"forget":   `after_flush_duplicate`,
-			"unfence":  `position|effect`, // a projection that is not fenced applies an event twice
+			"unfence":  `position|effect`, // an unfenced projection applies an event twice
 			"reissue":  `effect`,
 			"unguard":  `effect`,
 			"unrecord": `passed`,
@@ -83,7 +83,8 @@ func TestWorlds(t *testing.T) {
 			"detach":   `effect`,
 			"strand":   `effect`,
 			"unstop":   `restless`,
-			"blink":    `slow`, // nothing is lost, some comes late
+			// Nothing is lost, but some events are late.
+			"blink":    `slow`,
 			"overlook": `lost`,
 			"unrevise": `lost`,
 			"rewind":   `after_flush_duplicate`,

@@ -22,7 +22,8 @@ func Run(ctx context.Context, j *journal.Journal, handle message.NoPublishHandle
 	if err != nil {
 		return err
 	}
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 20 * time.Second}, logger) // longer than that
+	// CloseTimeout is longer than that of the subscriber.
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 20 * time.Second}, logger)
 	if err != nil {
 		return errors.Join(err, sub.Close())
 	}

@@ -1,9 +1,9 @@
-// Package machine runs a Go program that was built for WebAssembly on a machine of which nothing is
-// left to chance: its clock, its random numbers and its one processor are given. The same program
-// with the same arguments and the same seed does the same to the last byte.
+// Package machine runs a Go program that was built for WebAssembly on a deterministic machine with
+// a given clock, given random numbers and one processor. The same program with the same arguments
+// and the same seed has the same output, byte for byte.
 //
-// The clock jumps: it goes on by how long the program means to wait when all of it waits, and by a
-// little each time that it is read, so that a loop until a deadline ends.
+// The clock jumps: when the whole program waits, it moves on to the end of the wait. It also moves
+// on a little each time that it is read, so that a loop until a deadline ends.
 package machine
 
 import (
@@ -21,17 +21,17 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// Machine runs a program, as often and as many times at once as is asked.
+// Machine runs a program any number of times, also concurrently.
 type Machine struct {
 	runtime wazero.Runtime
 	program wazero.CompiledModule
 }
 
-// ErrExit means that the program ended with another exit code than 0.
+// ErrExit reports that the program ended with another exit code than 0.
 var ErrExit = errors.New("the program failed")
 
-// New prepares a machine for a program, which takes seconds, or none if a directory is given where
-// it has been done before. Close frees it.
+// New prepares a machine for a program. That takes seconds, unless the cache directory has the
+// result of an earlier preparation. Close frees the machine.
 func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithMemoryLimitPages(memoryPages)
@@ -53,18 +53,20 @@ func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	return m, nil
 }
 
-// memoryPages bounds a program's memory: pages of 64 KiB, 1 GiB in all. What is not used takes
-// none.
+// memoryPages limits the memory of a program: pages of 64 KiB, 1 GiB in all. Unused pages take no
+// memory.
 const memoryPages = 1 << 14
 
 // Close frees the machine.
 func (m *Machine) Close(ctx context.Context) error { return m.runtime.Close(ctx) }
 
-// Run runs the program once, to its end. Errors: [ErrExit], and that of a program that goes wrong.
+// Run runs the program once, to its end. Errors: [ErrExit], and an error for a program that fails
+// otherwise.
 func (m *Machine) Run(ctx context.Context, seed [32]byte, args []string, stdout, stderr io.Writer) error {
 	clock := &clock{now: epoch}
 	config := wazero.NewModuleConfig().
-		WithName(""). // or there could be only one at a time
+		// With a name there could be only one at a time.
+		WithName("").
 		WithArgs(append([]string{"guest"}, args...)...).
 		WithStdout(stdout).WithStderr(stderr).
 		WithRandSource(rand.NewChaCha8(seed)).

@@ -9,14 +9,14 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// withMemory gives each run memory of the system's own: it grows without being copied, and is gone
-// when the run is.
+// withMemory makes each run use memory of its own from the system. The memory grows without being
+// copied, and is freed with the run.
 func withMemory(ctx context.Context) context.Context {
 	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
 		const private = syscall.MAP_PRIVATE | syscall.MAP_ANON
 		all, err := syscall.Mmap(-1, 0, int(most), syscall.PROT_READ|syscall.PROT_WRITE, private)
 		if err != nil {
-			return &memory{} // of which no run can have any
+			return &memory{} // no run can have memory
 		}
 		return &memory{all: all}
 	}))

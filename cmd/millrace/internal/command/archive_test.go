@@ -135,7 +135,7 @@ func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	s.ok(t, "export", file, "--resume")
 	again, err = os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(whole), string(again), "nothing may be left of what was behind")
+	assert.Equal(t, string(whole), string(again), "nothing may be left of the broken end")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
 	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
 }

@@ -419,7 +419,7 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 		}
 
 		o := s.run(t, strings.Fields(line)...)
-		assert.Equal(t, command.ExitUsage, o.code, "there is nobody to ask")
+		assert.Equal(t, command.ExitUsage, o.code, "the command cannot ask")
 		assert.Contains(t, o.err, "confirm it with --yes")
 		unchanged()
 		s.env.InTerminal, s.env.In = true, strings.NewReader("yes\n")

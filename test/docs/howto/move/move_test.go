@@ -24,7 +24,7 @@ import (
 	"github.com/millrace-dev/millrace/test/docs/howto/shop"
 )
 
-// deliveries counts how often a group was delivered each event.
+// deliveries counts the deliveries of each event to a group.
 type deliveries struct {
 	mu    sync.Mutex
 	times map[string]int

@@ -12,41 +12,43 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const rosterRow = "membership"
+const membershipRow = "membership"
 
-// owners is who owns the shards of a group and topic, as far as was seen.
+// owners holds the owners of the shards of a group and topic, as far as the oracle has seen.
 type owners struct {
-	now    []uint64           // the owner of each shard, 0 if it is free
-	epochs []uint64           // the current term of each shard
-	last   []uint64           // who owned a shard last
-	who    map[uint64]*member // by number
-	gone   map[uint64]bool    // members that have left, or were struck off
+	// The owner of each shard, or 0 if it is free.
+	now    []uint64
+	epochs []uint64           // the current epoch of each shard
+	last   []uint64           // the last owner of each shard
+	who    map[uint64]*member // members by number
+	gone   map[uint64]bool    // members that have left or were evicted
 }
 
-// rosterChange is a write of a roster.
-type rosterChange struct {
-	roster      string
+// membershipChange is a write of a membership.
+type membershipChange struct {
+	membership  string
 	owners      []uint64
 	epochs      []uint64
 	joins, gone []uint64
 	stopped     bool // by an event
 }
 
-// rosterChangeOf returns the change of a roster in a request.
-func rosterChangeOf(in any) (c rosterChange, ok bool) {
+// membershipChangeOf returns the change of a membership in a request.
+func membershipChangeOf(in any) (c membershipChange, ok bool) {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
 		values := in.ExpressionAttributeValues
-		if text(in.Key["skey"]) != rosterRow || values[":owners"] == nil {
+		if text(in.Key["skey"]) != membershipRow || values[":owners"] == nil {
 			return c, false
 		}
-		c.roster, c.owners, c.epochs = text(in.Key["pkey"]), numbersOf(values[":owners"]), numbersOf(values[":epochs"])
+		c.membership, c.owners, c.epochs = text(in.Key["pkey"]), numbersOf(values[":owners"]), numbersOf(values[":epochs"])
 		c.stopped = values[":stopped"] != nil
 		for name, value := range values {
 			member, err := strconv.ParseUint(strings.TrimPrefix(name, ":m"), 10, 64)
 			switch _, isCondition := value.(*types.AttributeValueMemberN); {
 			case err != nil:
-			case isCondition: // on its beat: it is removed
+			// The condition is on its heartbeat: it is removed.
+			case isCondition:
 				c.gone = append(c.gone, member)
 			default:
 				c.joins = append(c.joins, member)
@@ -55,9 +57,9 @@ func rosterChangeOf(in any) (c rosterChange, ok bool) {
 		return c, true
 	case *dynamodb.TransactWriteItemsInput:
 		for _, item := range in.TransactItems {
-			if put := item.Put; put != nil && text(put.Item["skey"]) == rosterRow {
-				return rosterChange{
-					roster: text(put.Item["pkey"]), owners: numbersOf(put.Item["owners"]), epochs: numbersOf(put.Item["epochs"]),
+			if put := item.Put; put != nil && text(put.Item["skey"]) == membershipRow {
+				return membershipChange{
+					membership: text(put.Item["pkey"]), owners: numbersOf(put.Item["owners"]), epochs: numbersOf(put.Item["epochs"]),
 					joins: []uint64{1},
 				}, true
 			}
@@ -75,15 +77,15 @@ func numbersOf(v types.AttributeValue) (numbers []uint64) {
 	return numbers
 }
 
-// enrol is told of a change that a member has made. It counts who joins and leaves, and which
-// shards go from one member to another that lives, or from one that is gone.
-func (o *oracle) enrol(by *member, c rosterChange) {
+// enrol records a change by a member. It counts the members that join and leave, and the shards
+// that move from a live member or from a departed one.
+func (o *oracle) enrol(by *member, c membershipChange) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := o.rosters[c.roster]
+	known := o.memberships[c.membership]
 	if known == nil {
 		known = &owners{last: make([]uint64, len(c.owners)), who: map[uint64]*member{}, gone: map[uint64]bool{}}
-		o.rosters[c.roster] = known
+		o.memberships[c.membership] = known
 	}
 	known.now, known.epochs = c.owners, c.epochs
 	o.stop(by, c)
@@ -110,11 +112,11 @@ func (o *oracle) enrol(by *member, c rosterChange) {
 	}
 }
 
-// robbed is told that all shards of a roster were taken from their owners, see [stealLease].
-func (o *oracle) robbed(roster string) {
+// robbed records that all shards of a membership were taken from their owners, see [stealLease].
+func (o *oracle) robbed(membership string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	known := o.rosters[roster]
+	known := o.memberships[membership]
 	if known == nil {
 		return
 	}
@@ -126,34 +128,34 @@ func (o *oracle) robbed(roster string) {
 }
 
 // isCurrent reports whether a write of a position is made under the current epoch of its shard, as
-// the roster is at this moment. The caller holds mu.
+// the membership is now. The caller holds mu.
 func (o *oracle) isCurrent(w positionWrite) bool {
-	known := o.rosters[w.roster()]
+	known := o.memberships[w.membership()]
 	return known == nil || w.shard >= len(known.epochs) || known.epochs[w.shard] == w.epoch
 }
 
-// owns reports whether a member owns the shard of a position at this moment. The caller holds mu.
+// owns reports whether a member owns the shard of a position now. The caller holds mu.
 func (o *oracle) owns(m *member, w positionWrite) bool {
-	known := o.rosters[w.roster()]
+	known := o.memberships[w.membership()]
 	return known != nil && w.shard < len(known.now) && known.now[w.shard] != 0 && known.who[known.now[w.shard]] == m
 }
 
-// settleRosters is told of the epochs that the table has in the end. It returns an error if the
-// oracle has missed a change, because then it has judged by wrong epochs.
-func (o *oracle) settleRosters(epochs map[string][]uint64) error {
+// compareEpochs compares the epochs in the table at the end. It returns an error if the oracle has
+// missed a change, because then it has used wrong epochs.
+func (o *oracle) compareEpochs(epochs map[string][]uint64) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for roster, known := range o.rosters {
-		if known.epochs != nil && !slices.Equal(known.epochs, epochs[roster]) {
-			return fmt.Errorf("the oracle knows the epochs %v of roster %s, the table has %v", known.epochs, roster, epochs[roster])
+	for membership, known := range o.memberships {
+		if known.epochs != nil && !slices.Equal(known.epochs, epochs[membership]) {
+			return fmt.Errorf("the oracle knows the epochs %v of membership %s, the table has %v", known.epochs, membership, epochs[membership])
 		}
 	}
 	return nil
 }
 
-// stop notes since when an event has a group stopped.
-func (o *oracle) stop(by *member, c rosterChange) {
-	key := stream{group: groupOf(c.roster), topic: topicOf(c.roster)}
+// stop records since when an event has stopped a group.
+func (o *oracle) stop(by *member, c membershipChange) {
+	key := stream{group: groupOf(c.membership), topic: topicOf(c.membership)}
 	_, known := o.stopped[key]
 	switch {
 	case c.stopped && !known:
@@ -164,11 +166,11 @@ func (o *oracle) stop(by *member, c rosterChange) {
 	}
 }
 
-// left counts the shards that a member was the last to own.
+// left returns the number of shards whose last owner was a member.
 func (o *oracle) left(m *member) (n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, known := range o.rosters {
+	for _, known := range o.memberships {
 		for _, owner := range known.last {
 			if known.who[owner] == m {
 				n++
@@ -178,13 +180,13 @@ func (o *oracle) left(m *member) (n int) {
 	return n
 }
 
-// stealLease takes all shards from whoever has them, as another member would that judged their
-// owners dead: the epochs rise, and nobody owns them. It reports whether there is a roster that it
-// could change.
+// stealLease takes all shards from their owners, as another member would that wrongly evicts them:
+// the epochs rise, and the shards are free. It reports whether there is a membership that it could
+// change.
 func stealLease(ctx context.Context, client *dynamodb.Client, group, topic string) (bool, error) {
 	key := map[string]types.AttributeValue{
 		"pkey": &types.AttributeValueMemberS{Value: group + "/" + topic},
-		"skey": &types.AttributeValueMemberS{Value: rosterRow},
+		"skey": &types.AttributeValueMemberS{Value: membershipRow},
 	}
 	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(checkpointTable), Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil || out.Item == nil {

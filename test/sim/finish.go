@@ -14,9 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// settle keeps one member of each group, lets it catch up, closes all, and lets another one look
-// whether anything comes again. It returns how many events each aggregate has.
-func (w *world) settle(ctx context.Context, operator *operator, random *rand.Rand) (map[stream]uint64, error) {
+// finish keeps one member of each group, waits until it has handled everything, closes all, and
+// checks with another member whether anything is delivered again. It returns the number of events
+// of each aggregate.
+func (w *world) finish(ctx context.Context, operator *operator, random *rand.Rand) (map[stream]uint64, error) {
 	w.oracle.note("calm", "")
 	w.calm.Store(true)
 	for _, p := range w.processes {
@@ -24,7 +25,7 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 			p.clock.skew = 0
 		}
 		if p.life != nil {
-			p.life.settleDown()
+			p.life.calmDown()
 		}
 	}
 	if err := operator.resumeAll(ctx); err != nil {
@@ -39,7 +40,7 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 			operator.releaseAll(tending)
 		}
 	}()
-	w.wires.arrive() // what has not arrived yet is no event yet
+	w.wires.arrive() // requests that are still late would commit later
 	if err := w.finishRemovals(ctx); err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	leave()
 	<-tended
 	if w.plan.disruption.measures && w.oracle.complete() {
-		// What clocks are off shows in how late events are, even by half a second.
+		// Errors of clocks delay events, even by half a second.
 		if err := w.measure(ctx); err != nil {
 			return nil, err
 		}
@@ -85,8 +86,8 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 			return nil, err
 		}
 	}
-	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could
-	// not say so.
+	// Long enough for trailing reads, and for sagas that wake up and find that they could not store
+	// that before.
 	pauseFor(ctx, max(w.plan.trailing+time.Second, w.plan.sagas.longest()))
 	w.closeAll()
 	delivered := w.oracle.deliveries()
@@ -101,12 +102,12 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	pauseFor(ctx, 5*time.Second)
 	w.closeAll()
 	if again := w.oracle.deliveries() - delivered; again > 0 && w.oracle.complete() {
-		w.oracle.find(Repeated, "all was acked and all members were closed, but %d messages came again", again)
+		w.oracle.find(Repeated, "all was acked and all members were closed, but %d messages were delivered again", again)
 	}
 	return heads, nil
 }
 
-// heads returns how many events each aggregate has that groups subscribe to.
+// heads returns the number of events of each aggregate to which groups subscribe.
 func (w *world) heads(ctx context.Context) (map[stream]uint64, error) {
 	heads := map[stream]uint64{}
 	for head, err := range w.journal.Heads(ctx, journal.HeadsQuery{}) {
@@ -120,8 +121,8 @@ func (w *world) heads(ctx context.Context) (map[stream]uint64, error) {
 	return heads, nil
 }
 
-// linger waits until what was written has been handled and timeouts have fired amid all that goes
-// wrong, but not for ever.
+// linger waits until the written events have been handled and timeouts have fired, during the
+// storm, for a limited time.
 func (w *world) linger(ctx context.Context) {
 	for end := time.Now().Add(w.plan.duration); time.Now().Before(end); {
 		heads, err := w.heads(ctx)
@@ -133,7 +134,7 @@ func (w *world) linger(ctx context.Context) {
 	pauseFor(ctx, 2*w.plan.sagas.nap)
 }
 
-// pending counts what the groups have not acked.
+// pending returns the number of events that the groups have not acked.
 func (w *world) pending(heads map[stream]uint64) (n uint64) {
 	for _, g := range w.plan.groups {
 		n += w.oracle.pending(g.name, heads)
@@ -141,11 +142,12 @@ func (w *world) pending(heads map[stream]uint64) (n uint64) {
 	return n
 }
 
-// takeOver lets a member of each group crash while nothing else happens, and looks whether others
-// have its shards when they should: a beat after the crash they have seen its last one, and a lease
-// after that they give it up.
+// takeOver makes a member of each group crash while nothing else happens, and checks whether other
+// members take its shards in time: they have seen its last heartbeat one heartbeat after the crash,
+// and evict it one lease after that.
 func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
-	pauseFor(ctx, w.plan.longestAbsence()+2*w.plan.longestLease()) // who was away is back, or given up
+	// absent members are back or evicted
+	pauseFor(ctx, w.plan.longestAbsence()+2*w.plan.longestLease())
 	begin := time.Now()
 	var crashed []*life
 	for _, group := range w.plan.groups {
@@ -171,24 +173,25 @@ func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// mostVacancy is how long shards may be without a member after a crash.
+// mostVacancy is how long shards may have no owner after a crash.
 func (l *life) mostVacancy() time.Duration {
 	lease := l.process.group.config.LeaseDuration
 	return lease + lease/4 + takeOverSlack
 }
 
-// takeOverSlack is for the requests of a takeover: a few, one after the other.
+// takeOverSlack is the time for the requests of a takeover: a few, one after the other.
 const takeOverSlack = 100 * time.Millisecond
 
-// patience is how long the groups have to go on by one event.
+// patience is how long the groups may make no progress.
 const patience = 5 * time.Minute
 
-// await waits until all groups have acked everything, or nothing moves any more.
+// await waits until all groups have acked everything, or there is no progress any more.
 func (w *world) await(ctx context.Context, heads map[stream]uint64) {
 	last, since := -1, time.Now()
 	for ctx.Err() == nil {
 		if !w.oracle.complete() {
-			return // what is wrong already may also be why nothing comes
+			// A finding may also be the reason for missing progress.
+			return
 		}
 		pending := w.pending(heads)
 		if pending == 0 {
@@ -213,7 +216,7 @@ func (w *world) closeAll() {
 	}
 }
 
-// inspect compares what is stored with what was seen.
+// inspect compares the tables with the records of the oracle.
 func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 	positions, err := storedPositions(ctx, w.clean)
 	if err != nil {
@@ -223,14 +226,14 @@ func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := w.oracle.settleRosters(epochs); err != nil {
+	if err := w.oracle.compareEpochs(epochs); err != nil {
 		return err
 	}
 	var groups []string
 	for _, g := range w.plan.groups {
 		groups = append(groups, g.name)
 	}
-	w.oracle.settle(groups, heads, positions)
+	w.oracle.compareStored(groups, heads, positions)
 	skipped, err := w.inspectRecords(ctx)
 	if err != nil {
 		return err
