@@ -14,12 +14,12 @@ SCALE                 ?=
 STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
-# Modules of their own, joined to this one by go.work.
+# go.work joins these modules.
 MODULES  := . cmd/millrace examples test
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
-# The emulator is built rather than run by `go run`, which hides the exit code and does not pass SIGTERM on.
+# go run would hide the exit code of the emulator and not pass SIGTERM to it. So it is built.
 EMULATOR := bin/dynamolocal
 
 # The installed golangci-lint if it is the pinned version, as building it takes minutes.
@@ -37,49 +37,49 @@ golangci-lint = $(shell \
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Watermill's TestReconnect reads a list while another goroutine of its own appends to it, so that one package is compiled without
-# the detector. Ours are not.
+# Watermill's TestReconnect has a data race of its own, so this one package is compiled without the
+# detector. All packages of this repository are compiled with it.
 RACE := -race -gcflags=github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false
 
-# Else each of the hundred test programs sleeps for a second before it ends, in case a race is still to be found.
+# Otherwise each of the hundred test programs sleeps for a second before it ends.
 export GORACE := atexit_sleep_ms=0
 
-# Watermill's suite publishes ten thousand messages within a minute, so nothing else runs, or is compiled,
-# beside it. Its short form publishes some hundred.
+# Watermill's suite publishes ten thousand messages within a minute, so nothing else may run or be
+# compiled at the same time. Its short form publishes some hundred.
 SUITE := ./test/suite/...
 
-# The store and the Pub/Sub: make test runs them on DynamoDB Local too.
+# The store and the Pub/Sub. make test also runs them on DynamoDB Local.
 CORE := ./journal ./repository/... ./publisher/... ./subscriber/...
 
-# Their tests compare with DynamoDB Local, or kill processes that use it, and run on nothing else.
+# Tests that compare with DynamoDB Local, or kill processes that use it. They need DynamoDB Local.
 ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamotest/internal/expression \
 	./dynamotest/internal/value ./internal/dynamolocal/dynamolocaltest ./test/chaos
 
-# The simulation begins first, so that it does not run alone at the end.
+# The simulation takes longest, so it begins first.
 SIM := ./test/cmd/sim
 
-# The other packages that use a database: make test runs them on dynamotest, and make test-all on
+# The other packages that use a database. make test runs them on dynamotest, and make test-all on
 # DynamoDB Local.
 REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
 	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
 
-# Its tests are the pages of the console in a browser, which the race detector would slow down most.
-# make test-all runs them; those of ./console have the detector.
-BROWSED := ./examples/console
+# Tests of other programs, a browser and the go command, which the race detector cannot see into.
+# make test-all runs them.
+OUTSIDE := ./examples/console ./test/docs/tutorial
 
-# All but the suite, what needs DynamoDB Local, and that.
-ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(BROWSED) ./test/interop/...),$(shell go list $(PACKAGES)))
+# All packages except those above.
+ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(OUTSIDE) ./test/interop/...),$(shell go list $(PACKAGES)))
 
 .PHONY: chromium
 chromium:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
 	echo "The tests of the examples' pages need Chromium: install it (Debian: apt-get install chromium). make test-short does without." >&2; exit 1
 
-# Many tests wait, hence more packages at a time than processors. Lint vets.
+# Many tests wait, so more packages run at a time than there are processors. make lint vets.
 DYNAMOTEST_TEST := env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -vet=off -p 3 -timeout $(TEST_TIMEOUT)
 
-# Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
-# only make each other time out. Races are looked for on dynamotest.
+# Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more
+# packages would make each other time out. The race detector runs on dynamotest only.
 LOCAL_TEST := go test -vet=off -p 2 -timeout $(TEST_TIMEOUT)
 
 .PHONY: test
@@ -92,6 +92,7 @@ test: chromium $(EMULATOR) ## Run the tests: all on dynamotest with the race det
 test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)
 	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off ./test/docs/tutorial
 	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -run '^Example' -vet=off ./... # outside the workspace
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off -run Many ./console -console.many=100000
 	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=15000
@@ -101,7 +102,7 @@ test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's who
 test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -short $(PACKAGES)
 
-# Much of it waits, hence more tests at a time than processors.
+# Many of these tests wait, so more run at a time than there are processors.
 .PHONY: stress
 stress: $(EMULATOR) ## Run Watermill's suite many times side by side, on both (STRESS_TEST_COUNT)
 	env -u MILLRACE_DYNAMODB_ENDPOINT STRESS_TEST_COUNT=$(STRESS_TEST_COUNT) \
@@ -127,18 +128,19 @@ chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost
 	@go build -o bin/chaos ./test/cmd/chaos
 	$(EMULATOR) -- bin/chaos -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED)
 
-# Most goroutines of a subscriber make one request, for which the stack has to grow; the setting lets them begin with a larger one.
+# Most goroutines of a subscriber make one request, for which their stack has to grow. With this
+# setting they begin with a larger stack.
 .PHONY: scale
 scale: ## Measure 10,000 events/s on 256 shards, for 3 groups of 50 members, with the throughput of DynamoDB's partitions (10 minutes; SCALE sets another world)
 	GODEBUG=adaptivestackstart=1 go test -count=1 -timeout $(STRESS_TIMEOUT) -run 'TestScale$$' -v ./test/scale -scale.full $(SCALE)
 
 .PHONY: lint
-lint: ## Check style, common mistakes and formatting of all modules
+lint: ## Check style, common mistakes, formatting of all modules
 	@set -e; lint="$(golangci-lint)"; for module in $(MODULES); do \
 		echo "$$lint run ($$module)"; (cd $$module && $$lint run ./...); \
 	done
 
-# The version of the root that cmd/millrace requires may have no tag yet, which only releasecheck copes with.
+# The version of the root that cmd/millrace requires may have no tag yet. Only releasecheck can tidy it.
 .PHONY: tidy
 tidy: ## Complete go.mod and go.sum of all modules
 	@set -e; for module in $(filter-out cmd/millrace,$(MODULES)); do (cd $$module && GOWORK=off go mod tidy); done
@@ -159,7 +161,7 @@ pictures: chromium ## Take the pictures of the pages of examples for the README 
 	go test -count=1 -run TestPicture ./examples/orderhistory -picture $(CURDIR)/docs/images/orderhistory.png
 	go test -count=1 -run TestPicture ./examples/console -picture $(CURDIR)/docs/images
 
-# Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
+# Fetches event-store-adapter-js by its lock file, from the registry that npm is configured for.
 .PHONY: interop
 interop: $(EMULATOR) ## Share tables with event-store-adapter-js, both ways (needs Node 20)
 	@cmp -s test/interop/package-lock.json test/interop/node_modules/.fetched || { \
@@ -174,7 +176,7 @@ demo: ## Run the order history over its REST API, with faults, and check every o
 dynamodb-local: $(EMULATOR) ## Run DynamoDB Local until interrupted, and print how to reach it
 	$(EMULATOR)
 
-# Always, as the go command knows best what has changed.
+# Always built, since the go command knows what has changed.
 .PHONY: $(EMULATOR)
 $(EMULATOR):
 	@go build -o $@ ./test/cmd/dynamolocal

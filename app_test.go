@@ -338,7 +338,7 @@ func TestPartsStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
 			Run:  func(context.Context) error { <-end; return nil },
 			Stop: func(context.Context) error {
 				note(name)
-				assert.False(t, app.Router().IsClosed(), "handlers see what requests commit")
+				assert.False(t, app.Router().IsClosed(), "handlers handle the events of requests")
 				close(end)
 				return nil
 			},

@@ -65,7 +65,7 @@ func TestATimelineHasStatesAndWhatHasChanged(t *testing.T) {
 		assert.Equal(t, "cart.noted", v.Events[0].EventType, "newest first")
 		assert.Equal(t, "notes.large", v.Events[0].Changes[0].Path)
 		milk := v.Events[1]
-		require.Len(t, milk.Changes, 1, "what stays is not listed")
+		require.Len(t, milk.Changes, 1, "unchanged values are not listed")
 		assert.Equal(t, "lines[1]", milk.Changes[0].Path)
 		assert.Nil(t, milk.Changes[0].Before)
 		assert.Equal(t, map[string]any{"name": "milk", "count": 2.0}, milk.Changes[0].After)

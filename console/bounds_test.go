@@ -33,7 +33,7 @@ func TestAListOfLargeAggregatesEndsWhenItHasTakenItsUnits(t *testing.T) {
 		seen, after := map[string]bool{}, ""
 		for begun := false; !begun || after != ""; begun = true {
 			page := get(t, c, "aggregates?type=cart&after="+after)
-			assert.LessOrEqual(t, page.ReadUnits, 100.0+16*52, "it ends with what is being read")
+			assert.LessOrEqual(t, page.ReadUnits, 100.0+16*52, "it completes the current read")
 			var list struct {
 				Aggregates []struct{ ID string }
 				Next       string

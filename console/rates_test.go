@@ -35,5 +35,5 @@ func TestARateIsWhatWasWrittenMinusTheGrowthOfTheLag(t *testing.T) {
 	assert.Nil(t, rates.Handled(at(60), 100, false, written), "there are more events than were counted")
 	assert.Nil(t, rates.Handled(at(70), 100, true, written), "the lag before was not known")
 	assert.Nil(t, rates.Handled(at(3600), 100, true, written), "the lag before is too old")
-	assert.Nil(t, rates.Handled(at(3610), 100, true, nil), "it is not known what was written")
+	assert.Nil(t, rates.Handled(at(3610), 100, true, nil), "the number of written events is not known")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// docs/design.md says so under "Cost".
+// docs/reference/cost.md says so under "By operation".
 func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

@@ -269,7 +269,7 @@ func TestAWatcherThatHasStoppedIsForgotten(t *testing.T) {
 	f.add("a")
 	await(t, changed, "of a")
 	assert.Empty(t, gone)
-	assert.EqualValues(t, 1, waits.Load(), "nobody watches what is gone")
+	assert.EqualValues(t, 1, waits.Load(), "stopped watchers do not count")
 }
 
 func TestWatchersFromBeforeRunAreNotifiedWhenItRuns(t *testing.T) {

@@ -34,7 +34,7 @@ func TestAMessageThatExpectsAVersionIsAppendedToThatVersionOnly(t *testing.T) {
 		assert.Equal(t, journal.ConflictError{ID: order1, Expected: wrong, Actual: 2}, *conflict)
 		assert.Equal(t, []int{0, 1}, failureOf(t, err, order1).NotWritten)
 	}
-	assert.Len(t, s.wire.sent(), 4, "a conflict with what was expected is not tried again")
+	assert.Len(t, s.wire.sent(), 4, "a conflict with an expected version is not tried again")
 	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "c", 2), 2)...))
 
 	assert.Equal(t, []string{"a0", "a1", "c0", "c1"}, s.payloads(order1))

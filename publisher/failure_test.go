@@ -217,7 +217,7 @@ func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 		}
 
 		s.wire.set(func(w *wire) { w.onWrite = nil })
-		require.NoError(t, p.Publish("order", messageTo(order1, "later")), "the stream goes on from where it is")
+		require.NoError(t, p.Publish("order", messageTo(order1, "later")), "the stream continues at its version")
 		assert.EqualValues(t, 100, s.version(order1))
 	})
 }

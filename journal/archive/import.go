@@ -35,9 +35,12 @@ type ImportProgress struct {
 	// Present is the number of events that the journal already had.
 	Present int64
 	// SnapshotsLeftOut is the number of snapshots that were not written: an item or a transaction
-	// had no room, or in the layout Packed the write failed. Another run tries again. Until then, a
-	// load replays more events.
+	// had no room, or in the layout Packed the write failed or another program had written the
+	// snapshot. Another run tries again. Without the snapshot, a load replays more events.
 	SnapshotsLeftOut int64
+	// SnapshotError is the reason why the first of these snapshots was not written. It is nil if
+	// there is none.
+	SnapshotError error
 }
 
 // Import writes an archive into a journal. The journal may have any number of shards, resolver,
@@ -162,12 +165,11 @@ func (im *importer) aggregate(ctx context.Context, pages <-chan page) error {
 	var different *HistoryError
 	for p := range pages {
 		if p.leftOut != "" {
-			im.report(p, 0, false)
+			im.report(p, 0, nil)
 			continue
 		}
 		var present int64
-		var leftOut bool
-		var err error
+		var leftOut, err error
 		if t == nil {
 			t, err = im.target(ctx, p.head)
 		}
@@ -195,13 +197,15 @@ func (im *importer) tolerate(different *HistoryError) error {
 	return im.options.Different(different)
 }
 
-func (im *importer) report(p page, present int64, leftOut bool) {
+// report counts a page. leftOut is the reason why its snapshot was not written.
+func (im *importer) report(p page, present int64, leftOut error) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	im.done.add(p.progress())
 	im.done.Present += present
-	if leftOut {
+	if leftOut != nil {
 		im.done.SnapshotsLeftOut++
+		im.done.SnapshotError = cmp.Or(im.done.SnapshotError, leftOut)
 	}
 	if im.options.Progress != nil {
 		im.options.Progress(im.done)
@@ -260,13 +264,14 @@ func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
 		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
 }
 
-// page writes the part of a page that the journal does not have.
-func (im *importer) page(ctx context.Context, t *target, p page) (present int64, leftOut bool, err error) {
+// page writes the part of a page that the journal does not have. leftOut is the reason why the
+// snapshot was not written.
+func (im *importer) page(ctx context.Context, t *target, p page) (present int64, leftOut, err error) {
 	records := p.records
 	for len(records) > 0 && records[0].Number <= t.version {
 		if records[0].Number == t.compare {
 			if err := im.same(ctx, records[0]); err != nil {
-				return 0, false, err
+				return 0, nil, err
 			}
 		}
 		records = records[1:]
@@ -279,13 +284,13 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 			t.version = 0
 		}
 	} else if t.done || len(records) == 0 && !p.last {
-		return present, false, nil
+		return present, nil, nil
 	}
 	if before := untilSnapshot(p, records); before > 0 && im.journal.SnapshotsApart() {
 		head := p.head
 		head.Version, head.Snapshot = records[before-1].Number, nil
 		if _, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {
-			return present, false, err
+			return present, nil, err
 		}
 		t.version, records = head.Version, records[before:]
 	}
@@ -295,10 +300,13 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	}
 	receipt, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records})
 	if err != nil {
-		return present, false, err
+		return present, nil, err
 	}
 	t.version = head.Version
-	return present, receipt.SnapshotLeftOut, nil
+	if receipt.SnapshotLeftOut {
+		leftOut = fmt.Errorf("snapshot of %s: %w", head.Aggregate, receipt.SnapshotError)
+	}
+	return present, leftOut, nil
 }
 
 // untilSnapshot returns the number of a page's records up to the last event of the snapshot. These

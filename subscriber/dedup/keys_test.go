@@ -117,7 +117,7 @@ func TestAKeyWhoseReplyWasLostIsNoDuplicateOfItself(t *testing.T) {
 	keys := newKeys(t, db.Client(), dedup.KeysConfig{})
 	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 
-	assert.False(t, seen(t, keys, "a"), "the SDK repeats the call, and finds what it has written itself")
+	assert.False(t, seen(t, keys, "a"), "the SDK repeats the request, and finds its own mark")
 	assert.Equal(t, 1, lost.Fired())
 	assert.True(t, seen(t, keys, "a"))
 }
@@ -130,10 +130,10 @@ func TestTheCallAfterAFailedOneTakesItsPlace(t *testing.T) {
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(6))
 	for _, key := range []string{"a", "b"} {
 		_, err := here.IsDuplicate(t.Context(), key)
-		require.Error(t, err, "the key is marked, and nobody knows")
+		require.Error(t, err, "the key is marked, but the reply is lost")
 	}
 
-	assert.False(t, seen(t, here, "a"), "the message that comes again in this process must be handled")
+	assert.False(t, seen(t, here, "a"), "a message that is delivered again in this process must be handled")
 	assert.True(t, seen(t, here, "a"), "and only once")
 	assert.True(t, seen(t, there, "b"), "which another process cannot know")
 }

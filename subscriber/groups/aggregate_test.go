@@ -52,7 +52,7 @@ func TestAfterASkipAParkedAggregateGoesOnWithTheNextEvent(t *testing.T) {
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
 
-	eventually(t, "it goes on", func() bool { return len(got.of("x")) >= 3 })
+	eventually(t, "the group continues", func() bool { return len(got.of("x")) >= 3 })
 	s.caughtUp(t)
 	assert.Equal(t, []string{"x/1", "x/3", "x/4"}, got.of("x"))
 	assert.Equal(t, expect("y", 1, 4), got.of("y"))
@@ -106,7 +106,7 @@ func TestAnUnparkedAggregateIsTriedAgain(t *testing.T) {
 	mended.Store(true)
 	require.NoError(t, s.Unpark(t.Context(), group, account("x")))
 
-	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 3 })
+	eventually(t, "the group continues", func() bool { return len(got.of("x")) == 3 })
 	assert.Equal(t, expect("x", 1, 3), got.of("x"))
 	s.parked(t, 0)
 }
@@ -187,8 +187,22 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 3))
 
-	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 1 })
+	eventually(t, "the group continues", func() bool { return len(got.of("x")) == 1 })
 	assert.Equal(t, expect("x", 4, 4), got.of("x"))
+}
+
+func TestAnAggregateWhoseLastEventIsSkippedIsNotListed(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.begin(t, time.Time{})
+	s.write(t, "x", 0, 3)
+	s.acked(t, "x", 2)
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 3)) // no member removes the entry
+
+	listed, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	require.NoError(t, err)
+	assert.Empty(t, listed)
 }
 
 func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {

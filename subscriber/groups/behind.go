@@ -55,9 +55,9 @@ type Parked struct {
 // the shard. A blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has
 // later events. [LagOptions].Behind reports it at once.
 //
-// The sequence begins with the first aggregate behind after in this order. The zero ID means the
-// beginning. The aggregate after need not be listed. To read the next page of a list, pass the last
-// aggregate of the page before. The number of aggregates is not limited.
+// The sequence begins with the first aggregate that follows the aggregate after in this order. The
+// zero ID means the beginning. The aggregate after need not be listed. To read the next page of a
+// list, pass the last aggregate of the page before. The number of aggregates is not limited.
 //
 // It reads as the sequence is consumed, in pages of 25 aggregates that grow to 100. It costs one
 // read unit for the group, one for about 40 entries, at least one for each page and each shard, and
@@ -68,8 +68,15 @@ type Parked struct {
 // journal and the context.
 func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
 	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list aggregates that hold up"}
-	return list.all(ctx, g.behind)
+	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
+		all, err := g.behind(ctx, r, shard, listed)
+		return slices.DeleteFunc(all, Behind.done), err
+	})
 }
+
+// done reports whether the group has handled all known events. An edit of an operator lists the
+// aggregate until the next owner of the shard has checked it.
+func (b Behind) done() bool { return b.Parked == nil && b.Next > b.Head }
 
 // Parked yields the parked aggregates of a group, in the order of [Groups.Behind]. The parameter
 // after has the same meaning as there. [Groups.SelectParked] selects some of them, and also returns

@@ -26,8 +26,8 @@ type Selection struct {
 	// skipped before it. So an edit does not include entries that an operator has not seen in a
 	// list. Times are of the members' clocks. Default: any time.
 	Before time.Time
-	// After selects the aggregates behind this one in the order of [Groups.Behind], by shard and
-	// id. Default: all of them.
+	// After selects the aggregates that follow this one in the order of [Groups.Behind], by shard
+	// and id. Default: all of them.
 	After aggregate.ID
 	// Edited, if set, is called for each aggregate that was edited, with the number of its failed
 	// event. Calls are made one at a time.
@@ -241,7 +241,7 @@ func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 // isBefore reports whether Before selects a time.
 func (s Selection) isBefore(t time.Time) bool { return s.Before.IsZero() || t.Before(s.Before) }
 
-// isAfter reports whether an aggregate is behind Selection.After in the order of the list.
+// isAfter reports whether an aggregate follows Selection.After in the order of the list.
 func (b *bulk) isAfter(id aggregate.ID) bool {
 	after := b.selection.After
 	if after == (aggregate.ID{}) {

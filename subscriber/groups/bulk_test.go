@@ -361,7 +361,7 @@ func TestAnOperatorThatIsSlowKeepsItsShard(t *testing.T) {
 
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, s.epochs(t)[0])
-		eventually(t, "the member goes on", func() bool { return s.epochs(t)[0] == 3 })
+		eventually(t, "the member continues", func() bool { return s.epochs(t)[0] == 3 })
 	})
 }
 
@@ -378,7 +378,7 @@ func TestNothingIsSkippedOfAGroupWithExternalPositions(t *testing.T) {
 	done, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, done)
-	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 2 })
+	eventually(t, "the group continues", func() bool { return len(got.of("x")) == 2 })
 	_, err = s.UnparkAll(t.Context(), "nobody", topic, groups.Selection{})
 	require.ErrorIs(t, err, groups.ErrNoGroup)
 }

@@ -172,7 +172,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	require.NoError(t, sub.Close())
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.True(t, g.ExternalPositions, "also where nobody is at work")
+	assert.True(t, g.ExternalPositions, "also without members")
 	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	applied, err := reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)

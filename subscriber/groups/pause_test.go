@@ -55,7 +55,7 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 		assert.Equal(t, 2, got.count(), "nothing came")
 
 		require.NoError(t, s.Resume(t.Context(), group, topic))
-		eventually(t, "it goes on", func() bool { return got.count() == 4 })
+		eventually(t, "the group continues", func() bool { return got.count() == 4 })
 		assert.Equal(t, expect("x", 1, 3), got.of("x"))
 		assert.Equal(t, expect("y", 1, 1), got.of("y"))
 	})

@@ -129,7 +129,7 @@ func TestAReconciliationContinuesWhereAnErrorEndedIt(t *testing.T) {
 
 		require.NoError(t, s.Reconcile(t.Context(), group, topic))
 
-		within(t, "the reconciliation goes on", func() bool { return len(got.of("h")) == 2 && failed.Fired() == 2 })
+		within(t, "the reconciliation continues", func() bool { return len(got.of("h")) == 2 && failed.Fired() == 2 })
 		time.Sleep(time.Minute)
 		pages := 0
 		for _, call := range recording.Calls("Query") {

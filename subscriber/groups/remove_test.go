@@ -49,7 +49,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 
 	got.forget()
 	got.consume(t, s.quick(), nil)
-	eventually(t, "a group of the same name begins anew", func() bool { return got.count() == 3 })
+	eventually(t, "a group of the same name begins again", func() bool { return got.count() == 3 })
 	g, err = s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, g.Resets, "which no former member writes to")
@@ -89,7 +89,7 @@ func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), io.ErrUnexpectedEOF)
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.True(t, g.Paused, "nobody begins to work on it")
+	assert.True(t, g.Paused, "no member handles its events")
 
 	cut.Remove()
 	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))

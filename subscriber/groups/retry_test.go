@@ -26,7 +26,7 @@ func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *tes
 	edited := map[string]int{}
 	count, err := s.RetryAllSkipped(t.Context(), group, topic, groups.Selection{Edited: func(id aggregate.ID, _ uint64) {
 		if len(edited) == 0 {
-			assert.Equal(t, before, s.epochs(t), "the owner goes on")
+			assert.Equal(t, before, s.epochs(t), "the owner continues")
 			for n := events - 50; n < events; n++ { // the last events, under a newer epoch
 				assert.NoError(t, s.RetrySkipped(t.Context(), group, account(fmt.Sprintf("a%04d", n)), 1))
 			}

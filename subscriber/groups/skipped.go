@@ -22,10 +22,10 @@ import (
 // There is no record of events of other types than subscriber.Config.EventTypes, of removed events,
 // and of events that ResetAggregate skips.
 //
-// The sequence begins with the first record behind the event with this number of the aggregate
-// after. The zero ID means the beginning. That event need not have a record. To read the next page
-// of a list, pass the last record of the page before. With number 0 the sequence begins with the
-// records of the aggregate.
+// The sequence begins with the first record that follows the event number of the aggregate after.
+// That event need not have a record. The zero ID means the beginning. To read the next page of a
+// list, pass the last record of the page before. With number 0 the sequence begins with the records
+// of the aggregate.
 //
 // It reads as the sequence is consumed, in pages of 25 records that grow to 1,600. It costs one
 // read unit for the group, and one for each 4 KB, which is about 20 records, at least one for each
@@ -153,7 +153,7 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	return "", nil
 }
 
-// recall deletes the records of events behind a position, which are delivered again. It deletes
+// recall deletes the records of events after a position, which are delivered again. It deletes
 // only records from before the edit. It need not hold the shard, since an event that is skipped
 // again has a record with a newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {

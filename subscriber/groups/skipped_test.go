@@ -202,7 +202,7 @@ func TestARecordOfASkippedEventIsForgotten(t *testing.T) {
 	assert.Equal(t, []string{"x/2"}, s.skippedNames(t))
 	applied, err := s.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
-	assert.EqualValues(t, 2, applied, "nothing comes again")
+	assert.EqualValues(t, 2, applied, "no event is delivered again")
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("x"), 1), groups.ErrNotSkipped)
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("nobody"), 1), groups.ErrNotSkipped)
 	require.ErrorAs(t, s.ForgetSkipped(t.Context(), group, aggregate.ID{}, 1), new(*aggregate.InvalidIDError))

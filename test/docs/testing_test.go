@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,25 +23,6 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
-
-func TestThePageOfTestingBeginsWithATestOfHere(t *testing.T) {
-	t.Parallel()
-	_, block, found := strings.Cut(read(t, "guides/testing.md"), "```go\n")
-	require.True(t, found)
-	block, _, _ = strings.Cut(block, "```")
-	assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
-}
-
-func TestThePageOfTestingShowsTestsOfHere(t *testing.T) {
-	t.Parallel()
-	for _, before := range []string{"`DB.Handler` serves", "A `Proxy` in front of", "To test timeouts of days"} {
-		_, block, found := strings.Cut(read(t, "guides/testing.md"), before)
-		require.True(t, found)
-		_, block, _ = strings.Cut(block, "```go\n")
-		block, _, _ = strings.Cut(block, "```")
-		assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
-	}
-}
 
 func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
 	t.Parallel()

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -90,6 +93,27 @@ func TestAnExportOfWhatIsNew(t *testing.T) {
 	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), "exported 0 aggregates")
 }
 
+func TestAnImportHasTheReasonWhyASnapshotIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 1)
+	heads, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("snapshot")})
+	require.NoError(t, err)
+	for _, head := range heads.Items { // another program stores its snapshot
+		head["payload"] = &types.AttributeValueMemberB{Value: []byte("{}")}
+		_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: head})
+		require.NoError(t, err)
+	}
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	s.ok(t, "create", "--layout", "packed", "--shards", "2", "--prefix", "new-")
+
+	text := s.ok(t, "import", file, "--prefix", "new-")
+
+	const reason = "snapshot of account-0: another program wrote the snapshot, so it is not known of which event it is"
+	assert.Regexp(t, `, 1 snapshot left out \(`+reason+`\)\n$`, text)
+	assert.Equal(t, reason, lines(t, s.ok(t, "import", file, "--prefix", "new-", "--json"))[0]["snapshot_reason"])
+}
+
 func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 12)
@@ -111,7 +135,7 @@ func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	s.ok(t, "export", file, "--resume")
 	again, err = os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(whole), string(again), "nothing may be left of what was behind")
+	assert.Equal(t, string(whole), string(again), "nothing may be left of the broken end")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
 	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
 }

@@ -22,11 +22,12 @@ type archiveLine struct {
 	Events     int64  `json:"events"`
 	Bytes      int64  `json:"bytes"`              // size of the archive
 	LeftOut    int64  `json:"left_out,omitempty"` // aggregates that could not be read
-	// For an import: events that the journal already had, snapshots that did not fit, and
-	// aggregates with another history.
-	Present          int64 `json:"present,omitempty"`
-	SnapshotsLeftOut int64 `json:"snapshots_left_out,omitempty"`
-	Different        int   `json:"different,omitempty"`
+	// For an import: events that the journal already had, snapshots that were not written, with
+	// the reason of the first, and aggregates with another history.
+	Present          int64  `json:"present,omitempty"`
+	SnapshotsLeftOut int64  `json:"snapshots_left_out,omitempty"`
+	SnapshotReason   string `json:"snapshot_reason,omitempty"`
+	Different        int    `json:"different,omitempty"`
 }
 
 func (l archiveLine) String() string {
@@ -36,7 +37,13 @@ func (l archiveLine) String() string {
 		text += fmt.Sprintf(", %s already present", output.Counted(l.Present, "event", "events"))
 	}
 	if l.SnapshotsLeftOut > 0 {
-		text += fmt.Sprintf(", %s left out since too large", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
+		text += fmt.Sprintf(", %s left out", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
+		switch {
+		case l.SnapshotsLeftOut == 1:
+			text += " (" + l.SnapshotReason + ")"
+		default:
+			text += " (the first one: " + l.SnapshotReason + ")"
+		}
 	}
 	if l.LeftOut > 0 {
 		text += fmt.Sprintf(", %s left out", output.Counted(l.LeftOut, "aggregate", "aggregates"))

@@ -303,7 +303,7 @@ func (a *app) printGroup(l groupLine) error {
 		fields = append(fields, output.Field{Name: "positions", Value: "external, in a store of the members"})
 	}
 	if l.lagLine != nil {
-		fields = append(fields, output.Field{Name: "lag", Value: l.events() + " events of " + output.Counted(l.Aggregates, "aggregate", "aggregates")},
+		fields = append(fields, output.Field{Name: "lag", Value: l.text()},
 			output.Field{Name: "age", Value: l.age()},
 			output.Field{Name: "parked", Value: output.Counted(l.Parked, "aggregate", "aggregates")})
 	}

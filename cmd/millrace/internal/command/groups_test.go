@@ -167,6 +167,15 @@ func TestAGroupIsShownWithItsShards(t *testing.T) {
 	assert.InDelta(t, 3, objects[4]["shard"], 0)
 }
 
+func TestALagOfOneEventIsShownInTheSingular(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	s.ok(t, "group", "skip", "audit", "account", "2", "1", "--yes")
+
+	head, _, _ := strings.Cut(s.ok(t, "groups", "audit", "account", "--exact"), "\n\n")
+	assert.Regexp(t, `(?m)^lag +1 event of 1 aggregate$`, head)
+}
+
 func TestOfAGroupFarBehindTheLagIsAnEstimateUnlessItIsToBeExact(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
@@ -410,7 +419,7 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 		}
 
 		o := s.run(t, strings.Fields(line)...)
-		assert.Equal(t, command.ExitUsage, o.code, "there is nobody to ask")
+		assert.Equal(t, command.ExitUsage, o.code, "the command cannot ask")
 		assert.Contains(t, o.err, "confirm it with --yes")
 		unchanged()
 		s.env.InTerminal, s.env.In = true, strings.NewReader("yes\n")

@@ -84,10 +84,14 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 		}
 		return err
 	}
-	if err := a.printArchive(a.env.Out, archiveLine{
+	line := archiveLine{
 		Kind: "imported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut,
 		Present: done.Present, SnapshotsLeftOut: done.SnapshotsLeftOut, Different: different,
-	}); err != nil {
+	}
+	if done.SnapshotError != nil {
+		line.SnapshotReason = output.Clean(done.SnapshotError.Error())
+	}
+	if err := a.printArchive(a.env.Out, line); err != nil {
 		return err
 	}
 	if different > 0 {

@@ -38,6 +38,15 @@ func (l *lagLine) events() string {
 	return output.Count(l.Events)
 }
 
+// text returns the lag as text, such as "1 event of 1 aggregate".
+func (l *lagLine) text() string {
+	noun := " events"
+	if l.Events == 1 && !l.AtLeast {
+		noun = " event"
+	}
+	return l.events() + noun + " of " + output.Counted(l.Aggregates, "aggregate", "aggregates")
+}
+
 func (l *lagLine) age() string {
 	if l == nil || l.Oldest == "" {
 		return "-"

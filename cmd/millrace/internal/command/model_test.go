@@ -202,7 +202,7 @@ func TestCatchingUpIsShownAndAnInterruptTellsHowFarItWas(t *testing.T) {
 	assert.Contains(t, o.err, "`millrace model catch-up` waits")
 	s.ok(t, "model", "switch", "totals", "--max-lag", "300")
 	o = s.run(t, "model", "switch", "totals")
-	assert.Equal(t, command.ExitFailure, o.code, "nobody means the old one")
+	assert.Equal(t, command.ExitFailure, o.code, "the old generation is not the default")
 	assert.Contains(t, o.err, "is newer than the serving generation totals.2")
 }
 

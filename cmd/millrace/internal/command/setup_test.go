@@ -82,7 +82,7 @@ func lines(t *testing.T, out string) (objects []map[string]any) {
 	for _, line := range strings.Split(strings.TrimSuffix(out, "\n"), "\n") {
 		var object map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &object), "each line must be an object: %s", line)
-		require.NotEmpty(t, object["kind"], "each object must say what it is: %s", line)
+		require.NotEmpty(t, object["kind"], "each object must have a kind: %s", line)
 		objects = append(objects, object)
 	}
 	return objects

@@ -1,0 +1,161 @@
+package snippets
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestAProjectionSumsEvents(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	account := b.write(ctx, "42")
+	project(b.client, b.j, b.router)
+	b.run(t)
+	b.wait(ctx, "balances", account)
+	assert.Equal(t, "70", shown(ctx, b.client, balances.Name, "42"))
+}
+
+func project(client *dynamodb.Client, j *journal.Journal, router *message.Router) {
+	p, err := projection.New(client, projection.Config{},
+		projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance("balances", r.Aggregate, e.Amount))}, nil
+		}),
+		projection.On(func(_ context.Context, e Withdrawn, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance("balances", r.Aggregate, -e.Amount))}, nil
+		}),
+	)
+	check(err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, nil)
+	check(err)
+	router.AddConsumerHandler("balances", "account", sub, p.Handle)
+}
+
+func TestAProjectionSumsRunsOfEvents(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	account := b.write(ctx, "42")
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: "balances"}, nil)
+	check(err)
+	b.router.AddConsumerHandler("balances", "account", sub, inBatches(b.client).Handle)
+	b.run(t)
+	b.wait(ctx, "balances", account)
+	assert.Equal(t, "70", shown(ctx, b.client, balances.Name, "42"))
+}
+
+func inBatches(client *dynamodb.Client) *projection.Projection {
+	p, err := projection.NewBatch(client, projection.Config{MaxRun: 100},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance("balances", run.Aggregate, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
+		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
+	)
+	check(err)
+	return p
+}
+
+func TestAProjectionUpcastsEvents(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	storeOld(t, b.j)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: "balances"}, nil)
+	check(err)
+	b.router.AddConsumerHandler("balances", "account", sub, upcasting(b.client).Handle)
+	b.run(t)
+	account, err := b.accounts.NewAggregate("42")
+	check(err)
+	account.Version = 1
+	b.wait(ctx, "balances", account)
+	assert.Equal(t, "5", shown(ctx, b.client, balances.Name, "42"))
+}
+
+func upcasting(client *dynamodb.Client) *projection.Projection {
+	reaction := projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+		return []projection.Write{projection.Update(balance("balances", r.Aggregate, e.Amount))}, nil
+	})
+	type depositedInCents struct{ Cents int }
+	accounts := definition.WithUpcasters(aggregate.Upcast("account.deposited.v0", func(old depositedInCents) Deposited {
+		return Deposited{Amount: old.Cents / 100}
+	}))
+	p, err := projection.New(client, projection.Config{Definitions: []aggregate.AnyDefinition{accounts}}, reaction)
+	check(err)
+	return p
+}
+
+func TestAGenerationIsBuiltAndServes(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	b.write(ctx, "42")
+	check(readmodel.CreateTable(ctx, b.client, ""))
+	table := generations(ctx, b)
+	assert.Equal(t, "balances_2", table)
+	assert.Equal(t, "70", shown(ctx, b.client, table, "42"))
+}
+
+func generations(ctx context.Context, b *bank) string {
+	client, j := b.client, b.j
+	model, err := readmodel.Open(ctx, client, readmodel.Config{
+		Name: "balances", Journal: j, Topics: []string{"account"}, Forms: []string{"1"},
+	})
+	check(err)
+	// Run runs this for each generation, until ctx ends.
+	consume := func(ctx context.Context, g readmodel.Generation) error {
+		table := g.Table("balances")
+		if err := projection.CreateTable(ctx, client, projection.Table{Name: table, PartitionKey: "id"}); err != nil {
+			return err
+		}
+		p, err := projection.New(client, projection.Config{},
+			projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+				return []projection.Write{projection.Update(balance(table, r.Aggregate, e.Amount))}, nil
+			}),
+			projection.On(func(_ context.Context, e Withdrawn, r *journal.Record) ([]projection.Write, error) {
+				return []projection.Write{projection.Update(balance(table, r.Aggregate, -e.Amount))}, nil
+			}))
+		if err != nil {
+			return err
+		}
+		sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: g.Group()}, nil)
+		if err != nil {
+			return err
+		}
+		router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+		if err != nil {
+			return err
+		}
+		router.AddConsumerHandler(g.Group(), "account", sub, p.Handle)
+		return router.Run(ctx)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- model.Run(ctx, consume) }()
+
+	g, err := model.Serving(ctx) // in a query: the generation to read
+	check(err)
+	fmt.Println("read the table", g.Table("balances"))
+
+	next, err := model.Begin(ctx)
+	check(err)
+	check(model.CatchUp(ctx, next, nil))
+	check(model.Switch(ctx, next))
+	return next.Table("balances")
+}

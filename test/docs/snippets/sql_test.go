@@ -1,0 +1,87 @@
+package snippets
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection/sqlprojection"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+func TestTotalsAreInASQLDatabase(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "totals.db")+"?_pragma=busy_timeout(10000)")
+	check(err)
+	t.Cleanup(func() { check(db.Close()) })
+	_, err = db.ExecContext(ctx, "CREATE TABLE accounts (id TEXT PRIMARY KEY, total INTEGER NOT NULL)")
+	check(err)
+	_, err = db.ExecContext(ctx, "INSERT INTO accounts VALUES ('alice', 0)")
+	check(err)
+	store := totals(ctx, db, b.j, b.router)
+	feed := liveTotals(b.j, store)
+	ended := make(chan error, 1)
+	go func() { ended <- feed.Run(ctx) }()
+	<-feed.Running()
+	changed, stop := feed.Watch("alice")
+	defer stop()
+	b.run(t)
+
+	account := b.write(ctx, "alice")
+	waitForTotal(ctx, b.j, store, account)
+	var total int
+	check(db.QueryRowContext(ctx, "SELECT total FROM accounts WHERE id = 'alice'").Scan(&total))
+	assert.Equal(t, 70, total)
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		t.Error("the watcher was not notified")
+	}
+	check(feed.Close())
+	check(<-ended)
+}
+
+func totals(ctx context.Context, db *sql.DB, j *journal.Journal, router *message.Router) *sqlprojection.Store {
+	store, err := sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite})
+	check(err)
+	check(store.CreateTable(ctx)) // or add store.Schema() to your migrations
+
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "totals",
+		Positions: store, // required: the positions of the group are in the SQL database
+	}, nil)
+	check(err)
+	handle, err := store.React( // one reaction for each event type; other events are passed over
+		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET total = total + $1 WHERE id = $2", e.Amount, r.Aggregate.Value)
+			return err
+		}),
+		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Withdrawn, r *journal.Record) error {
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET total = total - $1 WHERE id = $2", e.Amount, r.Aggregate.Value)
+			return err
+		}),
+	)
+	check(err)
+	router.AddConsumerHandler("totals", "account", sub, handle)
+	return store
+}
+
+// waitForTotal waits for the last event of an account, which Execute has returned.
+func waitForTotal(ctx context.Context, j *journal.Journal, store *sqlprojection.Store, account repository.Aggregate[Account]) {
+	g := groups.New(j, groups.WithPositions(store))
+	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	check(g.WaitApplied(waiting, "totals", account.ID, account.Version)) // groups.ErrNotApplied at the deadline
+}
