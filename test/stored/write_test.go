@@ -182,6 +182,7 @@ func (w *writer) publish(from int) {
 func (w *writer) consume() {
 	second, err := w.totals.Begin(w.t.Context())
 	require.NoError(w.t, err)
+	w.clock.Advance(time.Minute) // so that the group that begins now does not handle the events before
 	stop := w.start(w.t)
 	for _, group := range recording() {
 		if group == stopping {
@@ -198,11 +199,16 @@ func (w *writer) consume() {
 	w.waitForFailures()
 	require.NoError(w.t, w.totals.Switch(w.t.Context(), second))
 	stop()
+	require.Len(w.t, behind(w.t, w.bank, blocking), 1, "a member lists blocked aggregates when it stops")
 	for _, group := range recording() {
 		w.Handled[group] = map[string]uint64{}
 		for id, numbers := range w.handled.of(group) {
 			w.Handled[group][id] = numbers[len(numbers)-1]
 		}
+	}
+	require.Empty(w.t, w.Handled[recent])
+	for _, h := range w.readable(accounts.Type()) {
+		w.Handled[recent][h.ID.String()] = h.Version
 	}
 	w.useDedup()
 }
@@ -225,12 +231,12 @@ func waitApplied(t *testing.T, b *bank, group string, id aggregate.ID, number ui
 	require.NoError(t, b.Groups().WaitApplied(ctx, group, id, number), group)
 }
 
-// waitForFailures waits until all failures are in the tables.
+// waitForFailures waits until all failures except the blocked one are in the tables.
 func (w *writer) waitForFailures() {
 	require.Eventually(w.t, func() bool {
 		g, err := w.Groups().Get(w.t.Context(), stopping, accounts.Type())
 		return err == nil && g.Stopped != nil &&
-			len(behind(w.t, w.bank, parking)) == 1 && len(behind(w.t, w.bank, blocking)) == 1 &&
+			len(behind(w.t, w.bank, parking)) == 1 &&
 			len(skippedBy(w.t, w.bank, skipping)) == 1 && len(skippedBy(w.t, w.bank, deferring)) == 1 &&
 			w.unsentCommand() != ""
 	}, patience, 20*time.Millisecond)
