@@ -3,6 +3,7 @@ package stored
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -125,9 +126,31 @@ func (w *writer) writeAccounts() {
 	execute(w, w.accounts, truncated, deposits(11)...)
 	execute(w, w.accounts, deleted, deposits(2)...)
 	execute(w, w.accounts, odd, Opened{"Zoë"}, Noted{strings.Repeat("This text is so long that it is compressed. ", 50)}, Deposited{7})
+	execute(w, w.accounts, odd, Noted{incompressible(3000)})
 	execute(w, w.accounts, payer, deposits(3)...)
 	w.pay()
 	w.saveSeveral()
+	w.doNothing(odd)
+}
+
+// incompressible returns a text of n characters that stays large when it is compressed.
+func incompressible(n int) string {
+	var text strings.Builder
+	for i := 0; text.Len() < n; i++ {
+		fmt.Fprintf(&text, "%x", sha256.Sum256([]byte{byte(i)}))
+	}
+	return text.String()[:n]
+}
+
+// doNothing executes a command that leads to no event.
+func (w *writer) doNothing(id string) {
+	command := "nothing for " + id
+	a, err := w.accounts.Execute(w.t.Context(), id, func(Account) (aggregate.Events[Account], error) {
+		return nil, nil
+	}, repository.CommandID(command))
+	require.NoError(w.t, err)
+	h := w.of(a.ID)
+	h.Commands = append(h.Commands, command)
 }
 
 // pay commits events of two accounts in one transaction.
