@@ -46,7 +46,7 @@ func TestAGroupThatCannotBeReadHidesNoOthers(t *testing.T) {
 	subscribed(t, j, "good", "bad")
 	table := j.Config().Tables.Checkpoint
 	_, err := j.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
-		"pkey": &types.AttributeValueMemberS{Value: "bad/cart"}, "skey": &types.AttributeValueMemberS{Value: "membership"},
+		"pkey": &types.AttributeValueMemberS{Value: "bad/cart"}, "skey": &types.AttributeValueMemberS{Value: "shards"},
 	}})
 	require.NoError(t, err)
 	c := newConsole(t, console.Config{Journal: j})

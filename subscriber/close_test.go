@@ -50,7 +50,7 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 	receiveAll(t, messages, 1)
 	require.Len(t, membership(t, j).Members, 1)
-	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("membership", "REMOVE"), dynamotest.Times(2))
+	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("shards", "REMOVE"), dynamotest.Times(2))
 
 	require.NoError(t, sub.Close())
 

@@ -94,7 +94,7 @@ func TestCloseDoesNotWaitForAHeartbeatThatHangs(t *testing.T) {
 			sub, messages := subscribe(t, config)
 			write(t, j, "x", 0, 1)
 			receive(t, messages) // never answered
-			proxy.Inject(forGood(), dynamotest.On("UpdateItem"), onRow("membership", ""))
+			proxy.Inject(forGood(), dynamotest.On("UpdateItem"), onRow("shards", ""))
 			time.Sleep(lease/4 + time.Second)
 			var closing atomic.Bool
 			go func() {

@@ -40,10 +40,10 @@ func onRow(prefix, text string) dynamotest.When {
 }
 
 // onHeartbeat matches the heartbeats of members.
-func onHeartbeat() dynamotest.When { return onRow("membership", "SET #members.#m.#heartbeat = ") }
+func onHeartbeat() dynamotest.When { return onRow("shards", "SET #members.#m.#heartbeat = ") }
 
 // onStop matches the write that stops a group.
-func onStop() dynamotest.When { return onRow("membership", "#stopped = ") }
+func onStop() dynamotest.When { return onRow("shards", "#stopped = ") }
 
 // at opens the tables in a process with another clock.
 func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {

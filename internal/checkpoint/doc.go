@@ -3,7 +3,7 @@
 //
 //	partition key                sort key         row
 //	groups                       {group}/{topic}  registry: the groups that exist
-//	{group}/{topic}              membership       members, owners of shards, settings
+//	{group}/{topic}              shards           membership: members, owners of shards, settings
 //	{group}/{topic}-{shard}/{n}  cursor           cursor: up to where the tail is finished
 //	{group}/{topic}-{shard}/{n}  position/{id}-0  position: the last acked event of an aggregate
 //	{group}/{topic}-{shard}/{n}  behind/{id}      entry of the behind list

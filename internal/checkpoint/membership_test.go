@@ -259,7 +259,7 @@ func TestACorruptMembershipIsReportedAsCorrupt(t *testing.T) {
 		}}),
 		"a member that is no map": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
 	} {
-		s.put(t, "group/account", "membership", row)
+		s.put(t, "group/account", "shards", row)
 		_, err := s.ReadMembership(t.Context(), key)
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt, name)
 		assert.ErrorContains(t, err, "group/account", name)

@@ -63,7 +63,7 @@ func TestUnfencedTermsInAnotherFormatAreCorrupt(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string][]byte{"cut off": {0, 1}, "an unknown shard": {9, 1, 0}, "no number": {0x80}} {
 		s := setup(t, 1)
-		s.put(t, "group/account", "membership", item{
+		s.put(t, "group/account", "shards", item{
 			"change": text("c"), "owners": &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
 			"epochs":   &types.AttributeValueMemberL{Value: []types.AttributeValue{number("0")}},
 			"unfenced": &types.AttributeValueMemberB{Value: value},

@@ -115,7 +115,7 @@ func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	}
 	table := s.Config().Tables.Checkpoint
 	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
-		"pkey": &types.AttributeValueMemberS{Value: "a/" + topic}, "skey": &types.AttributeValueMemberS{Value: "membership"},
+		"pkey": &types.AttributeValueMemberS{Value: "a/" + topic}, "skey": &types.AttributeValueMemberS{Value: "shards"},
 	}})
 	require.NoError(t, err)
 

@@ -22,7 +22,7 @@ func (s store) rowsOf(t *testing.T, resets string) (rows []string) {
 	for _, row := range s.rows(t) {
 		partition, sort, _ := strings.Cut(row, " ")
 		own := resets == "0" && strings.Count(partition, "/") == 1 || strings.HasSuffix(partition, "/"+resets)
-		if own && sort != "membership" {
+		if own && sort != "shards" {
 			rows = append(rows, row)
 		}
 	}

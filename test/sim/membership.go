@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-const membershipRow = "membership"
+const membershipRow = "shards"
 
 // owners holds the owners of the shards of a group and topic, as far as the oracle has seen.
 type owners struct {
