@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/metrics"
@@ -890,4 +891,38 @@ func TestExistingTablesAreNotCreated(t *testing.T) {
 	t.Parallel()
 	_, err := millrace.Open(t.Context(), dynamotest.New(t).Client(), millrace.Config{ExistingTables: true})
 	require.ErrorIs(t, err, journal.ErrTableMissing)
+}
+
+func TestTheGroupsOfHandlersExistWhenTheAppHasStarted(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		app := open(t, db)
+		require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+		slow := db.Inject(dynamotest.Pause(func(context.Context) { time.Sleep(2 * time.Second) }), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+
+		stop, err := app.Start(t.Context())
+
+		require.NoError(t, err)
+		assert.Equal(t, 1, slow.Fired(), "a transaction makes a group")
+		require.NoError(t, app.Groups().Pause(t.Context(), "mails", "order"))
+		require.NoError(t, stop())
+	})
+}
+
+func TestTheAppStartsAlsoIfAGroupCannotBeJoined(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		app := open(t, db)
+		require.NoError(t, app.Handle(millrace.Group{Name: "mails", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+		db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
+		begun := time.Now()
+
+		stop, err := app.Start(t.Context())
+
+		require.NoError(t, err)
+		assert.Equal(t, 30*time.Second, time.Since(begun).Round(time.Second))
+		require.NoError(t, stop())
+	})
 }

@@ -124,9 +124,9 @@ func (a *App) Run(ctx context.Context) error {
 	return errors.Join(err, r.stop())
 }
 
-// Start runs the App in the background, and returns when everything has started. If the App cannot
-// start, Start returns the error of [App.Run]. If ctx ends during the start, it returns the error
-// of ctx.
+// Start runs the App in the background, and returns when everything has started, see
+// [App.Running]. If the App cannot start, Start returns the error of [App.Run]. If ctx ends during
+// the start, it returns the error of ctx.
 //
 // stop stops the App, waits for its end, and returns the error of Run. Further calls return the
 // same error. The App also stops when ctx ends or a part ends; wait for that with [App.Stopped].
@@ -164,6 +164,9 @@ func (r *run) start(ctx context.Context) error {
 	if err := r.wait(ctx, r.router.Running()); err != nil {
 		return err
 	}
+	if err := r.join(ctx); err != nil {
+		return err
+	}
 	for i, feed := range r.feeds {
 		r.begin(fmt.Sprint("live feed ", i+1), func() error { return feed.Run(r.ctx) })
 	}
@@ -182,6 +185,29 @@ func (r *run) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// join waits until the handlers have joined their consumer groups, at most for [joinTimeout].
+func (r *run) join(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	joined := make(chan struct{})
+	go func() {
+		defer close(joined)
+		for _, sub := range r.subscribers {
+			_ = sub.Joined(limited) // it fails only if limited or the run has ended
+		}
+	}()
+	err := r.wait(ctx, joined)
+	if err == nil && limited.Err() != nil {
+		r.config.Logger.Info("Not all consumer groups were joined in time; the handlers try again", watermill.LogFields{"timeout": joinTimeout})
+	}
+	cancel()
+	<-joined
+	return err
+}
+
+// joinTimeout is the time that the start waits for handlers to join their groups.
+const joinTimeout = 30 * time.Second
 
 func (r *run) begin(name string, run func() error) {
 	r.active[name]++

@@ -242,9 +242,13 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 // Decode decodes a stored event as the value or pointer that Define was passed. It knows only the
 // event types of the definition; [Definition.Replay] and [Definition.Upcast] run upcasters.
 //
-// The error is an [*UpcastError] if the definition lacks the name and an upcaster reads it, an
-// [*UnknownEventError] if neither has it, and a [*MalformedEventError] with the error of the codec
-// if the payload cannot be decoded. Decode neither keeps nor changes payload.
+// Decode returns one of these errors:
+//
+//   - an [*UpcastError] if the definition lacks the name and an upcaster reads it,
+//   - an [*UnknownEventError] if neither the definition nor an upcaster has the name,
+//   - a [*MalformedEventError] with the error of the codec if the payload cannot be decoded.
+//
+// Decode neither keeps nor changes payload.
 func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error) {
 	form, ok := d.form(eventType)
 	if !ok && d.evolution.reads(eventType) {

@@ -24,9 +24,13 @@ type evolution struct {
 // is one, and so on. See the package documentation for when to change a stored event type in this
 // way.
 //
-// [Definition.Validate] reports what is wrong: two upcasters for one name, an upcaster for a name
-// that the definition still has, an upcaster that returns a name that neither the definition nor an
-// upcaster knows, a circle, and a missing function.
+// [Definition.Validate] reports these faults:
+//
+//   - two upcasters for one name,
+//   - an upcaster for a name that the definition still has,
+//   - an upcaster that returns a name that neither the definition nor an upcaster knows,
+//   - upcasters that go in a circle,
+//   - a missing function.
 func (d Definition[S]) WithUpcasters(upcasters ...Upcaster) Definition[S] {
 	e := &evolution{byName: make(map[string]Upcaster, len(upcasters))}
 	if before := d.evolution; before != nil {

@@ -31,8 +31,9 @@ import (
 //
 // Due reads as the sequence is consumed. From each queue of the type ([Config].Queues) it reads
 // pages of 25 rows of the index, which grow to 200. Then it reads rows of the table, first 25 and
-// later 100 at once. It costs half a read unit for the number of queues, half a unit for each 4 KB
-// of the index, at least for each page and each queue, and one unit for each 4 KB of each row.
+// later 100 at once. Due costs half a read unit for the number of queues. It costs half a unit for
+// each 4 KB of the index, and at least that for each page and each queue. And it costs one unit for
+// each 4 KB of each row.
 //
 // The sequence ends with the first error. Errors: [*ConfigError] for an empty type,
 // journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.

@@ -39,9 +39,9 @@ import (
 // A [*RefusedError] wraps the error of a decision. All other errors are those of Load and Save,
 // except [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written.
 // For a command with a CommandID, Execute then checks whether it was executed, and runs it again if
-// not, until its outcome is known or the RetryBudget of [journal.Config] has passed once more. If
-// it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID, call
-// [journal.Journal.Resolve] first.
+// not. It does that until the outcome is known or the RetryBudget of [journal.Config] has passed
+// once more. If it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID,
+// call [journal.Journal.Resolve] first.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {

@@ -22,11 +22,14 @@ import (
 // 4 KB, and loads again. Other aggregates of the commit may still be read without it. If a handler
 // receives several events at once, as in projection.NewBatch, the context is that of the first.
 //
-// In the layout journal.Classic, Load reads the head, with one read unit for each 4 KB of the state
-// in it, and the events after the snapshot. It reads up to 8 of them by key, for one unit each (up
-// to 4 KB), and more with one Query for each MB, for half a unit for each 4 KB. Without such events
-// it takes one round trip. In the layout journal.Packed it reads the snapshot and then, with one
-// Query for each MB, the commits since: one unit for each 4 KB of both, in two round trips or more.
+// In the layout journal.Classic, Load reads the head and the events after the snapshot in it. The
+// head costs one read unit for each 4 KB of the state. Load reads up to 8 events by key, for one
+// unit each (up to 4 KB). It reads more than 8 with one Query for each MB, for half a unit for each
+// 4 KB. Without such events it takes one round trip.
+//
+// In the layout journal.Packed, Load reads the snapshot and then, with one Query for each MB, the
+// commits since. It costs one unit for each 4 KB of both, and two round trips or more.
+//
 // If the aggregate is in the [Config.Cache], Load reads the version and new events.
 // docs/reference/cost.md has the costs.
 //

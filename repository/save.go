@@ -29,11 +29,15 @@ import (
 // For a command that was saved before, the error is a [*journal.DuplicateCommandError]. A command
 // without events is recorded too.
 //
-// In the layout journal.Classic a commit costs two write units for each KB of each event, as much
-// in the two indexes of the journal table together, and three for each KB of the head with its
-// state. In the layout journal.Packed it costs one write unit for each KB of all its events
-// together and one in an index. A snapshot is a separate write there, after the commit.
-// docs/reference/cost.md has the costs.
+// In the layout journal.Classic a commit costs these write units:
+//
+//   - two for each KB of each event,
+//   - two for each KB of each event in the two indexes of the journal table together,
+//   - three for each KB of the head with its state.
+//
+// In the layout journal.Packed it costs one write unit for each KB of all its events together and
+// one in an index. A snapshot is a separate write there, after the commit. docs/reference/cost.md
+// has the costs.
 //
 // Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of
 // [Repository.Load], an [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError],

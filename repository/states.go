@@ -57,17 +57,20 @@ func (r *Repository[S]) Type() string { return r.definition.Type() }
 // q.MaxReplay, it ends with a [*ReplayLimitError] before it reads them. [Config.Redundancy] keeps
 // more snapshots.
 //
-// States costs one read unit for each 4 KB of the head, the snapshots that it tries, and the events
-// that it replays and yields, as [journal.Journal.Events]. It reads the events page by page as the
-// sequence is consumed, and reads nothing more after the consumer has stopped. States with maps,
-// slices, pointers or interfaces are copied by encoding and decoding them once for each event. It
-// neither uses nor changes the states of [Config.Cache].
+// States reads the head, for one read unit for each 4 KB, the snapshots that it tries, and the
+// events that it replays and yields. The events cost as much as with [journal.Journal.Events]. It
+// reads them page by page as the sequence is consumed, and reads nothing more after the consumer
+// has stopped. States with maps, slices, pointers or interfaces are copied by encoding and decoding
+// them once for each event. States neither uses nor changes the states of [Config.Cache].
 //
 // The sequence ends with the first error, and may yield states before it. Errors:
-// [*ReplayLimitError], [*NoSuchEventError] if the aggregate has no event q.From-1,
-// [*journal.TruncatedError] if event q.From has been removed, or an event before it that must be
-// replayed, [*EventError] for an event that cannot be applied, [*UnencodableStateError], and the
-// errors of [Repository.Load].
+//
+//   - [*ReplayLimitError],
+//   - [*NoSuchEventError] if the aggregate has no event q.From-1,
+//   - [*journal.TruncatedError] if event q.From has been removed, or an event before it that must
+//     be replayed,
+//   - [*EventError] for an event that cannot be applied,
+//   - [*UnencodableStateError], and the errors of [Repository.Load].
 func (r *Repository[S]) States(ctx context.Context, id string, q StatesQuery) iter.Seq2[StateAfter, error] {
 	return func(yield func(StateAfter, error) bool) {
 		if err := r.states(ctx, id, q, func(s StateAfter) bool { return yield(s, nil) }); err != nil {

@@ -82,6 +82,7 @@ func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Mem
 	take := joined.Of(number)
 	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
 	m.start(ctx, take)
+	m.setJoined()
 }
 
 // withdraw leaves the group if an attempt to join succeeded without a reply.

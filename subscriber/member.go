@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,9 @@ type member struct {
 	// held contains the shards that the member works on, by number, until their work has ended.
 	held  []atomic.Pointer[shard]
 	ended chan *shard
+
+	joined    chan struct{} // closed when it has joined for the first time, or has ended
+	setJoined func()        // closes joined
 
 	// Only the goroutine of run uses the following fields.
 	since      time.Time // the time at which it began to join
@@ -56,10 +60,12 @@ const heartbeatsPerLease = 4
 
 func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.Time) *member {
 	shards := sub.config.Journal.Shards()
+	joined := make(chan struct{})
 	return &member{
 		subscription: sub.newSubscription(ctx, topic),
 		key:          checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic},
 		held:         make([]atomic.Pointer[shard], shards), ended: make(chan *shard),
+		joined: joined, setJoined: sync.OnceFunc(func() { close(joined) }),
 		since: since, takeAfter: map[int]time.Time{}, unfenced: map[checkpoint.Term]struct{}{},
 	}
 }
@@ -67,6 +73,7 @@ func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.T
 // run works until ctx ends, and closes the output.
 func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	defer close(m.out)
+	defer m.setJoined()
 	defer m.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
 	defer context.AfterFunc(ctx, m.stopAll)() // at once, even while a request hangs
@@ -375,6 +382,7 @@ func (m *member) workAlone(ctx context.Context) {
 	all := m.membership.Free()
 	m.membership = m.membership.Take(m.number, all)
 	m.start(ctx, all)
+	m.setJoined()
 	<-ctx.Done()
 	for !m.idle() {
 		m.removeShard(<-m.ended)

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Otherwise Router.Run would return, and the program would end.
@@ -46,4 +47,24 @@ func TestASubscriptionThatCannotBeginEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrThrottled)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.NoError(t, sub.Close())
+}
+
+func TestASubscriberIsJoinedWhenItsGroupExists(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		proxy := dynamotest.NewProxy(t, create(t, 1))
+		j := open(t, proxy.Client(testdb.Once))
+		proxy.Inject(dynamotest.Pause(func(context.Context) { time.Sleep(time.Second) }), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		sub, _ := subscribe(t, quick(j))
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+
+		require.ErrorIs(t, sub.Joined(soon), context.DeadlineExceeded)
+		require.NoError(t, sub.Joined(t.Context()))
+
+		_, err := groups.New(j).Get(t.Context(), "group", topic)
+		require.NoError(t, err)
+		require.NoError(t, sub.Close())
+		require.ErrorIs(t, sub.Joined(t.Context()), subscriber.ErrSubscriberClosed)
+	})
 }

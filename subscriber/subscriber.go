@@ -3,6 +3,8 @@ package subscriber
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,6 +116,27 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		}
 	}()
 	return m.out, nil
+}
+
+// Joined waits until each subscription that was made before the call has joined its consumer group,
+// or has ended. Then the group exists, so that package groups finds it. Subscribe itself does not
+// wait for that. A subscription that cannot join logs errors and tries again, so limit the wait
+// with ctx. Joined makes no request. Errors: [ErrSubscriberClosed], and the error of ctx.
+func (sub *Subscriber) Joined(ctx context.Context) error {
+	sub.mu.Lock()
+	members := slices.Collect(maps.Keys(sub.members))
+	sub.mu.Unlock()
+	for _, m := range members {
+		select {
+		case <-m.joined:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if sub.isClosed() {
+		return ErrSubscriberClosed
+	}
+	return nil
 }
 
 // now returns the start time of a group that begins now. If the clock is known less precisely than

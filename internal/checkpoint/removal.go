@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -17,24 +18,24 @@ import (
 // costs one read unit for about 40 rows, and one write unit for each row. It calls progress with
 // the number of rows that each request has deleted.
 //
-// The partition may also contain a membership, which sorts after the rows of the shard. For
-// example, the membership of the topic "account-1" is in the partition of shard 1 of the topic
-// "account".
+// The partition may also contain a membership, which is not deleted. For example, the membership of
+// the topic "account-1" is in the partition of shard 1 of the topic "account".
 func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true), // a row that it misses would stay forever
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :membership"),
+		KeyConditionExpression:    aws.String("#pk = :pk"),
 		ProjectionExpression:      aws.String("#pk, #sk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
-		ExpressionAttributeValues: item{":pk": text(k.partition()), ":membership": text(membershipRow)},
+		ExpressionAttributeValues: item{":pk": text(k.partition())},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return fmt.Errorf("read rows of %s: %w", k.partition(), s.explain(err))
 		}
-		for rows := page.Items; len(rows) > 0; {
+		isMembership := func(row item) bool { return textOf(row[s.keys.SortKey]) == membershipRow }
+		for rows := slices.DeleteFunc(page.Items, isMembership); len(rows) > 0; {
 			some := rows[:min(maxBatch, len(rows))]
 			rows = rows[len(some):]
 			if err := s.deleteBatch(ctx, some); err != nil {

@@ -38,8 +38,8 @@ type Skipped struct {
 }
 
 const (
-	// skippedPrefix sorts before the membership and outside the range of the cursor and the behind
-	// list. So a removal of the shard includes the records, and no other reader reads them.
+	// skippedPrefix is outside the range of the cursor and the behind list, so their readers do not
+	// read the records.
 	skippedPrefix = "event/"
 	// numberDigits is the number of hexadecimal digits of an event number in a key. With them the
 	// key of any valid id fits into 1,024 bytes. With twenty decimal digits it would not.

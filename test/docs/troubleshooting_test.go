@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -42,7 +43,7 @@ type aShop struct {
 
 func newShop(t *testing.T) *aShop {
 	t.Helper()
-	s := &aShop{t: t, db: dynamotest.New(t), logged: &logBuffer{}}
+	s := &aShop{t: t, db: dynamotest.New(t), logged: &logBuffer{more: make(chan struct{}, 1)}}
 	s.group = millrace.Group{Name: "mails", Topics: []string{"account"}}
 	s.handle = func(*message.Message) error { return nil }
 	s.ready = func() {}
@@ -103,32 +104,29 @@ func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
 		}, []string{"Cannot read the tail of the journal, will try again", "throttled: DynamoDB has no capacity left"}},
 		"no index": {func(s *aShop) {
 			s.ready = func() {
-				_, err := s.db.Client().UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+				_, err := s.db.Client().UpdateTable(s.t.Context(), &dynamodb.UpdateTableInput{
 					TableName: aws.String("journal"), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 						{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("journal-tail-index")}},
 					},
 				})
-				require.NoError(t, err)
+				require.NoError(s.t, err)
 			}
 		}, []string{"Cannot read the tail of the journal, will try again", `table or index missing: "journal" lacks an index`}},
-		"a lease that is not renewed": {func(s *aShop) {
-			s.sub.LeaseDuration = 200 * time.Millisecond
-			deny("UpdateItem")(s)
-		}, []string{"Cannot renew the lease, will try again", "The lease has ended without a heartbeat"}},
+		"a lease that is not renewed": {deny("UpdateItem"), []string{"Cannot renew the lease, will try again", "The lease has ended without a heartbeat"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newShop(t)
-			symptom.cause(s)
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				s := newShop(t)
+				symptom.cause(s)
 
-			s.start()
+				s.start()
 
-			for _, line := range symptom.lines {
-				require.Eventually(t, func() bool {
-					return strings.Contains(strings.ReplaceAll(s.logged.String(), `\"`, `"`), line)
-				}, time.Minute, time.Millisecond, "no such line in the log: %s\n%s", line, s.logged)
-				assert.Contains(t, page, line)
-			}
+				for _, line := range symptom.lines {
+					s.logged.await(t, line)
+					assert.Contains(t, page, line)
+				}
+			})
 		})
 	}
 }
@@ -163,13 +161,12 @@ func TestAGroupOnAMisspelledTopicLooksHealthy(t *testing.T) {
 	s := newShop(t)
 	s.group.Topics = []string{"acount"}
 	app := s.start()
+	<-app.Running()
 
-	require.Eventually(t, func() bool { return strings.Contains(s.logged.String(), "Starting handler") }, time.Minute, time.Millisecond)
-	require.Eventually(t, func() bool {
-		g, err := app.Groups().Get(t.Context(), "mails", "acount")
-		return err == nil && len(g.Free()) == 0
-	}, time.Minute, time.Millisecond)
-
+	s.logged.await(t, "Starting handler")
+	g, err := app.Groups().Get(t.Context(), "mails", "acount")
+	require.NoError(t, err)
+	assert.Empty(t, g.Free())
 	lag, err := app.Groups().Lag(t.Context(), "mails", "acount", groups.LagOptions{})
 	require.NoError(t, err)
 	assert.Zero(t, lag.Events)
@@ -239,12 +236,30 @@ func TestAShutdownNamesWhatHasNotStopped(t *testing.T) {
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	more chan struct{} // receives after a line was written
 }
 
 func (l *logBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
 	return l.text.Write(p)
+}
+
+// await waits until the log contains a line. Quotes in the log count without their escapes.
+func (l *logBuffer) await(t *testing.T, line string) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for !strings.Contains(strings.ReplaceAll(l.String(), `\"`, `"`), line) {
+		select {
+		case <-l.more:
+		case <-limit:
+			require.FailNow(t, "no such line in the log: "+line, l.String())
+		}
+	}
 }
 
 func (l *logBuffer) String() string {

@@ -37,7 +37,7 @@ type shell struct {
 // process is a command that is left running.
 type process struct {
 	command *exec.Cmd
-	ended   chan error
+	ended   chan struct{} // closed when it has ended
 
 	mu     sync.Mutex
 	output bytes.Buffer
@@ -73,7 +73,7 @@ func (s *shell) start(ctx context.Context, block string) (*process, error) {
 	if _, err := s.run(ctx, strings.Join(all[:len(all)-1], "\n")); err != nil {
 		return nil, err
 	}
-	p := &process{ended: make(chan error, 1)}
+	p := &process{ended: make(chan struct{})}
 	p.command = s.command(context.WithoutCancel(ctx), words(s.replace.Replace(last)))
 	p.command.Stdout, p.command.Stderr = p, os.Stderr
 	// Ctrl+C reaches `go run` and its program.
@@ -81,13 +81,15 @@ func (s *shell) start(ctx context.Context, block string) (*process, error) {
 	if err := p.command.Start(); err != nil {
 		return nil, err
 	}
-	go func() { p.ended <- p.command.Wait() }()
+	go func() {
+		defer close(p.ended)
+		_ = p.command.Wait() // the exit code of `go run` is not that of its program
+	}()
 	s.running[last] = p
 	return p, nil
 }
 
-// interrupt is Ctrl+C. It returns what the command has printed. The exit code of `go run` is not
-// that of its program.
+// interrupt is Ctrl+C. It returns what the command has printed.
 func (s *shell) interrupt(command string) (output string, err error) {
 	p := s.running[command]
 	if p == nil {

@@ -9,13 +9,13 @@ const $ = (id) => document.getElementById(id);
 
 const firstConsumer = "ada"; // of the sample
 const pageSize = 10;
-const thisTab = newKey(); // a part of the keys of its commands
-const reloadDelay = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
+const thisTab = newKey(); // part of the idempotency keys of its commands
+const reloadDelay = 1_500; // ms; by then the server may have restarted, and the index includes the change of an event
 
 const versionOf = { orders: "order", tickets: "ticket", deliveries: "delivery" };
 
-let view; // what the address asks for: {consumer, params, trail, path}
-let shown; // the view that is
+let view; // the view in the address: {consumer, params, trail, path}
+let shown; // the shown view
 let leave; // ends watching the consumer
 let loading = false, stale = false, timer;
 
@@ -26,7 +26,8 @@ function say(id, text) {
 
 const connected = (there) => ($("connection").textContent = there ? "" : "Connection lost, trying again …");
 
-// midnight is when a day begins for the visitor. What is no day goes to the server, which says so.
+// midnight returns the beginning of a day for the visitor. It passes an invalid day to the server,
+// which refuses it.
 function midnight(day, later) {
   const at = new Date(`${day}T00:00`);
   if (Number.isNaN(at.valueOf())) return day;
@@ -41,8 +42,8 @@ function go(params, trail) {
   open();
 }
 
-// open shows what the address asks for. The trail is the tokens of the newer pages, from the
-// newest; who was sent a link has none.
+// open shows the view in the address. The trail holds the tokens of the newer pages, starting with
+// the newest; it is empty after a link.
 function open() {
   const params = new URLSearchParams(location.search);
   const consumer = params.get("consumer") || firstConsumer;
@@ -50,7 +51,7 @@ function open() {
   for (const [name, value] of params) {
     if (name === "from") query.set("since", midnight(value, 0));
     else if (name === "to") query.set("until", midnight(value, 1));
-    else if (name !== "consumer") query.set(name, value); // one that the server does not know, too, which says so
+    else if (name !== "consumer") query.set(name, value); // unknown ones too; the server refuses them
   }
   if (consumer !== view?.consumer) leave = leave?.();
   const filtered = [...query.keys()].some((name) => name !== "pageSize" && name !== "pageToken");
@@ -72,7 +73,7 @@ function open() {
   load();
 }
 
-// lead makes a link that goes to another view.
+// lead makes a link to another view.
 function lead(id, visible, params, trail) {
   $(id).hidden = !visible;
   $(id).href = addressOf(params);
@@ -91,7 +92,7 @@ function leadToPage(id, visible, token, trail) {
   lead(id, visible, params, trail);
 }
 
-// load shows the view, once more where something has changed meanwhile.
+// load shows the view. If something has changed meanwhile, it shows the view again.
 async function load() {
   stale = true;
   if (loading) return;
@@ -101,7 +102,7 @@ async function load() {
       stale = false;
       const asked = view;
       const [page, problem] = await request("GET", asked.path).then((page) => [page], (problem) => [undefined, problem]);
-      if (asked !== view) continue; // and asked for by open already
+      if (asked !== view) continue; // open has requested it already
       if (page) showPage(page);
       else showProblem(problem);
     }
@@ -138,7 +139,7 @@ function showPage({ orders, nextPageToken }) {
   showLate();
 }
 
-// showLate says which commands were accepted and do not show yet, as long as there are any.
+// showLate lists the accepted commands that the history does not show yet.
 async function showLate() {
   await forgetShown();
   const commands = late().filter(({ consumer }) => consumer === view.consumer);
@@ -148,7 +149,7 @@ async function showLate() {
   if (commands.length > 0) loadLater();
 }
 
-const refusals = [400, 404, 410]; // of what the address asks for; whatever else is wrong may pass
+const refusals = [400, 404, 410]; // of the view in the address; other errors are temporary
 
 function showProblem({ status, message }) {
   if (!refusals.includes(status)) {
@@ -168,8 +169,8 @@ $("orders").onclick = ({ target: button }) => {
   const order = orderAt(button);
   const { service } = button.closest("[data-service]").dataset;
   const what = { consumer: view.consumer, of: `“${button.textContent}” for`, restaurant: order.restaurant };
-  // The same command for what is shown now is the same command, and takes effect once. Changes of
-  // the dishes can differ.
+  // A repeated command for the shown state has the same key and takes effect once. Changes of the
+  // dishes can differ.
   const key = button.value === "revise" ? newKey() : `${thisTab}/${button.value}/${order.versions[versionOf[service]]}`;
   const send = async (body) => {
     const reply = await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}?wait=2`, { body, key });
@@ -197,7 +198,7 @@ $("choose").onsubmit = (event) => {
   go({ consumer: $("consumer").value.trim() });
 };
 
-// The browser says itself, in the visitor's language, that the last day is before the first.
+// The browser reports, in the visitor's language, that the last day is before the first.
 $("filter").oninput = boundDays;
 
 function boundDays() {

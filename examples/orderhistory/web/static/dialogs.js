@@ -1,11 +1,11 @@
-// What a visitor is asked for: the dishes of an order, or why it ends.
+// This module asks a visitor for the dishes of an order, or for the reason why it ends.
 import { act } from "./server.js";
 import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 
-// ask opens a dialog, and closes it once what its form has to say is sent. What goes wrong is said
-// where the visitor is; a note is there from the beginning.
+// ask opens a dialog, and closes it when its form was sent. It shows errors in the dialog. A note is
+// shown from the beginning.
 function ask(name, title, label, send, note = "") {
   const dialog = $(`${name}-dialog`), form = $(`${name}-form`), message = dialog.querySelector(".message");
   $(`${name}-title`).replaceChildren(...title);
@@ -23,8 +23,7 @@ function ask(name, title, label, send, note = "") {
   dialog.showModal();
 }
 
-// askForOrder asks for an order. One that was sent before without an answer is there to be sent
-// again.
+// askForOrder asks for an order. If an earlier one was sent without a reply, it can be sent again.
 export function askForOrder(unanswered, send) {
   const note = unanswered && "There was no answer to this order. Send it again: it is placed only once.";
   askForDishes(unanswered?.lines, unanswered?.restaurant ?? "", ["Place an order"], "Send the order", send, note);
@@ -65,7 +64,7 @@ function dish(line) {
 const lineOf = ({ elements: { name, quantity, price } }) =>
   ({ name: name.value.trim(), quantity: quantity.valueAsNumber, priceCents: Math.round(price.valueAsNumber * 100) });
 
-// askForEnd asks why an order ends, which may be left open.
+// askForEnd asks for the reason why an order ends. The reason is optional.
 export function askForEnd(title, label, send) {
   $("end-form").elements.reason.value = "";
   ask("end", title, label, ({ reason }) => send(reason.value.trim() ? { reason: reason.value.trim() } : undefined));

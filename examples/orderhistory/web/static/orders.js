@@ -1,5 +1,4 @@
-// Showing orders. Elements are kept and changed in place, so that nobody who uses the keyboard
-// loses the focus.
+// This module shows orders. It changes elements in place, so that keyboard users keep the focus.
 import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
@@ -8,7 +7,7 @@ const rows = new Map(); // by order id: {order, element}
 const done = ["APPROVED", "READY_FOR_PICKUP", "DELIVERED"];
 const failed = ["REJECTED", "CANCELLED", "DECLINED"];
 
-// orderAt is the order that an element of the list belongs to.
+// orderAt returns the order of an element of the list.
 export const orderAt = (element) => rows.get(element.closest(".order").dataset.order).order;
 
 // show shows a page of orders, and returns what has changed, as texts and nodes.
@@ -20,11 +19,11 @@ export function show(orders) {
     element.remove();
     rows.delete(id);
   }
-  let placed = true; // the first are new, further down an older one may have filled the page
+  let placed = true; // new orders come first; further down, older ones may have filled the page
   return orders.flatMap((order, i) => {
     placed &&= !rows.has(order.orderId);
     const row = rows.get(order.orderId) ?? add(order);
-    // Orders do not change places, so none that stays is moved, which would take the focus away.
+    // Orders do not change places, so remaining elements are not moved, which would remove the focus.
     if (row.element !== $("orders").children[i]) $("orders").insertBefore(row.element, $("orders").children[i]);
     const changes = update(row, order);
     if (placed) changes.push("order placed");
@@ -49,10 +48,10 @@ function add(order) {
   return rows.set(order.orderId, { element }).get(order.orderId);
 }
 
-// update returns what has changed, in words.
+// update returns a text about the change.
 function update(row, order) {
   const { element, order: before } = row;
-  // An index may answer from before what it has answered already.
+  // An index may return an older state than before.
   if (before && Object.entries(before.versions).some(([service, version]) => order.versions[service] < version)) return [];
   row.order = order;
   const part = (name) => element.querySelector(name);
@@ -74,7 +73,7 @@ function update(row, order) {
   part(".total").textContent = money(order.totalCents);
   part(".reason").replaceChildren("Reason: ", isolated(order.reason ?? ""));
   part(".reason").hidden = !order.reason;
-  // Not on to the next button, which somebody might just be about to press.
+  // Do not move the focus to the next button, which the user might press by mistake.
   if (focus?.hidden) element.focus();
   if (changes.length > 0) element.classList.add("changed");
   return changes;

@@ -1,15 +1,15 @@
-// Placing an order once, however often it is sent. An order goes with an idempotency key, which is
-// kept, also over a reload of the page, while the server has not answered, and then until the
-// history shows the order.
+// This module places an order once, however often it is sent. It sends an idempotency key with the
+// order. The key survives a reload of the page, until the server has replied and the history shows
+// the order.
 import { late, remember } from "./late.js";
 import { newKey, Problem, request } from "./server.js";
 
-// unanswered is the order of a consumer that was sent and not answered: {order, key}, or null.
+// unanswered returns the order of a consumer that was sent without a reply: {order, key}, or null.
 export const unanswered = (consumer) => JSON.parse(sessionStorage.getItem(slot(consumer)));
 
 const slot = (consumer) => `unanswered/${consumer}`;
 
-// place sends an order, or throws the Problem why it is not placed or not known to be.
+// place sends an order. It throws a Problem if the order was not placed, or if that is unknown.
 export async function place(consumer, order) {
   const before = unanswered(consumer), sent = JSON.stringify([consumer, order]);
   const key = before?.key ?? late().find((command) => command.sent === sent)?.key ?? newKey();

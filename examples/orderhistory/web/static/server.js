@@ -1,16 +1,16 @@
-// Talking to the server: requests, and the events by which it tells of changes.
+// This module talks to the server: it sends requests and receives events about changes.
 
 const patience = 30_000; // ms for a reply
-const again = 2_000; // ms until a stream that was refused is tried again
+const again = 2_000; // ms until a refused stream is tried again
 
-// Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
+// Problem is an error of the server, with its text. Its status is 0 if there is no reply.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);
     this.status = status;
   }
 
-  // open reports whether the request may have taken effect, or may yet.
+  // open reports whether the request may have taken effect, or may do so later.
   get open() { return this.status === 0 || this.status === 408 || this.status >= 500; }
 }
 
@@ -40,7 +40,7 @@ export async function request(method, path, { body, key } = {}) {
   throw new Problem(response.status, reason.charAt(0).toUpperCase() + reason.slice(1) + (/[.!?]$/.test(reason) ? "" : "."));
 }
 
-// act does what a control asks for, once at a time, and says what went wrong.
+// act executes the action of a control, one at a time, and shows errors.
 export async function act(control, message, what) {
   if (control.getAttribute("aria-busy") === "true") return;
   control.setAttribute("aria-busy", "true");
@@ -85,7 +85,7 @@ export function watch(path, name, { changed, connected }) {
       handlers[what]();
       here.postMessage(what);
     }));
-    changed(); // meanwhile, maybe
+    changed(); // something may have changed meanwhile
   }
 
   document.addEventListener("visibilitychange", begin);
@@ -96,10 +96,10 @@ export function watch(path, name, { changed, connected }) {
   };
 }
 
-// alone calls begin once no other window of this browser holds the name. begin returns a function
-// that ends it, and so does alone.
+// alone calls begin when no other window of this browser holds the name. Both begin and alone return
+// a function that ends it.
 function alone(name, begin) {
-  if (!navigator.locks) return begin(); // a browser has them where the connection is secure, or to the same machine
+  if (!navigator.locks) return begin(); // browsers have locks only on secure connections and for the same machine
   const waiting = new AbortController();
   let end = () => waiting.abort();
   navigator.locks.request(name, { signal: waiting.signal }, () => new Promise((release) => {
@@ -112,8 +112,8 @@ function alone(name, begin) {
   return () => end();
 }
 
-// stream calls tell("changed") at each event, the first of which comes at once, and tell("lost")
-// while the server is not there. The function that it returns ends it.
+// stream calls tell("changed") at each event, the first of which arrives at once, and tell("lost")
+// while the server is not reachable. It returns a function that ends it.
 function stream(path, name, tell) {
   let source, timer;
   function open() {
@@ -121,7 +121,7 @@ function stream(path, name, tell) {
     source.addEventListener(name, () => tell("changed"));
     source.onerror = () => {
       tell("lost");
-      // A browser tries again by itself where there is no answer, but not where the answer is no.
+      // A browser tries again by itself if there is no reply, but not if the server refuses.
       if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, again);
     };
   }

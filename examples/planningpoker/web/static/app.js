@@ -11,8 +11,8 @@ function say(text) {
   $("message").hidden = !text;
 }
 
-// act does what a control asks for, once at a time, and says what went wrong. gone takes the reason
-// where there is nothing any more to act on.
+// act executes the action of a control, one at a time, and shows errors. gone receives the reason
+// if the room does not exist any more.
 async function act(control, what, gone = say) {
   if (control.getAttribute("aria-busy") === "true") return;
   control.setAttribute("aria-busy", "true");
@@ -42,9 +42,9 @@ function lobby() {
     act(form, async () => {
       const cards = (preset.value === "own" ? deck.value : preset.value).split(/\s+/).filter(Boolean);
       const room = { name: name.value.trim(), title: title.value.trim(), lifetimeMinutes: Number(lifetime.value) };
-      if (cards.length > 0) room.deck = cards; // else the server's own
+      if (cards.length > 0) room.deck = cards; // otherwise the server's default
       const { roomId } = await request("POST", "/rooms?wait=true", room);
-      // A view that is far behind shows the room later than the server waits.
+      // If the view is far behind, it shows the room after the server has stopped waiting.
       for (let tries = 0; tries < 30 && await isMissing(roomId); tries++) await new Promise((wake) => setTimeout(wake, 1000));
       location.assign(`/r/${roomId}`);
     });
@@ -57,13 +57,13 @@ function room(id) {
   const closed = (reason) => over("This room has ended", reason);
   const attempt = (control, what) => act(control, what, closed);
   const { name } = $("join").elements;
-  let view; // the newest that came
-  let pending; // the card that was clicked: {card, round, version}, with the version that shows it once it is known
-  let started; // the story with which this page has started a round that is not shown yet
+  let view; // the newest view
+  let pending; // the clicked card: {card, round, version}; version is that of its event, when known
+  let started; // the story of a round that this page has started and that is not shown yet
   let leaving = false;
 
   function update(newest) {
-    if (view && newest.version < view.version) return; // from a server that is behind the one before
+    if (view && newest.version < view.version) return; // from a server that is behind the previous one
     const before = view;
     view = newest;
     if (pending?.version <= view.version || pending?.round < view.round) pending = undefined;
@@ -79,7 +79,7 @@ function room(id) {
     if (before?.joined && !view.joined && !leaving) {
       say("You are no longer at the table: somebody kicked you, or you left in another window. You can join again.");
     }
-    // What had the focus may just have been hidden.
+    // The element with the focus may have been hidden.
     if (before && before.joined !== view.joined && (wasHere || document.activeElement === document.body)) {
       (view.joined ? $("hand").querySelector("[tabindex='0']") : name).focus();
     }
@@ -141,8 +141,8 @@ function room(id) {
     attempt($("hand"), pick);
   };
 
-  // pick sends the card that was clicked last, also if that was while the one before was on its
-  // way.
+  // pick sends the card that was clicked last, even if it was clicked while an earlier one was
+  // being sent.
   async function pick() {
     let sent;
     try {
@@ -156,8 +156,7 @@ function room(id) {
     }
   }
 
-  // The round goes with what is done to it, as somebody else may have ended it by the time that
-  // arrives.
+  // Send the round too, since another user may have ended it before the request arrives.
   $("reveal").onclick = async () => {
     const { round } = view;
     if (canReveal(view) && await ask(view, reveal(round))) attempt($("reveal"), () => command("reveal", { round }));

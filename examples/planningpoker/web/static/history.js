@@ -1,19 +1,19 @@
-// Showing the rounds of the room that are revealed or over. They do not change any more, so a round
-// that is shown stays as it is. Titles and names come from others: they are always text, never
-// HTML.
+// This module shows the rounds of the room that are revealed or over. They do not change any more,
+// so shown rounds are not updated. Titles and names come from other users: they are always inserted
+// as text, never as HTML.
 
 import { summary } from "./room.js";
 import { request } from "./server.js";
 import { time } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-let first = 0; // the number of the newest round that is shown
-let older; // the path of the rounds before, if there are any
-let wanted = 0; // the number of the newest round that is to be shown
+let first = 0; // the number of the newest shown round
+let older; // the path of the earlier rounds, if there are any
+let wanted = 0; // the number of the newest round to show
 let reading = false;
 
-// follow reads the history again if a round was revealed or ended since it was read. What fails is
-// tried again with the next view.
+// follow reads the history again if a round was revealed or ended since the last read. After a
+// failure it tries again with the next view.
 export async function follow(path, view) {
   wanted = view.revealed ? view.round : view.round - 1;
   if (reading) return;
@@ -39,7 +39,7 @@ async function attempt(what) {
 
 function showNewest(page) {
   if (page.rounds.length === 0) return;
-  if (!first || page.rounds.at(-1).round > first + 1) { // nothing is shown, or rounds between would be missing
+  if (!first || page.rounds.at(-1).round > first + 1) { // nothing is shown, or rounds in between would be missing
     $("rounds").replaceChildren();
     first = page.rounds.at(-1).round - 1;
     showOlder(page.older);
@@ -57,7 +57,7 @@ function showOlder(path) {
 $("older").onclick = () => attempt(async () => {
   const path = older;
   const page = await request("GET", path);
-  if (path !== older) return; // clicked twice, or begun again from the newest
+  if (path !== older) return; // clicked twice, or restarted from the newest
   const items = page.rounds.map(item);
   $("rounds").append(...items);
   showOlder(page.older);

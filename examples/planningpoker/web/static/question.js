@@ -1,12 +1,12 @@
-// Asking before something is done that cannot be taken back.
+// This module asks for confirmation before an action that cannot be undone.
 
 const dialog = document.getElementById("ask");
-let posed; // the question that is open: its texts for a view
+let posed; // the open question: a function that returns its texts for a view
 
-// ask asks a question about a room and resolves to whether the answer is yes. question returns the
-// texts {title, detail, yes} for a view, or nothing where there is nothing left to ask.
+// ask asks a question about a room and resolves to true if the answer is yes. question returns the
+// texts {title, detail, yes} for a view, or nothing if the question does not apply any more.
 export function ask(view, question) {
-  dialog.onclose?.(); // the event of the question before may still come, and must not answer this one
+  dialog.onclose?.(); // a late event of the previous question must not answer this one
   posed = question;
   dialog.returnValue = "";
   dialog.showModal();
@@ -16,7 +16,7 @@ export function ask(view, question) {
   });
 }
 
-// askStill shows the open question for a newer view, or closes it.
+// askStill updates the open question for a newer view, or closes it.
 export function askStill(view) {
   if (!dialog.open) return;
   const texts = view.joined && posed(view);

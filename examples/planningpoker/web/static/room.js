@@ -1,15 +1,14 @@
-// Showing a room. Elements are kept and changed in place, so that nobody who uses the keyboard
-// loses the focus, and a screen reader says only what has changed. Names come from others: they are
-// always text, never HTML.
+// This module shows a room. It changes elements in place, so that keyboard users keep the focus, and
+// a screen reader reads only changes. Names come from other users: they are always inserted as text,
+// never as HTML.
 
 import { time } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const seats = new Map(); // by user id
-let shown; // the view that is shown
+let shown; // the shown view
 
-// show shows a view of the room, where pending is the card that was clicked and is not in the view
-// yet.
+// show shows a view of the room. pending is a clicked card that is not in the view yet.
 export function show(view, pending) {
   document.title = `${view.name} – Planning poker`;
   $("name").textContent = view.name;
@@ -37,7 +36,7 @@ function showSeats(view) {
   for (const user of view.users) {
     const seat = seats.get(user.userId) ?? addSeat(user);
     const you = user.userId === view.you;
-    // One's own card lies face down like the others, as the screen may be shared.
+    // The user's own card is face down too, since the screen may be shared.
     const face = view.revealed ? user.card ?? "" : "";
     seat.querySelector(".face").textContent = face;
     seat.querySelector(".face").className = `face ${size(face)}`;
@@ -65,14 +64,14 @@ function state(view, user) {
   return away || "is thinking";
 }
 
-// size is the class of what is written on a card.
+// size returns the CSS class for the text of a card.
 const size = (card) => (card.length > 4 ? "long" : "");
 
 function addSeat(user) {
   const seat = $("seat").content.firstElementChild.cloneNode(true);
   seat.dataset.user = user.userId;
   seats.set(user.userId, seat);
-  $("seats").append(seat); // users come in the order of joining
+  $("seats").append(seat); // users are in the order of joining
   return seat;
 }
 
@@ -94,7 +93,7 @@ function showResult(view) {
   }));
 }
 
-// summary is what the cards say together; those that are no numbers take no part in the average.
+// summary summarises the cards. The average ignores cards that are not numbers.
 export function summary(cards) {
   if (cards.length > 1 && new Set(cards).size === 1) return `All picked ${cards[0]}`;
   const numbers = cards.map((card) => (card === "½" ? 0.5 : Number(card))).filter((number) => !Number.isNaN(number));
@@ -118,17 +117,17 @@ function showHand(view, pending) {
   const chosen = pending ?? view.users.find((user) => user.userId === view.you)?.card;
   for (const button of hand.children) {
     button.setAttribute("aria-pressed", button.value === chosen);
-    // Not disabled, which would take the focus away.
+    // It is not disabled, since that would remove the focus.
     button.setAttribute("aria-disabled", view.revealed);
   }
   $("hand-title").textContent = view.revealed ? "Refresh the table to pick again" : "Your card";
 }
 
-// nextStory is the title that was typed for the next round.
+// nextStory returns the typed title of the next round.
 export const nextStory = () => $("next").elements.title.value.trim();
 
-// canReveal and canRefresh tell whether there are cards for it, or another story. Their buttons are
-// not disabled, which would take the focus away.
+// canReveal and canRefresh report whether there are cards, or another story. Their buttons are not
+// disabled, since that would remove the focus.
 export const canReveal = (view) => !view.revealed && view.users.some((user) => user.picked);
 export const canRefresh = (view) => view.revealed || view.users.some((user) => user.picked) || !["", view.title].includes(nextStory());
 
@@ -137,7 +136,7 @@ export function showActions(view) {
   $("refresh").setAttribute("aria-disabled", !canRefresh(view));
 }
 
-// moveInHand makes the hand one stop of the tabulator, in which the arrow keys move.
+// moveInHand makes the hand a single tab stop. The arrow keys move within it.
 export function moveInHand(event) {
   const cards = [...event.currentTarget.children];
   const at = cards.indexOf(event.target);
@@ -147,7 +146,7 @@ export function moveInHand(event) {
   stopAt(cards, cards[(to + cards.length) % cards.length]).focus();
 }
 
-// stopAt makes a card the one where the tabulator stops.
+// stopAt makes a card the tab stop.
 export function stopAt(cards, card) {
   for (const other of cards) other.tabIndex = other === card ? 0 : -1;
   return card;

@@ -1,17 +1,17 @@
-// Talking to the server: requests, and the events that it sends.
+// This module talks to the server: it sends requests and receives events.
 
 import { sentence } from "./words.js";
 
-const patience = 30_000; // ms for a reply; the server gives up by itself at about that time
-const silence = 120_000; // ms without an event, until a stream is opened anew
-const again = 2_000; // ms until a stream that was refused is tried again
+const patience = 30_000; // ms for a reply; the time limit of the server is about the same
+const silence = 120_000; // ms without an event, until a stream is opened again
+const again = 2_000; // ms until a refused stream is tried again
 
-// A browser has six connections to a server that speaks HTTP/1.1, for all its windows together. An
-// open stream takes one of them, so a hidden tab has none, and of the windows that can be seen only
-// those few have one that were used last.
+// A browser has six connections to a server with HTTP/1.1, for all its windows together. An open
+// stream takes one of them. So a hidden tab has no stream, and of the visible windows only the few
+// that were used last have one.
 const mostStreams = 4;
 
-// Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
+// Problem is an error of the server, with its text. Its status is 0 if there is no reply.
 export class Problem extends Error {
   constructor(status, detail) {
     super(detail);
@@ -36,15 +36,15 @@ export async function request(method, path, body) {
   return reply;
 }
 
-// listen calls the handlers with the data of the events of their names, while the page can be seen.
-// It calls connected with "yes", "no" or "paused", which is in favour of other windows until this
-// one is used again, and refused with the problem for which the server refuses the stream for good.
-// why is where to ask for that, as a browser does not tell what an EventSource was refused for. The
-// function that it returns ends it.
+// listen calls the handlers with the data of the events of their names, while the page is visible.
+// It calls connected with "yes", "no" or "paused". A paused window lets other windows have the
+// connection until it is used again. It calls refused with the problem if the server refuses the
+// stream permanently. why is the path for a query of that problem, since a browser does not report
+// why an EventSource was refused. listen returns a function that ends it.
 export function listen(path, { handlers, connected, refused, why = path }) {
   const windows = new BroadcastChannel("streams"); // of this browser
   const self = Math.random();
-  const newer = new Set(); // windows that have opened a stream since this one did
+  const newer = new Set(); // windows that have opened a stream after this one
   let source, watchdog, ended;
 
   function open() {
@@ -85,8 +85,8 @@ export function listen(path, { handlers, connected, refused, why = path }) {
 
   function alive() {
     connected("yes");
-    // A connection that has gone without a word, as when a phone slept, is no error to the browser,
-    // and what the server sends to keep one alive is not seen here.
+    // A silently lost connection, for example after a phone slept, is not an error for the browser.
+    // Comments that keep a connection alive are not visible here.
     clearTimeout(watchdog);
     watchdog = setTimeout(open, silence);
   }
@@ -98,7 +98,7 @@ export function listen(path, { handlers, connected, refused, why = path }) {
     if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const problem = await request("GET", why).then(() => null, (problem) => problem);
     if (source !== lostSource) return; // closed in the meantime
-    if (problem?.status === 404 || problem?.status === 410) refused(problem); // anything else, such as too many requests, passes
+    if (problem?.status === 404 || problem?.status === 410) refused(problem); // other errors, such as too many requests, are temporary
     else watchdog = setTimeout(open, again);
   }
 
