@@ -276,7 +276,8 @@ func (b *bank) start(t *testing.T) (stop func()) {
 // deliveries are the events that groups have handled.
 type deliveries struct {
 	mu  sync.Mutex
-	all map[string]map[string][]uint64 // by group and aggregate, each event once, by the time of its first delivery
+	// by group and aggregate, each event once, by the time of its first delivery
+	all map[string]map[string][]uint64
 }
 
 func (d *deliveries) add(group string, id aggregate.ID, number uint64) {
