@@ -23,7 +23,8 @@
 //	go test ./test/stored -stored.write v1.2.3
 //
 // This writes the fixture and then reads it. It refuses to write a version that exists. A fixture
-// never changes after the release.
+// never changes after its tag was set. Until then, remove the folder and write it again whenever
+// the stored format changes.
 //
 // # Change the application
 //
