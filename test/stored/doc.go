@@ -12,9 +12,9 @@
 // Files of more than 50 KB are compressed. Their names end in .gz.
 //
 // The tests load each fixture into an empty dynamotest, and open the application on it. They check
-// that the aggregates have their states, that command ids are remembered, that consumer groups,
-// read models and process managers continue where they stopped, and that the archive can be
-// imported.
+// that the aggregates have their states, and that command ids are remembered. They check that
+// consumer groups, read models and process managers continue where they stopped. They also import
+// the archive.
 //
 // # Add a fixture
 //
