@@ -729,7 +729,9 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	_, err = millrace.Process(t.Context(), app, shippings, nil, process.Config{})
 	require.Error(t, err, "no topics")
 	offline := db.Inject(dynamotest.CutConnection(), dynamotest.Table("shop-process"))
-	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // it would try for 30 seconds
+	defer cancel()
+	_, err = millrace.Process(soon, app, shippings, topics, process.Config{})
 	require.Error(t, err)
 	offline.Remove()
 	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
