@@ -208,9 +208,9 @@ func (s *Store) recorded(e Skipped, err error) error {
 	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
 }
 
-// SkippedUnder reports whether an event was skipped in the term of an epoch. Positions only move
-// forward within a term. So the record cannot be an older one of an event that an operator had sent
-// again.
+// SkippedUnder reports whether an event was skipped in the term of an epoch. A record of the same
+// term is never outdated: positions only move forward within a term, so no operator has had the
+// event delivered again since.
 func (s *Store) SkippedUnder(ctx context.Context, group Group, id aggregate.ID, number, epoch uint64) (bool, error) {
 	e, found, err := s.ReadSkipped(ctx, group, id, number)
 	return found && e.Epoch == epoch, err
