@@ -326,7 +326,7 @@ func (a *App) observe(name string, part any) {
 	a.components = append(a.components, component{name, part})
 }
 
-// Running returns a channel that is closed when everything has started. Then this process has joined
+// Running returns a channel that is closed when everything has started. Then the process has joined
 // the consumer groups of its handlers, so package groups finds them. There are two exceptions: read
 // models join their groups later, and the App waits at most 30 seconds for a group that cannot be
 // joined. Its handler logs errors and tries again.
