@@ -198,9 +198,10 @@ func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 func TestWhereAnEmulatorLacksATableTheErrorNamesTheAccessKey(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
+	// The client of the test has the endpoint of dynamotest.
 	for line, key := range map[string]string{
 		"describe --endpoint http://127.0.0.1:8000": `the access key "millrace" and the region "us-east-1"`,
-		"describe":                            "those of the AWS configuration", // the client has the endpoint of dynamotest
+		"describe":                            "those of the AWS configuration",
 		"adopt --shards 2 --resolver js-hash": "those of the AWS configuration",
 		"describe --endpoint https://dynamodb.eu-west-1.amazonaws.com --profile default": "",
 	} {
