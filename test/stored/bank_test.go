@@ -269,7 +269,7 @@ func (b *bank) start(t *testing.T) (stop func()) {
 
 // deliveries are the events that groups have handled.
 type deliveries struct {
-	mu  sync.Mutex
+	mu sync.Mutex
 	// by group and aggregate, each event once, by the time of its first delivery
 	all map[string]map[string][]uint64
 }

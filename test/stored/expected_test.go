@@ -27,9 +27,9 @@ type expected struct {
 
 // history is what was written to an aggregate.
 type history struct {
-	ID       aggregate.ID
-	Version  uint64
-	From     uint64            // the number of the first event that was not truncated
+	ID      aggregate.ID
+	Version uint64
+	From    uint64 // the number of the first event that was not truncated
 	// the numbers for which LoadAt has no state, because events were truncated
 	Lost     []uint64          `json:",omitempty"`
 	States   []json.RawMessage // after event 1, 2 and so on; nil for letters
