@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The compiler checks the code of the pages where it stands in a Go file. A page may leave out lines
-// with "..." and indent differently. Package tutorial compiles and runs the pages of the tutorial.
+// Each block must be in a Go file, so the compiler checks it. A page may leave out lines with "..."
+// and indent differently. Package tutorial compiles and runs the pages of the tutorial.
 func TestEveryGoBlockIsCompiled(t *testing.T) {
 	t.Parallel()
 	sources := goFiles(t)

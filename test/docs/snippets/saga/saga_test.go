@@ -83,7 +83,8 @@ func TestAnOrderIsApproved(t *testing.T) {
 	})
 	check(err)
 
-	check(process.CreateTable(ctx, client, process.DefaultTable)) // timeouts, and commands that are not sent yet
+	// The table has the timeouts, and the commands that are not sent yet.
+	check(process.CreateTable(ctx, client, process.DefaultTable))
 	manager, err := process.New(j, client, Definition, process.Config{
 		Publisher: p, // any Watermill publisher
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
