@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each block must be in a Go file, so the compiler checks it. A page may leave out lines with "..."
-// and indent differently. Package tutorial compiles and runs the pages of the tutorial.
+// The compiler checks the code of the pages, because it is also in a Go file. A page may omit lines
+// with "..." and indent differently. Package tutorial compiles and runs the pages of the tutorial.
 func TestEveryGoBlockIsCompiled(t *testing.T) {
 	t.Parallel()
 	sources := goFiles(t)

@@ -83,7 +83,7 @@ func TestAnOrderIsApproved(t *testing.T) {
 	})
 	check(err)
 
-	// The table has the timeouts, and the commands that are not sent yet.
+	// Timeouts, and commands that are not sent yet.
 	check(process.CreateTable(ctx, client, process.DefaultTable))
 	manager, err := process.New(j, client, Definition, process.Config{
 		Publisher: p, // any Watermill publisher
