@@ -1,4 +1,4 @@
-// Package dryrun gives package processtest the methods of a process.Definition that run its
+// Package dryrun passes to package processtest the methods of a process.Definition that run its
 // reactions without a database. Programs do not need these methods, so package process does not
 // export them.
 package dryrun

@@ -118,7 +118,7 @@ func serveApp(app *millrace.App, mux *http.ServeMux, server *http.Server, listen
 	check(app.Serve(listener, server))
 }
 
-// liveTotals returns a feed for a read model in a SQL database.
+// liveTotals returns a feed for a read model in an SQL database.
 func liveTotals(j *journal.Journal, store *sqlprojection.Store) *live.Feed {
 	g := groups.New(j, groups.WithPositions(store))
 	feed, err := live.New(live.Config{
