@@ -130,7 +130,7 @@ func (w *writer) writeAccounts() {
 	execute(w, w.accounts, payer, deposits(3)...)
 	w.pay()
 	w.saveSeveral()
-	w.doNothing(odd)
+	w.doNothing(payee) // no snapshot follows
 }
 
 // incompressible returns a text of n characters that stays large when it is compressed.
