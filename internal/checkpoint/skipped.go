@@ -64,7 +64,7 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 //
 // ErrFenced reports that another member has taken over and that nothing was changed. After any
 // other error the transaction may have been written. Then claim the position. If it is at the event
-// or behind it, SkippedUnder reports whether this call has moved it.
+// or at a later one, SkippedUnder reports whether this call has moved it.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
 	err := s.transact(ctx, advance, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}})
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The compiler checks the code of the pages where it stands in a Go file. A page may leave out lines
+// The compiler checks the code of the pages, because it is also in a Go file. A page may omit lines
 // with "..." and indent differently. Package tutorial compiles and runs the pages of the tutorial.
 func TestEveryGoBlockIsCompiled(t *testing.T) {
 	t.Parallel()

@@ -244,7 +244,7 @@ func listOf(layout journal.Layout, table, partition, sort string) string {
 		return "checkpoint-registry"
 	case table == "checkpoint":
 		kind, _, _ := strings.Cut(sort, "/")
-		return "checkpoint-" + strings.Replace(kind, "shards", "membership", 1)
+		return "checkpoint-" + kind
 	default:
 		return table
 	}

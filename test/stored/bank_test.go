@@ -275,8 +275,10 @@ func (b *bank) start(t *testing.T) (stop func()) {
 
 // deliveries are the events that groups have handled.
 type deliveries struct {
-	mu  sync.Mutex
-	all map[string]map[string][]uint64 // by group and aggregate, each event once, by the time of its first delivery
+	mu sync.Mutex
+	// all has the numbers of events, by group and aggregate. Each number is there once, in the
+	// order of the first deliveries.
+	all map[string]map[string][]uint64
 }
 
 func (d *deliveries) add(group string, id aggregate.ID, number uint64) {

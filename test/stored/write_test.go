@@ -27,7 +27,7 @@ import (
 )
 
 // patience limits the time that a test waits before it fails.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // The ids of aggregates. The other accounts have the names of the groups that fail.
 const (
@@ -205,7 +205,8 @@ func (w *writer) publish(from int) {
 func (w *writer) consume() {
 	second, err := w.totals.Begin(w.t.Context())
 	require.NoError(w.t, err)
-	w.clock.Advance(time.Minute) // so that the group that begins now does not handle the events before
+	// The group that begins now must not handle the events before.
+	w.clock.Advance(time.Minute)
 	stop := w.start(w.t)
 	for _, group := range recording() {
 		if group == stopping {

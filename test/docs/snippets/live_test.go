@@ -103,7 +103,8 @@ func TestAnAppServesAFeed(t *testing.T) {
 }
 
 func serveApp(app *millrace.App, mux *http.ServeMux, server *http.Server, listener net.Listener) {
-	feed, err := app.Live(live.Config{Group: "room-view"}) // a group of the App; its topics are those of the feed
+	// A group of the App; its topics are those of the feed.
+	feed, err := app.Live(live.Config{Group: "room-view"})
 	check(err)
 	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
