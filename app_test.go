@@ -28,6 +28,7 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
@@ -728,7 +729,10 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	_, err = millrace.Process(t.Context(), app, shippings, nil, process.Config{})
 	require.Error(t, err, "no topics")
 	offline := db.Inject(dynamotest.CutConnection(), dynamotest.Table("shop-process"))
-	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
+	// It would retry for 30 seconds.
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = millrace.Process(soon, app, shippings, topics, process.Config{})
 	require.Error(t, err)
 	offline.Remove()
 	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
@@ -924,5 +928,21 @@ func TestTheAppStartsAlsoIfAGroupCannotBeJoined(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 30*time.Second, time.Since(begun).Round(time.Second))
 		require.NoError(t, stop())
+	})
+}
+
+func TestADelayOfTheStartIsLogged(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db, log := dynamotest.New(t), watermill.NewCaptureLogger()
+		throttling := db.Inject(dynamotest.Throttle())
+		time.AfterFunc(5*time.Second, throttling.Remove)
+
+		open(t, db, func(c *millrace.Config) { c.Logger = log })
+
+		lines := log.Captured()[watermill.InfoLogLevel]
+		require.Len(t, lines, 1)
+		assert.Equal(t, dynamo.SlowStart, lines[0].Msg)
+		assert.ErrorIs(t, lines[0].Fields["err"].(error), journal.ErrThrottled)
 	})
 }

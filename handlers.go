@@ -153,6 +153,7 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	if config.Table == "" {
 		config.Table = a.config.Prefix + process.DefaultTable
 	}
+	ctx = a.config.starting(ctx)
 	if !a.config.ExistingTables {
 		return process.CreateTable(ctx, a.client, config.Table)
 	}

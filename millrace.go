@@ -54,7 +54,7 @@
 //
 // [App.Run] starts the handlers first, then live feeds, then process managers and read models, then
 // the parts in the order in which they were added. Requests of the start that DynamoDB throttles or
-// does not answer are repeated for up to 30 seconds.
+// does not answer are repeated for up to 30 seconds. After a second the reason is logged.
 //
 // The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
 // [ErrNotRunning]. Run stops live feeds first, then the parts in the reverse order, then the
@@ -89,6 +89,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/process"
@@ -245,6 +246,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		return nil, err
 	}
 	config.setDefaults()
+	ctx = config.starting(ctx)
 	if !config.ExistingTables {
 		if err := journal.Create(ctx, client, config.Journal); err != nil {
 			return nil, err
@@ -266,6 +268,13 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
+}
+
+// starting returns a context for requests of the start. A delay of these is logged.
+func (c Config) starting(ctx context.Context) context.Context {
+	return dynamo.OnSlowStart(ctx, func(err error) {
+		c.Logger.Info(dynamo.SlowStart, watermill.LogFields{"err": err})
+	})
 }
 
 func (c Config) newRouter() (*message.Router, error) {
@@ -326,7 +335,7 @@ func (a *App) observe(name string, part any) {
 	a.components = append(a.components, component{name, part})
 }
 
-// Running returns a channel that is closed when everything has started. Then this process has joined
+// Running returns a channel that is closed when everything has started. Then the process has joined
 // the consumer groups of its handlers, so package groups finds them. There are two exceptions: read
 // models join their groups later, and the App waits at most 30 seconds for a group that cannot be
 // joined. Its handler logs errors and tries again.

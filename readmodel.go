@@ -48,6 +48,7 @@ func (a *App) ReadModel(
 	if config.Table == "" {
 		config.Table = a.ReadModelTable()
 	}
+	ctx = a.config.starting(ctx)
 	if !a.config.ExistingTables {
 		if err := readmodel.CreateTable(ctx, a.client, config.Table); err != nil {
 			return nil, err

@@ -17,7 +17,8 @@
 //
 // Pages are rendered on the server. They need JavaScript only for live tails, refreshes and local
 // times, and load nothing from other hosts. Each page is also a JSON document under api: the
-// document of the page groups is api/groups. docs/operations/console.md describes the fields.
+// document of the page groups is api/groups. docs/reference/console-json.md describes the
+// fields.
 //
 // Each page shows how many read units it took. No page scans a table unless the visitor asks for
 // it. [Config].PageUnits limits the read units of a page, and the page lists the parts that it has

@@ -15,12 +15,12 @@ import (
 
 var inBackticks = regexp.MustCompile("`([a-z0-9_]+)`")
 
-func TestThePageOfTheConsoleHasTheFieldsOfEachDocument(t *testing.T) {
+func TestThePageOfJSONHasTheFieldsOfEachDocument(t *testing.T) {
 	t.Parallel()
 	rows := documented(t)
 	for name, view := range console.Views {
 		cells, ok := rows[name]
-		if !assert.True(t, ok, "docs/operations/console.md must have a row for %s", name) {
+		if !assert.True(t, ok, "docs/reference/console-json.md must have a row for %s", name) {
 			continue
 		}
 		delete(rows, name)
@@ -31,20 +31,20 @@ func TestThePageOfTheConsoleHasTheFieldsOfEachDocument(t *testing.T) {
 		own, base := fieldsOf(reflect.TypeOf(view))
 		assert.ElementsMatch(t, own, listed, "fields of %s", name)
 		for _, other := range base {
-			assert.Regexp(t, "^those of "+other+"[,;]", strings.TrimSpace(cells), "fields of %s", name)
+			assert.Regexp(t, "^the fields of "+other+"[,;]", strings.TrimSpace(cells), "fields of %s", name)
 		}
 	}
-	assert.Empty(t, rows, "rows of docs/operations/console.md that are no documents and no parts")
+	assert.Empty(t, rows, "rows of docs/reference/console-json.md that are no documents and no parts")
 }
 
-func TestThePageOfTheConsoleHasEachDocument(t *testing.T) {
+func TestThePageOfJSONHasEachDocument(t *testing.T) {
 	t.Parallel()
 	for _, name := range console.Pages() {
 		assert.Contains(t, console.Views, "`api/"+name+"`")
 	}
 }
 
-func TestThePageOfTheConsoleHasEachKindOfConcern(t *testing.T) {
+func TestThePageOfJSONHasEachKindOfConcern(t *testing.T) {
 	t.Parallel()
 	var listed []string
 	for _, match := range regexp.MustCompile(`"([a-z_]+)"`).FindAllStringSubmatch(documented(t)["concern"], -1) {
@@ -57,9 +57,11 @@ func TestThePageOfTheConsoleHasEachKindOfConcern(t *testing.T) {
 // column.
 func documented(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/operations/console.md")
+	page, err := os.ReadFile("../docs/reference/console-json.md")
 	require.NoError(t, err)
-	_, section, found := strings.Cut(string(page), "\n## JSON\n")
+	_, section, found := strings.Cut(string(page), "\n## Documents\n")
+	require.True(t, found)
+	section, _, found = strings.Cut(section, "\n## Live tail\n")
 	require.True(t, found)
 	rows := map[string]string{}
 	for line := range strings.Lines(section) {

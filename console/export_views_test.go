@@ -1,7 +1,7 @@
 package console
 
 // Views holds the data of the documents under api and of their parts, by their names in
-// docs/operations/console.md.
+// docs/reference/console-json.md.
 var Views = map[string]any{
 	"`api/`":           overviewView{},
 	"`api/topic`":      topicView{},

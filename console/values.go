@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// These types are parts of the views of several pages. docs/operations/console.md describes their
-// JSON.
+// These types are parts of the views of several pages. docs/reference/console-json.md describes
+// their JSON.
 
 // aggregateRef names an aggregate.
 type aggregateRef struct {

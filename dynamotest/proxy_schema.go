@@ -54,7 +54,8 @@ func (s *schemas) of(ctx context.Context, table string) (schema, error) {
 	out, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		// The request itself gets the same error, or the table has been created since.
+		// An unknown schema is no error here: the request gets the same error itself, unless the
+		// table is created meanwhile.
 		return schema{}, nil
 	}
 	if err != nil {

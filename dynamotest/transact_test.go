@@ -66,8 +66,8 @@ func TestWhatATransactionHasWrittenAnotherMayHold(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	client := tab.once()
-	// The first transaction stops after it has written one of two items. A second one then takes
-	// this item and holds it. The first one ends meanwhile.
+	// The first transaction stops after it has written one of its two items. A second transaction
+	// then takes that item and holds it, while the first one ends.
 	torn, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	tab.db.Inject(dynamotest.Tear(func(context.Context) {
 		close(torn)

@@ -97,10 +97,10 @@ type Config struct {
 	RetryBudget time.Duration
 
 	// Now is the clock that dates events. Subscribers also use it to decide what is past. Default:
-	// time.Now, corrected by the times in DynamoDB's replies if the clock is known to be wrong. It
-	// corrects errors of a second or more at first, later errors of some milliseconds more than a
-	// round trip. Another clock must be as exact as that. An event with a wrong date can reach
-	// subscribers up to a week late in the layout Packed, and up to
+	// time.Now, corrected by the times in DynamoDB's replies if the clock is known to be wrong. At
+	// first it corrects errors of a second or more. Later it corrects errors that exceed a round
+	// trip by some milliseconds. A clock of your own must be as exact. An event with a wrong date
+	// can reach subscribers up to a week late in the layout Packed, and up to
 	// subscriber.Config.ReconcileInterval late in Classic.
 	Now func() time.Time
 

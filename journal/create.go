@@ -14,8 +14,9 @@ import (
 
 // Create creates the journal, snapshot and checkpoint tables that do not exist, waits until they
 // and their indexes are active, and stores the descriptor. It may be called again, and by several
-// processes at once: it verifies tables that exist. It turns on time to live for the journal table
-// and the snapshot table. Only items that should expire have a time to live.
+// processes at once: it verifies tables that exist. It turns on time to live for new tables, and
+// for tables that are marked as restored ([MarkRestored]), because a restore turns it off. These
+// are the journal table and the snapshot table. Only items that should expire have a time to live.
 //
 // Tables that have items but no descriptor were made by another program. Create does not change
 // them and returns [ErrNoDescriptor]; see [Adopt]. While DynamoDB throttles, fails or cannot be
@@ -39,12 +40,13 @@ func Create(ctx context.Context, client Client, config Config) error {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	// The descriptor is stored last. If it exists, time to live is on already, and this process
-	// needs no permission for it.
-	err = dynamo.Start(ctx, func(ctx context.Context) error {
-		_, err := j.readDescriptor(ctx)
+	// needs no permission for it. DynamoDB restores tables without time to live.
+	var stored descriptor
+	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		stored, err = j.readDescriptor(ctx)
 		return err
 	})
-	if errors.Is(err, ErrNoDescriptor) {
+	if errors.Is(err, ErrNoDescriptor) || err == nil && stored.Restored != "" {
 		for _, table := range tables {
 			if table.TimeToLive == "" {
 				continue

@@ -31,6 +31,27 @@ func TestCreateMayBeCalledAgain(t *testing.T) {
 	})
 }
 
+func TestCreateTurnsOnTheTimeToLiveOfRestoredTables(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		expiring := []string{s.Config().Tables.Journal, s.Config().Tables.Snapshot}
+		for _, table := range expiring { // DynamoDB restores tables without it
+			_, err := s.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+				TableName: &table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(false)},
+			})
+			require.NoError(t, err)
+		}
+		require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
+
+		require.NoError(t, journal.Create(t.Context(), s.client, s.Config()))
+
+		for _, table := range expiring {
+			out, err := s.client.DescribeTimeToLive(t.Context(), &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+			require.NoError(t, err)
+			assert.Equal(t, types.TimeToLiveStatusEnabled, out.TimeToLiveDescription.TimeToLiveStatus, table)
+		}
+	})
+}
+
 func TestCreateMayBeCalledByManyAtOnceWhileTheFirstOfThemWritesAlready(t *testing.T) {
 	t.Parallel()
 	client := database(t)

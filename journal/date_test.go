@@ -57,7 +57,7 @@ func (c *ticker) TransactWriteItems(
 var commitOperations = map[journal.Layout]string{journal.Classic: "TransactWriteItems", journal.Packed: "PutItem"}
 
 // Groups find an event by its date. If an event that was repeated for seconds had the date of its
-// first attempt, it would become visible behind the place up to which they have read.
+// first attempt, it could appear in a part of the tail that they have already read.
 func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -17,8 +17,8 @@ import (
 // endsAtOnce is the number of aggregates whose last items are read at the same time.
 const endsAtOnce = 16
 
-// indexLag is how long a consistent list waits, since no index is read strongly consistent. An
-// index shows what was written within a second, as a rule.
+// indexLag is the time that a consistent list waits, because no index can be read with strong
+// consistency. An index usually shows a write within a second.
 const indexLag = 2 * time.Second
 
 // listedPage is the largest number of aggregates in a page of the index.

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Items of commits stay when their events are removed. Their places show stale writers, and writers
-// whose replies were lost, what became of their commits.
+// Items of commits stay when their events are removed. A stale writer, or a writer whose reply was
+// lost, finds out from them whether its own commit was written.
 
 // blanksAtOnce is the number of items whose events are removed at the same time.
 const blanksAtOnce = 16

@@ -117,8 +117,8 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, c.explain(err))
 }
 
-// taken returns the item that has one of the places of the commit, or an error for the caller's
-// write that was refused.
+// taken returns the item that occupies one of the places of the commit. If a write of the caller
+// was refused, it returns an error.
 func (c *packedCommit) taken(err error) (item, error) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {

@@ -27,8 +27,8 @@ type Config struct {
 	Group string
 
 	// Wait waits until queries show the event of a record, or until ctx ends. It is called again
-	// after an error, with a backoff, until WaitTimeout. Use it for a read model in a SQL database,
-	// in generations, or with an index that is eventually consistent:
+	// after an error, with a backoff, until WaitTimeout. Use it for a read model in an SQL
+	// database, in generations, or with an index that is eventually consistent:
 	//
 	//	g := groups.New(j, groups.WithPositions(store)) // a sqlprojection.Store
 	//	wait := func(ctx context.Context, r *journal.Record) error {

@@ -29,7 +29,7 @@
 //
 //   - calls [Config].Hint, if it is set, and skips the event if its key has no watchers;
 //   - waits until the read model has applied the event, by [Config].Group, or by [Config].Wait for
-//     a read model with external positions, such as a SQL database;
+//     a read model with external positions, such as an SQL database;
 //   - calls [Config].Key for the key of the event, by default the id of its aggregate;
 //   - notifies the watchers of that key.
 //

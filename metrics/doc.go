@@ -65,7 +65,8 @@
 //	millrace_subscriber_max_ahead_seconds gauge
 //		longest time by which an event was dated ahead of this process's clock
 //
-// These gauges also have the label topic:
+// These gauges also have the label topic. There is one series for each subscribed topic, which is 0
+// if the subscriber owns no shard of it:
 //
 //	millrace_subscriber_shards_held gauge
 //		logical shards that the subscriber owns

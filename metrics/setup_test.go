@@ -20,10 +20,12 @@ const patience = 2 * time.Minute
 // source is a subscriber with given counts and shards.
 type source struct {
 	stats  subscriber.Stats
+	topics []string
 	shards []subscriber.ShardStatus
 }
 
 func (s source) Stats() subscriber.Stats          { return s.stats }
+func (s source) Topics() []string                 { return s.topics }
 func (s source) Shards() []subscriber.ShardStatus { return s.shards }
 
 // now is the time of all tests.

@@ -10,9 +10,11 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Subscriber returns the counts and shards of a subscriber. *subscriber.Subscriber implements it.
+// Subscriber returns the counts, topics and shards of a subscriber. *subscriber.Subscriber
+// implements it.
 type Subscriber interface {
 	Stats() subscriber.Stats
+	Topics() []string
 	Shards() []subscriber.ShardStatus
 }
 
@@ -26,7 +28,7 @@ type SubscriberConfig struct {
 
 // NewSubscriberCollector returns a collector of the metrics of a subscriber. It is safe for
 // concurrent use. After the subscriber was closed, the counters keep their values, and there are no
-// series of shards.
+// series of topics and shards.
 //
 // Its registration fails if the subscriber is nil, if the group is empty, or if the registry
 // already has a collector of that group.
@@ -174,6 +176,9 @@ func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	now := c.now()
 	topics := map[string]topicStatus{}
+	for _, topic := range c.sub.Topics() {
+		topics[topic] = topicStatus{}
+	}
 	for _, shard := range latest(c.sub.Shards()) {
 		topic := topics[shard.Topic]
 		topic.held++

@@ -111,6 +111,16 @@ millrace_subscriber_shards_held{consumer_group="totals",topic="order"} 1
 		"millrace_subscriber_shards_held"))
 }
 
+func TestATopicWithoutShardsHasGaugesOfZero(t *testing.T) {
+	t.Parallel()
+	series := gather(t, collector(source{topics: []string{"account"}}))
+
+	require.Contains(t, series, "millrace_subscriber_shards_held{consumer_group=totals,topic=account}")
+	assert.Zero(t, series["millrace_subscriber_shards_held{consumer_group=totals,topic=account}"])
+	assert.Contains(t, series, "millrace_subscriber_shards_caught_up{consumer_group=totals,topic=account}")
+	assert.NotContains(t, series, "millrace_subscriber_lag_events{consumer_group=totals,shard=0,topic=account}")
+}
+
 func TestAShardThatIsHandedOverWithinAProcessIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	for name, shards := range map[string][]subscriber.ShardStatus{

@@ -63,6 +63,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 		msg.Ack()
 	}
 
+	assert.Equal(t, []string{"account"}, sub.Topics())
 	tail := collector(sub)
 	require.Eventually(t, func() bool {
 		return gather(t, tail)["millrace_subscriber_messages_acked_total{consumer_group=totals}"] == 2

@@ -40,8 +40,8 @@ func NewBacklog(client journal.Client, table string) *Backlog {
 // Pending is a timeout that is set, or the commands of a step that are stored and not sent.
 type Pending struct {
 	Process aggregate.ID
-	// Row identifies it within the process: "timeout/" and the name of the timeout, or "commands/"
-	// and the id of an input.
+	// Row identifies the entry within the process: "timeout/" and the name of the timeout, or
+	// "commands/" and the id of an input.
 	Row string
 	// Timeout is the name of the timeout, or empty for commands.
 	Timeout string

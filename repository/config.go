@@ -76,8 +76,8 @@ type Config struct {
 // Redundancy configures the redundant snapshots of an aggregate.
 type Redundancy struct {
 	// Keep is the number of redundant snapshots, at most 100. The oldest are deleted first, after
-	// the commit, which this delays by at most a second. A failure is logged, and a later commit
-	// deletes the rest. Default: 1.
+	// the commit. This delays the return of the call by at most a second. A failure is logged, and
+	// a later commit deletes the rest. Default: 1.
 	Keep int
 	// TTL, if not 0, lets DynamoDB delete each redundant snapshot when that time has passed. The
 	// repository then deletes none, and Keep is the number of snapshots that a load may use.

@@ -202,8 +202,8 @@ func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggr
 	return r.currentSince(ctx, id, 0)
 }
 
-// currentSince returns the aggregate as currentOrNew does, after a commit up to the given version
-// that is known to have been written.
+// currentSince is currentOrNew for a caller that knows that a commit was written, up to the given
+// version.
 func (r *Repository[S]) currentSince(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
 	a, err := r.current(ctx, id, version)
 	if errors.Is(err, journal.ErrNotFound) {

@@ -79,7 +79,8 @@ func Now() Start { return Start{now: true} }
 // the journal. Imported events with earlier times are left out, as with [Now].
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
-// clocksDiffer is the possible difference between two clocks. Each is known to a second at first.
+// clocksDiffer is the largest difference between two clocks. At first the error of each clock is
+// known only to within a second.
 const clocksDiffer = 2 * time.Second
 
 // Time returns the time before which events are left out by a group that begins at now. It is zero

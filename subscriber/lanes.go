@@ -97,8 +97,8 @@ func (l *lanes) mayRetry() bool {
 // long is the time after which the serving of a failed stream counts as long.
 const long = time.Second
 
-// notice counts the serving of a failed stream as hanging when it takes long. The returned function
-// ends that. Its caller holds mu.
+// notice counts a lane as hanging when it serves a failed stream for a second or more (long). The
+// caller calls end when the stream was served, and holds mu.
 func (l *lanes) notice() (end func()) {
 	hangs, ended := false, false
 	timer := time.AfterFunc(long, func() {

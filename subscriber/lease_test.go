@@ -34,7 +34,7 @@ func TestMembersWithDifferentLeasesKeepTheirShards(t *testing.T) {
 		j := open(t, client)
 		before := membership(t, j)
 
-		// With the longer lease, heartbeats are rarer than the shorter lease is long.
+		// With the longer lease, the time between two heartbeats exceeds the shorter lease.
 		awaitHeartbeats(t, j, 2)
 
 		after := membership(t, j)

@@ -10,8 +10,8 @@ import (
 // which is written with each heartbeat.
 const maxMemberName = 32
 
-// maxNamed is the number of members from which on a new member has no name. So names stay a small
-// part of the row.
+// maxNamed is the largest number of members with names. Further members have none, so names stay a
+// small part of the row.
 const maxNamed = 30
 
 // defaultMemberName returns the host name with the process id. A long host name loses its

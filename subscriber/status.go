@@ -43,6 +43,19 @@ func (sub *Subscriber) Shards() []ShardStatus {
 	return all
 }
 
+// Topics returns the topics of the open subscriptions in ascending order, each once. A subscription
+// is open also while it owns no shard.
+func (sub *Subscriber) Topics() []string {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	var topics []string
+	for m := range sub.members {
+		topics = append(topics, m.topic)
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
 func (sh *shard) status() ShardStatus {
 	status := sh.sequencer.status(sh.committer.fresh)
 	status.Topic, status.Shard, status.Epoch = sh.topic, sh.number, sh.epoch

@@ -36,8 +36,9 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 	case errors.Is(err, errPaused):
 		d.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
 	case errors.Is(err, errResumed):
-		// The group was resumed, perhaps after this disposition, whose reply was lost. The operator
-		// wants the event to be tried again.
+		// The group was resumed since the event failed first. Perhaps an earlier attempt has
+		// stopped the group, and its reply was lost. The operator wants the event to be tried
+		// again.
 		d.resumed.Store(now.Resumed)
 		st.delivery.attempts, st.delivery.disposition = 0, nil
 		return nil

@@ -196,6 +196,9 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 		return checkpoint.Membership{}, nil
 	}
 	var membership checkpoint.Membership
+	ctx = dynamo.OnSlowStart(ctx, func(err error) {
+		sub.logger.Info(dynamo.SlowStart, watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup, "err": err})
+	})
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		membership, err = sub.checkpoint.ReadMembership(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
 		return err

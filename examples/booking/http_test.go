@@ -68,7 +68,7 @@ func TestRequestsThatCannotWorkAreRefused(t *testing.T) {
 func TestBookingsGoOnWhileThePostIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, journal.Packed, 1)
-	// No seat is released on a busy machine.
+	// The time limit is long, so that no seat is released even on a busy machine.
 	w.settings.paymentPatience = patience
 	var down atomic.Bool
 	down.Store(true)

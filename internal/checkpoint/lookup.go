@@ -92,8 +92,8 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 }
 
 // ClaimedPositions yields the aggregates of a shard whose position has an epoch between from and
-// to, both included. It reads a page when the caller asks for it, all positions of the shard in
-// total, with strong consistency: about 40 positions for one read unit.
+// to, both included. It reads all positions of the shard with strong consistency, each page when
+// the caller asks for it. One read unit covers about 40 positions.
 func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
 		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -125,8 +125,8 @@ func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) 
 }
 
 // Unclaimed yields the aggregates of a shard that have no position row. There can be many in the
-// first term of a group, because its owner claims none. It reads a page when the caller asks for
-// it: all heads with strong consistency, and one read unit for each aggregate.
+// first term of a group, because its owner claims none. It reads all heads with strong consistency,
+// each page when the caller asks for it. It costs another read unit for each aggregate.
 func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
 		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}

@@ -92,9 +92,9 @@ type Member struct {
 // heartbeatUnits is the number of units in a lease. Members send a heartbeat every second unit.
 const heartbeatUnits = 8
 
-// NextHeartbeat returns the value of the heartbeat after another one. It is the time since 1970 in
-// eighths of the lease. People can read from it when the heartbeat was sent. A finer unit would
-// take more of the row. The value rises even if the clock was set back.
+// NextHeartbeat returns the value of the heartbeat that follows the given one. It is the time since
+// 1970 in eighths of the lease. People can read from it when the heartbeat was sent. A finer unit
+// would take more of the row. The value rises even if the clock was set back.
 func NextHeartbeat(before uint64, now time.Time, lease time.Duration) uint64 {
 	unit := max(1, lease.Milliseconds()/heartbeatUnits)
 	return max(before+1, uint64(max(0, now.UnixMilli()/unit)))

@@ -185,7 +185,7 @@ func (s *Store) hold(ctx context.Context, k Key, held Membership, operator uint6
 				return
 			case <-ticker.C:
 			}
-			// A request that hangs must not replace all later heartbeats.
+			// A request that hangs must not delay all later heartbeats.
 			once, end := context.WithTimeout(editing, operatorLease/2)
 			heartbeat = NextHeartbeat(heartbeat, s.journal.Config().Now(), operatorLease)
 			now, err := s.Heartbeat(once, k, held, operator, heartbeat)

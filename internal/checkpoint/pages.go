@@ -38,10 +38,10 @@ const (
 	lastPage  = 1600
 )
 
-// growingPages yields the rows of a shard whose sort keys begin with a prefix and follow the key
-// after, or all rows with the prefix if after is empty. No row needs to have the key after. The
-// first pages are small. A page is read when the caller asks for it, with strong consistency: one
-// read unit for each 4 KB, and at least one for each page.
+// growingPages yields the rows of a shard whose sort keys have the prefix. If after is not empty,
+// it begins behind that sort key, which need not exist. The first pages are small. It reads a page
+// when the caller asks for it, with strong consistency: one read unit for each 4 KB, and at least
+// one for each page.
 func (s *Store) growingPages(ctx context.Context, k Shard, prefix, after string) iter.Seq2[[]item, error] {
 	return func(yield func([]item, error) bool) {
 		var start item

@@ -64,7 +64,7 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 //
 // ErrFenced reports that another member has taken over and that nothing was changed. After any
 // other error the transaction may have been written. Then claim the position. If it is at the event
-// or behind it, SkippedUnder reports whether this call has moved it.
+// or at a later one, SkippedUnder reports whether this call has moved it.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
 	err := s.transact(ctx, advance, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}})
 	if err == nil {
@@ -208,9 +208,9 @@ func (s *Store) recorded(e Skipped, err error) error {
 	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
 }
 
-// SkippedUnder reports whether an event was skipped in the term of an epoch. Positions only move
-// forward within a term. So the record cannot be an older one of an event that an operator had sent
-// again.
+// SkippedUnder reports whether an event was skipped in the term of an epoch. A record of the same
+// term is never outdated: positions only move forward within a term, so no operator has had the
+// event delivered again since.
 func (s *Store) SkippedUnder(ctx context.Context, group Group, id aggregate.ID, number, epoch uint64) (bool, error) {
 	e, found, err := s.ReadSkipped(ctx, group, id, number)
 	return found && e.Epoch == epoch, err

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -13,9 +14,67 @@ import (
 // would end, be started again, and increase the load.
 const StartBudget = 30 * time.Second
 
+// slowAfter is the time after which [Start] reports a failure.
+const slowAfter = time.Second
+
+// SlowStart is the line that a program logs when [OnSlowStart] reports a failure.
+const SlowStart = "DynamoDB delays the start, will try again for up to 30 seconds"
+
+type slowStart struct{}
+
+// OnSlowStart returns a context with which [Start] reports a failure of the start to report. Each
+// call of Start reports at most one failure, when it has taken a second.
+func OnSlowStart(ctx context.Context, report func(error)) context.Context {
+	return context.WithValue(ctx, slowStart{}, report)
+}
+
+// delay reports the failure of a start once, when the start is slow.
+type delay struct {
+	report func(error)
+	timer  *time.Timer
+
+	mu   sync.Mutex
+	slow bool
+	last error
+	done bool // it was reported, or the start has ended
+}
+
+// watch begins to measure the time of a start.
+func watch(ctx context.Context) *delay {
+	d := &delay{}
+	d.report, _ = ctx.Value(slowStart{}).(func(error))
+	d.done = d.report == nil
+	d.timer = time.AfterFunc(slowAfter, func() { d.update(true, nil) })
+	return d
+}
+
+// update notes that the start is slow, or that it has failed with an error.
+func (d *delay) update(slow bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.slow = d.slow || slow
+	if err != nil {
+		d.last = err
+	}
+	if d.slow && d.last != nil && !d.done {
+		d.done = true
+		d.report(d.last)
+	}
+}
+
+// stop ends the reports. It waits for one that is being made.
+func (d *delay) stop() {
+	d.timer.Stop()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.done = true
+}
+
 // Start calls do, which must be safe to repeat, until it succeeds or its error is permanent, for at
 // most [StartBudget]. If ctx ends first, the error contains the error of ctx and the last failure.
 func Start(ctx context.Context, do func(ctx context.Context) error) error {
+	delay := watch(ctx)
+	defer delay.stop()
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second),
@@ -31,6 +90,7 @@ func Start(ctx context.Context, do func(ctx context.Context) error) error {
 			return err
 		}
 		last = err
+		delay.update(false, err)
 		pause := wait.NextBackOff()
 		if pause == backoff.Stop {
 			return err

@@ -19,9 +19,9 @@ type ExportOptions struct {
 	// Only restricts the export to an aggregate or a type. Default: everything.
 	Only Selection
 	// Since, if not zero, restricts the export to aggregates that have events written since then,
-	// according to the tail. Use it to add a small archive to one that was imported before. It
-	// needs Only.AggregateType. Such an export cannot be resumed: begin it again. Aggregates that
-	// were deleted since are not in it. Default: zero.
+	// according to the tail. Use it to bring the tables of an earlier import up to date with a
+	// small archive. It needs Only.AggregateType. Such an export cannot be resumed: begin it again.
+	// Aggregates that were deleted since are not in it. Default: zero.
 	Since time.Time
 	// From resumes an archive that an interrupted run left; see [Resume].
 	From Position

@@ -80,7 +80,8 @@ func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (me
 	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*aggregate.InvalidIDError)):
 		return true, head
 	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
-		// Its aggregate is met at its right place, and an export can only be resumed there.
+		// The export handles the aggregate at its right place, because it can be resumed only
+		// there.
 		return false, nil
 	default:
 		return true, err

@@ -10,9 +10,9 @@ import (
 
 // Position is a place at which an export can be resumed. The zero value is the beginning.
 type Position struct {
-	// Offset is the number of complete bytes of the archive. Cut off the bytes behind them.
+	// Offset is the number of complete bytes of the archive. Cut off the bytes after them.
 	Offset int64
-	// After is the last complete aggregate. Aggregates that were left out behind it are read again.
+	// After is the last complete aggregate. Aggregates after it that were left out are read again.
 	After aggregate.ID
 	// Aggregates and Events count the complete ones. LeftOut counts the aggregates that were left
 	// out before them.

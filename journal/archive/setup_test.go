@@ -250,7 +250,7 @@ func (s store) contents(t *testing.T) map[aggregate.ID]content {
 	return all
 }
 
-// assertSame compares contents aggregate by aggregate, so that a failure shows little else.
+// assertSame compares contents aggregate by aggregate, so that a failure shows only what differs.
 func assertSame(t *testing.T, want, got map[aggregate.ID]content) {
 	t.Helper()
 	assert.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))

@@ -9,8 +9,8 @@ import (
 const (
 	shortestPause = 100 * time.Millisecond
 	longestPause  = 10 * time.Second
-	// restPerCheck limits exact checks, since they read all heads: after a check, there is none for
-	// this many times its duration.
+	// restPerCheck limits exact checks, because they read all heads. The pause after a check is
+	// this many times the duration of the check.
 	restPerCheck = 4
 )
 

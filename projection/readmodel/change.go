@@ -69,9 +69,9 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	return nil
 }
 
-// Rollback makes the generation serve again that served before the generation from, and returns the
-// serving generation. From is the previous one then. If from does not serve any more, Rollback does
-// nothing, so it may be called again after an error.
+// Rollback undoes the switch to the generation from: the generation that served before it serves
+// again, and from becomes the previous one. Rollback returns the serving generation. If from does
+// not serve, Rollback does nothing, so it may be called again after an error.
 //
 // Errors: [ErrNoPrevious], [ErrChanged], and those of [Open].
 func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {

@@ -66,6 +66,6 @@
 // [Model.Serving] costs a read unit for each [Config].MaxAge and process, [Model.Run] one for each
 // [Config].Refresh, and a change a read unit and a write unit. While there are two generations,
 // events are consumed and projected twice. [Model.Progress] costs as much as groups.Groups.Lag for
-// each topic, and [Model.Estimate] as much as groups.Groups.Estimate. [Model.CatchUp] documents how
-// often it calls which.
+// each topic, and [Model.Estimate] as much as groups.Groups.Estimate. [Model.CatchUp] calls both
+// repeatedly; see there.
 package readmodel

@@ -17,8 +17,8 @@ type Generation struct {
 // Group returns the name of its consumer group.
 func (g Generation) Group() string { return fmt.Sprintf("%s.%d", g.Model, g.Number) }
 
-// Table returns the name of its table for a name: "orders" becomes "orders_2", which needs no
-// quotes in SQL.
+// Table returns the name of the generation's copy of a table: "orders" becomes "orders_2", which
+// needs no quotes in SQL.
 func (g Generation) Table(name string) string { return fmt.Sprintf("%s_%d", name, g.Number) }
 
 func (g Generation) String() string { return g.Group() }

@@ -291,6 +291,7 @@ func collected(t *testing.T) map[string][]string {
 type observed struct{}
 
 func (observed) Stats() subscriber.Stats { return subscriber.Stats{} }
+func (observed) Topics() []string        { return []string{"account"} }
 func (observed) Shards() []subscriber.ShardStatus {
 	return []subscriber.ShardStatus{{Topic: "account"}}
 }

@@ -54,8 +54,8 @@ func sorted(actions []string) []string {
 	return append([]string{}, slices.Compact(actions)...)
 }
 
-// permissionsPage is the section of the page: the cells of each program, of the first table and of
-// those that the packed layout adds.
+// permissionsPage holds the two tables of the page by program: the cells of the first table, and
+// the cells that the packed layout adds.
 type permissionsPage struct {
 	rows          []string
 	cells, packed map[string][]string

@@ -216,13 +216,13 @@ func (a *application) consume() {
 	}, fail("split", "2/2"))
 	a.await(
 		"checkpoint-behind.failed_at", "checkpoint-behind.parked_at", "checkpoint-event.due_at", "checkpoint-event.part",
-		"checkpoint-membership.stopped", "checkpoint-cursor.occurred_at", "checkpoint-position.position",
+		"checkpoint-shards.stopped", "checkpoint-cursor.occurred_at", "checkpoint-position.position",
 	)
 	leave := a.join(subscriber.Config{ConsumerGroup: "leaves"}, fail("", ""))
 	g := groups.New(a.journal)
 	require.Eventually(a.t, func() bool { return g.Pause(ctx, "leaves", "note") == nil }, time.Minute, 20*time.Millisecond)
 	require.NoError(a.t, g.Resume(ctx, "leaves", "note"))
-	a.await("checkpoint-membership.resumed")
+	a.await("checkpoint-shards.resumed")
 	leave()
 	require.NoError(a.t, g.Remove(ctx, "leaves", "note", groups.Removal{}))
 }

@@ -25,7 +25,7 @@ const schemaPage = "reference/schema.md"
 
 // rare are attributes that the applications of this test do not write, each with its reason.
 var rare = map[string]map[string]string{
-	"checkpoint-membership": {
+	"checkpoint-shards": {
 		"external_positions": "needs positions in another store",
 		"unfenced":           "needs a member that crashes during a transaction",
 	},
@@ -207,7 +207,7 @@ func (a *attributes) addItem(t *testing.T, layout journal.Layout, table string, 
 	list := listOf(layout, name, text(item["pkey"]), text(item["skey"]))
 	a.add(list, item)
 	switch list {
-	case "checkpoint-membership":
+	case "checkpoint-shards":
 		for _, member := range item["members"].(*types.AttributeValueMemberM).Value {
 			a.add("checkpoint-member", member.(*types.AttributeValueMemberM).Value)
 		}

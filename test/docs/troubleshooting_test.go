@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -102,6 +103,12 @@ func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
 		"throttled": {func(s *aShop) {
 			s.ready = func() { s.db.Inject(dynamotest.Throttle(), dynamotest.On("Query")) }
 		}, []string{"Cannot read the tail of the journal, will try again", "throttled: DynamoDB has no capacity left"}},
+		"throttled at the start": {func(s *aShop) {
+			s.ready = func() {
+				throttling := s.db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"))
+				time.AfterFunc(5*time.Second, throttling.Remove)
+			}
+		}, []string{dynamo.SlowStart, "Starting handler"}},
 		"no index": {func(s *aShop) {
 			s.ready = func() {
 				_, err := s.db.Client().UpdateTable(s.t.Context(), &dynamodb.UpdateTableInput{

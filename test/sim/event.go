@@ -11,7 +11,8 @@ type noticed struct{}
 
 func (noticed) EventType() string { return "noticed" }
 
-// hasHappened reports the type of an event. Events of the type noticed are alone or in a row.
+// hasHappened reports the type of an event. There are single events of the type noticed, and rows
+// of several.
 func hasHappened(number uint64) bool { return number%5 != 0 && number%40 < 32 }
 
 func eventType(number uint64) string {

@@ -64,7 +64,8 @@ func (w *wire) holdBack(in any, request *http.Request) bool {
 	return true
 }
 
-// noteListed lets the straggler of an aggregate arrive that its owner has just listed again.
+// noteListed lets the straggler of an aggregate arrive when the owner has just listed the aggregate
+// again.
 func (w *wire) noteListed(in any) {
 	u, ok := in.(*dynamodb.UpdateItemInput)
 	h := w.stragglers

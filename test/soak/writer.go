@@ -181,8 +181,8 @@ func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed reports whether an error is that of a read with the SDK's error. It can also be a
-// write that may be repeated, except for the given ones.
+// readFailed reports whether a read has failed with an error of the SDK. It also returns true for a
+// failed write that may be repeated, unless commits contains its operation.
 func readFailed(err error, commits ...string) bool {
 	var operation *smithy.OperationError
 	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {

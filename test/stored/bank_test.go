@@ -47,6 +47,7 @@ const (
 	blocking  = "blocking"
 	stopping  = "stopping"
 	mails     = "mails"
+	recent    = "recent"   // the group that begins when the application starts
 	balances  = "balances" // a projection, and its table
 	totals    = "totals"   // a read model
 )
@@ -73,7 +74,7 @@ func topicsOf(group string) []string {
 
 // recording has the groups whose deliveries are recorded.
 func recording() []string {
-	return append(slices.Sorted(maps.Keys(failing)), mails)
+	return append(slices.Sorted(maps.Keys(failing)), mails, recent)
 }
 
 // settings say how to open the application.
@@ -81,7 +82,6 @@ type settings struct {
 	layout journal.Layout
 	tables bool       // whether to create the tables
 	faults bool       // whether handlers and the publisher of commands fail
-	salt   string     // what distinguishes the ids of this run from those of other runs
 	ids    *idCounter // makes the ids of commits
 }
 
@@ -118,7 +118,7 @@ func open(t *testing.T, db *dynamotest.DB, s settings) *bank {
 		Journal:        b.journalConfig(t, s),
 		ExistingTables: !s.tables,
 		Subscriber: subscriber.Config{
-			PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
+			PollInterval: 20 * time.Millisecond, MaxPollInterval: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
 			NackResendSleep: 20 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
 			LeaseDuration: 2 * time.Second, BehindAfter: 50 * time.Millisecond, MemberName: "bank/1",
 		},
@@ -142,7 +142,8 @@ func (b *bank) journalConfig(t *testing.T, s settings) journal.Config {
 	require.NoError(t, err)
 	return journal.Config{
 		Layout: s.layout, Shards: 2, Encodings: []journal.Encoding{gzip, ofCustomers{b.secret}},
-		Now: b.clock.Now, NewID: s.ids.next,
+		CommandRetention: 30 * 24 * time.Hour,
+		Now:              b.clock.Now, NewID: s.ids.next,
 	}
 }
 
@@ -192,8 +193,13 @@ func (b *bank) addGroups(t *testing.T, s settings) {
 	for _, name := range recording() {
 		g := millrace.Group{Name: name, Topics: topicsOf(name)}
 		policy, fails := failing[name]
-		if fails {
-			g.Configure = func(c *subscriber.Config) { c.Failures = policy }
+		g.Configure = func(c *subscriber.Config) {
+			if fails {
+				c.Failures = policy
+			}
+			if name == recent {
+				c.Start = subscriber.Now()
+			}
 		}
 		require.NoError(t, b.Handle(g, func(msg *message.Message) error {
 			id, number, _ := subscriber.AggregateFromContext(msg.Context())
@@ -270,7 +276,8 @@ func (b *bank) start(t *testing.T) (stop func()) {
 // deliveries are the events that groups have handled.
 type deliveries struct {
 	mu sync.Mutex
-	// by group and aggregate, each event once, by the time of its first delivery
+	// all has the numbers of events, by group and aggregate. Each number is there once, in the
+	// order of the first deliveries.
 	all map[string]map[string][]uint64
 }
 

@@ -12,9 +12,9 @@
 // Files of more than 50 KB are compressed. Their names end in .gz.
 //
 // The tests load each fixture into an empty dynamotest, and open the application on it. They check
-// that the aggregates have their states, that command ids are remembered, that consumer groups,
-// read models and process managers continue where they stopped, and that the archive can be
-// imported.
+// that the aggregates have their states, and that command ids are remembered. They check that
+// consumer groups, read models and process managers continue where they stopped. They also import
+// the archive.
 //
 // # Add a fixture
 //
@@ -23,7 +23,8 @@
 //	go test ./test/stored -stored.write v1.2.3
 //
 // This writes the fixture and then reads it. It refuses to write a version that exists. A fixture
-// never changes after the release.
+// never changes after its tag was set. Until then, remove the folder and write it again whenever
+// the stored format changes.
 //
 // # Change the application
 //

@@ -69,9 +69,9 @@ func dataFolder(t *testing.T) string {
 }
 
 // durable waits until the data that DynamoDB Local has acknowledged is in its files. DynamoDB Local
-// acknowledges a transaction a moment earlier, and would lose it if it is killed in that moment,
-// which DynamoDB never does. A write after the transaction is only acknowledged when both are
-// there.
+// acknowledges a transaction a moment before it is in the files, and would lose it if it were
+// killed in that moment. DynamoDB never loses it. DynamoDB Local acknowledges the next write only
+// when both are in the files.
 type durable struct{ *dynamodb.Client }
 
 const fence = "fence"

@@ -53,8 +53,8 @@ func reconnects(t *testing.T, layout journal.Layout) {
 }
 
 // lastAfterPublish delivers the last message a moment after all calls of Publish have returned.
-// Watermill's test compares with a list to which it appends after Publish, and stops reading at the
-// last message, which is sometimes faster.
+// Watermill's test appends each message to a list after Publish, stops reading at the last message,
+// and compares with the list. Otherwise the last message could arrive before it is in the list.
 func lastAfterPublish(t *testing.T, s store, count int) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	pub, sub := s.inOrder().pubSub(t)

@@ -57,9 +57,9 @@ func (s store) ordered(t *testing.T, group string) (message.Publisher, message.S
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: group})
 }
 
-// newGroup returns an ordered Pub/Sub with its own group. The suite closes dozens of such
-// subscribers one after the other, each with a message that is neither acked nor nacked, and
-// waiting for that would take most of the time.
+// newGroup returns an ordered Pub/Sub with its own group. CloseTimeout is short, because the suite
+// closes dozens of subscribers that have a message without an ack or nack. Each of these closes
+// waits for the whole timeout.
 func (s store) newGroup(t *testing.T) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: uuid.NewString(), CloseTimeout: 100 * time.Millisecond})

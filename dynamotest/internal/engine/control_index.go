@@ -72,7 +72,7 @@ func (c *constraints) projection(at string, p *types.Projection) {
 	}
 }
 
-// unsupported returns an error for unsupported parameters of only this index.
+// unsupported returns an error for parameters of this index that the emulator does not support.
 func (spec indexSpec) unsupported() error {
 	if spec.warm != nil {
 		return unsupported("WarmThroughput")

@@ -156,7 +156,7 @@ func byRequest(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTabl
 	return in
 }
 
-// provisioned returns such a table with 5 and 6 units, and 2 and 3 units for each index.
+// provisioned returns a table with 5 read and 6 write units, and each index with 2 and 3.
 func provisioned(changes ...func(*dynamodb.CreateTableInput)) *dynamodb.CreateTableInput {
 	in := byRequest(changes...)
 	in.BillingMode, in.ProvisionedThroughput = types.BillingModeProvisioned, capacity(5, 6)

@@ -96,9 +96,9 @@ func sizeOf(r *row) int64 {
 	return int64(r.size)
 }
 
-// moveUnits returns the units that this costs the index: none if the entry does not change, two
-// writes if it moves. Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write
-// capacity units.
+// moveUnits returns the write units that a change costs the index: none if the entry stays the
+// same, and those of two writes if the entry moves. Source: Developer Guide, "Using Global
+// Secondary Indexes in DynamoDB", write capacity units.
 func moveUnits(old, next *row) float64 {
 	switch {
 	case old == nil && next == nil:

@@ -94,8 +94,8 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	return s.hasLow && r.sort == s.low
 }
 
-// walk visits the rows of the stretch in order, starting behind after if that is set, until visit
-// returns false.
+// walk visits the rows of the stretch in order, until visit returns false. If after is set, it
+// begins with the row after that position.
 func (s *stretch) walk(rows *rows, forward bool, after *position, visit func(*row) bool) {
 	direction, from, iterate := 1, s.start(), rows.Ascend
 	if !forward {

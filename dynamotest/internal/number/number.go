@@ -137,8 +137,8 @@ func (n Number) AppendKey(dst []byte) []byte {
 		return append(dst, 1)
 	}
 	// The first byte distinguishes negative, zero and positive numbers. Then come the magnitude and
-	// the digits. For a negative number all bytes are inverted, with an end that is greater than
-	// any digit.
+	// the digits. For a negative number these bytes are inverted, and a last byte follows that is
+	// greater than any inverted digit.
 	const bias = 131 // so that the smallest point is above 0
 	start := len(dst)
 	dst = append(dst, 2, byte((n.point+bias)>>8), byte(n.point+bias))

@@ -18,7 +18,7 @@ type Show struct {
 	Bookings map[string]Booking
 }
 
-// Booking is a customer's hold on seats. After the payment it is a booking.
+// Booking is a customer's hold on seats, which the payment makes final.
 type Booking struct {
 	Customer string
 	Seats    []string

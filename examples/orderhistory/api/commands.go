@@ -32,7 +32,7 @@ type Accepted struct {
 	Service string `json:"service"`
 	Version uint64 `json:"version"`
 	Status  string `json:"status"`
-	// Whether the history shows it, if the request has waited for that.
+	// Whether the history shows the command's effect. Nil if the request did not wait for that.
 	Shown *bool `json:"shown,omitempty"`
 }
 
@@ -51,7 +51,7 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 	switch key := r.Header.Get(idempotencyKey); {
 	case body.OrderID != "":
 	case key != "":
-		// No consumer's id contains that byte.
+		// No consumer's id contains a zero byte, so different pairs make different ids.
 		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(body.ConsumerID+"\x00"+key)).String()
 	default:
 		body.OrderID = s.NewID()

@@ -11,7 +11,7 @@ type (
 	// TicketCreated opens a ticket.
 	TicketCreated struct{}
 
-	// TicketCancelled closes a ticket, or prevents that it is opened.
+	// TicketCancelled closes a ticket, or prevents its opening.
 	TicketCancelled struct{}
 )
 

@@ -15,7 +15,7 @@ import (
 // other half is visible within milliseconds. After the timeout the incomplete result is returned.
 const consistencyTimeout = time.Second
 
-// soon is the remaining time at which a room is reported to end soon.
+// A room is reported to end soon when its remaining time is at most soon.
 const soon = 10 * time.Minute
 
 // GetRoom returns a room with its current users, as it was after one event. It is strongly

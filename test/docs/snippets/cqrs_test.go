@@ -80,7 +80,8 @@ func TestAHandlerTakesAProtocolBuffersMessage(t *testing.T) {
 
 func countCoins(j *journal.Journal, router *message.Router, coins chan<- int64) {
 	events, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
-		Marshaler:              cqrs.ProtoMarshaler{GenerateName: publisher.EventNames(Coined{})}, // all events of the aggregate
+		// All events of the aggregate.
+		Marshaler:              cqrs.ProtoMarshaler{GenerateName: publisher.EventNames(Coined{})},
 		GenerateSubscribeTopic: func(cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) { return "purse", nil },
 		SubscriberConstructor: func(params cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
 			return subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: params.HandlerName}, nil)
@@ -116,7 +117,8 @@ func notes(p *publisher.Publisher, marshaler cqrs.CommandEventMarshaler) *cqrs.E
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.GenerateEventPublishTopicParams) (string, error) { return "notes", nil },
 		OnPublish: func(params cqrs.OnEventSendParams) error {
-			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Event.(Note).Customer) // optional
+			// Optional.
+			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Event.(Note).Customer)
 			return nil
 		},
 	})

@@ -297,7 +297,8 @@ func consumers(j *journal.Journal, router *message.Router) []*subscriber.Subscri
 	}, nil)
 	check(err)
 
-	// Or retry the event by itself while later events of its aggregate are handled: for mails and calls.
+	// Or retry the event by itself while later events of its aggregate are handled. This is for
+	// mails and calls.
 	deferring, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "mails",
 		Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute}),

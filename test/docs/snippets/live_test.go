@@ -103,7 +103,8 @@ func TestAnAppServesAFeed(t *testing.T) {
 }
 
 func serveApp(app *millrace.App, mux *http.ServeMux, server *http.Server, listener net.Listener) {
-	feed, err := app.Live(live.Config{Group: "room-view"}) // a group of the App; its topics are those of the feed
+	// A group of the App; its topics are those of the feed.
+	feed, err := app.Live(live.Config{Group: "room-view"})
 	check(err)
 	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
 		id := r.PathValue("id")
@@ -118,7 +119,7 @@ func serveApp(app *millrace.App, mux *http.ServeMux, server *http.Server, listen
 	check(app.Serve(listener, server))
 }
 
-// liveTotals returns a feed for a read model in a SQL database.
+// liveTotals returns a feed for a read model in an SQL database.
 func liveTotals(j *journal.Journal, store *sqlprojection.Store) *live.Feed {
 	g := groups.New(j, groups.WithPositions(store))
 	feed, err := live.New(live.Config{

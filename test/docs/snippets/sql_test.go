@@ -83,5 +83,6 @@ func waitForTotal(ctx context.Context, j *journal.Journal, store *sqlprojection.
 	g := groups.New(j, groups.WithPositions(store))
 	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	check(g.WaitApplied(waiting, "totals", account.ID, account.Version)) // groups.ErrNotApplied at the deadline
+	// Groups.ErrNotApplied at the deadline.
+	check(g.WaitApplied(waiting, "totals", account.ID, account.Version))
 }

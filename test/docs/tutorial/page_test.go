@@ -121,8 +121,8 @@ func TestABlockThatNothingTestsIsNoticed(t *testing.T) {
 // varies are the parts of an output that differ between runs.
 var varies = regexp.MustCompile(`\b\d+\.\d+s$|\(cached\)$|^Date: .*$`)
 
-// matches reports whether an output is as a page shows it. In the page, "..." is any text, and any
-// number of lines where a line has nothing else.
+// matches reports whether an output is as a page shows it. In the page, "..." stands for any text.
+// A line of only "..." stands for any number of lines.
 func matches(want, got string) bool {
 	pattern := "^"
 	for _, line := range normal(want) {

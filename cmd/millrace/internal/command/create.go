@@ -28,8 +28,9 @@ func (a *app) create() *cobra.Command {
 		Use:   "create [flags]",
 		Short: "Create the tables",
 		Long: `Create the journal, snapshot and checkpoint tables with their indexes if they are missing, and wait
-until they are active. It can be run again: it verifies existing tables, and does not change them.
-Settings without a flag are taken from existing tables.
+until they are active. It can be run again: it verifies existing tables, and does not change them,
+except that it turns on time to live after "millrace restored". Settings without a flag are taken
+from existing tables.
 
 The shard count, the layout and the required encodings can never be changed afterwards.`,
 		Example: "  millrace create --layout packed --shards 16\n  millrace create --layout packed --prefix shop-\n" +

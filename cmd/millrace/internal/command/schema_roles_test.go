@@ -273,8 +273,8 @@ func TestEachRoleNeedsNoOtherPermissionsThanItsPolicyHas(t *testing.T) {
 	}
 }
 
-// rare are permissions for what does not happen here: an index that has not caught up, a batch of
-// which a part is to be done again, and writes that are up to the application.
+// rare are permissions that are not used here: for an index that has not caught up, for a batch of
+// which a part must be repeated, and for writes that the application defines.
 var rare = []string{
 	"BatchGetItem journal", "BatchGetItem process", "DeleteItem journal", "DeleteItem snapshot", "Query snapshot/index/",
 	"PutItem balances", "DeleteItem balances", "ConditionCheckItem balances",

@@ -249,7 +249,7 @@ func (s *shell) deploy(t *testing.T, tables []declared) {
 	}
 }
 
-// tablesOf returns the descriptions of all tables, without what depends on the moment.
+// tablesOf returns the descriptions of all tables, without the parts that change over time.
 func tablesOf(t *testing.T, client *dynamodb.Client) map[string]any {
 	t.Helper()
 	found := map[string]any{}
@@ -282,7 +282,7 @@ func units(p *types.ProvisionedThroughputDescription) [2]int64 {
 	return [2]int64{aws.ToInt64(p.ReadCapacityUnits), aws.ToInt64(p.WriteCapacityUnits)}
 }
 
-// template is one of CloudFormation. Its properties are those of CreateTable, by the same names.
+// template is a CloudFormation template. Its properties have the names of those of CreateTable.
 type template struct {
 	AWSTemplateFormatVersion string
 	Resources                map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Document is what a document for Terraform or CloudFormation has.
+// Document holds the content of a document for Terraform or CloudFormation.
 type Document struct {
 	Tables []Table
 	// Command creates the descriptor. It is a comment of the document, empty for none.

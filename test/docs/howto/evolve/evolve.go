@@ -44,7 +44,7 @@ type (
 	completedV1 struct{ Prepaid bool }
 )
 
-// Orders reads events of old types as those of today.
+// Orders reads events of old types as events of current types.
 var Orders = aggregate.Define[Order]("order", Placed{}, Paid{}, Shipped{}).WithUpcasters(
 	// A new version: there was one currency.
 	aggregate.Upcast("order.placed.v1", func(old placedV1) Placed {

@@ -9,10 +9,13 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
+// Saga is the state of a process.
 type Saga struct{ Customer, Outcome string }
 
 type (
+	// Begun begins a process.
 	Begun struct{ Customer string }
+	// Ended ends a process.
 	Ended struct{ Outcome string }
 )
 
@@ -21,21 +24,25 @@ func (Ended) EventType() string { return "saga.ended.v1" }
 func (e Begun) Apply(s *Saga)   { s.Customer = e.Customer }
 func (e Ended) Apply(s *Saga)   { s.Outcome = e.Outcome }
 
-// The commands that the process sends.
 type (
+	// ReserveCredit asks for credit of the customer.
 	ReserveCredit struct {
 		Customer, Order string
 		Total           int
 	}
+	// ReleaseCredit undoes ReserveCredit.
 	ReleaseCredit struct{ Customer, Order string }
-	ApproveOrder  struct{ Order string }
-	RejectOrder   struct{ Order string }
+	// ApproveOrder ends the order with success.
+	ApproveOrder struct{ Order string }
+	// RejectOrder ends the order without success.
+	RejectOrder struct{ Order string }
 )
 
+// Definition defines the process manager. A process has the id of its order.
 var Definition = process.Define(
 	aggregate.Define[Saga]("order-saga", Begun{}, Ended{}),
 	process.On(
-		func(_ OrderPlaced, in process.Input) string { return in.Source.Value }, // one process for each order
+		func(_ OrderPlaced, in process.Input) string { return in.Source.Value },
 		func(_ Saga, e OrderPlaced, in process.Input) (process.Step[Saga], error) {
 			return process.Record(Begun{e.Customer}).
 				Send(ReserveCredit{Customer: e.Customer, Order: in.Process, Total: e.Total}).

@@ -83,7 +83,8 @@ func TestAnOrderIsApproved(t *testing.T) {
 	})
 	check(err)
 
-	check(process.CreateTable(ctx, client, process.DefaultTable)) // timeouts, and commands that are not sent yet
+	// Timeouts, and commands that are not sent yet.
+	check(process.CreateTable(ctx, client, process.DefaultTable))
 	manager, err := process.New(j, client, Definition, process.Config{
 		Publisher: p, // any Watermill publisher
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
@@ -96,7 +97,7 @@ func TestAnOrderIsApproved(t *testing.T) {
 	for _, topic := range []string{"order", "customer"} {
 		router.AddConsumerHandler("order-saga/"+topic, topic, sub, manager.Handle)
 	}
-	ended := make(chan error, 2)
+	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }() // returns the error of ctx
 
 	check(commands.AddHandlers(
@@ -106,7 +107,8 @@ func TestAnOrderIsApproved(t *testing.T) {
 			return err
 		}),
 	))
-	go func() { ended <- router.Run(ctx) }()
+	routed := make(chan error, 1)
+	go func() { routed <- router.Run(ctx) }()
 	_, err = orders.Execute(ctx, "o1", Place("anna", 5))
 	check(err)
 
@@ -117,9 +119,9 @@ func TestAnOrderIsApproved(t *testing.T) {
 	fmt.Println("the order is", saga.State.Outcome)
 	require.Equal(t, "approved", saga.State.Outcome)
 	check(router.Close())
+	require.NoError(t, <-routed)
 	cancel()
-	<-ended
-	<-ended
+	require.ErrorIs(t, <-ended, context.Canceled)
 }
 
 func check(err error) {

@@ -4,17 +4,20 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Order and Customer are the aggregates that the process works with.
 type (
-	Order    struct{ Placed bool }
+	// Order is an aggregate.
+	Order struct{ Placed bool }
+	// Customer is an aggregate with reserved credit for each order.
 	Customer struct{ Reserved map[string]int }
 )
 
 type (
+	// OrderPlaced is an event of an order.
 	OrderPlaced struct {
 		Customer string
 		Total    int
 	}
+	// CreditReserved is an event of a customer.
 	CreditReserved struct {
 		Order string
 		Total int
@@ -31,6 +34,7 @@ func (e CreditReserved) Apply(c *Customer) {
 	c.Reserved[e.Order] = e.Total
 }
 
+// Orders and Customers define the aggregates.
 var (
 	Orders    = aggregate.Define[Order]("order", OrderPlaced{})
 	Customers = aggregate.Define[Customer]("customer", CreditReserved{})

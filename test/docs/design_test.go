@@ -1,0 +1,110 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The pages of the design list the folders of the repository.
+func TestTheDesignNamesEveryFolder(t *testing.T) {
+	t.Parallel()
+	overview, tests := read(t, "design/README.md"), read(t, "design/testing.md")
+	for _, folder := range folders(t, "..") {
+		if folder == "cmd" {
+			folder = "cmd/millrace"
+		}
+		assert.Contains(t, overview, "`"+folder+"`", "design/README.md lacks a folder")
+	}
+	for _, folder := range folders(t, "../internal") {
+		assert.Contains(t, overview, "`"+folder+"`", "design/README.md lacks a folder of internal")
+	}
+	for _, folder := range folders(t, "../cmd/millrace/internal") {
+		assert.Contains(t, overview, "`"+folder+"` (", "design/README.md lacks a folder of cmd/millrace/internal")
+	}
+	for _, folder := range folders(t, "../test") {
+		assert.Contains(t, tests, "`"+folder+"`", "design/testing.md lacks a folder of test")
+	}
+}
+
+func TestTheDesignNamesEveryPublicPackage(t *testing.T) {
+	t.Parallel()
+	overview := read(t, "design/README.md")
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		name := filepath.ToSlash(path)
+		switch {
+		case err != nil || !entry.IsDir() || name == "..":
+			return err
+		case strings.HasPrefix(entry.Name(), ".") || slices.Contains([]string{"internal", "testdata", "node_modules"}, entry.Name()):
+			return filepath.SkipDir
+		case slices.Contains([]string{"../cmd", "../docs", "../examples", "../test"}, name):
+			return filepath.SkipDir
+		}
+		if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) > 0 {
+			assert.Contains(t, overview, "`"+strings.TrimPrefix(name, "../")+"`", "design/README.md lacks a package")
+		}
+		return nil
+	}))
+}
+
+func TestTheDesignNamesFilesThatExist(t *testing.T) {
+	t.Parallel()
+	exists := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			exists[entry.Name()] = true
+			exists[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))] = true
+		}
+		return err
+	}))
+	for _, page := range designPages(t) {
+		named := regexp.MustCompile("`([a-z_/]+\\.go)`").FindAllStringSubmatch(read(t, page), -1)
+		for _, name := range named {
+			assert.True(t, exists[name[1]], "%s names %s", page, name[1])
+		}
+	}
+}
+
+// The page with the parts of a subscriber has every file of the package that is about them.
+func TestTheDesignPlacesEveryFileOfASubscriber(t *testing.T) {
+	t.Parallel()
+	page := read(t, "design/reading.md")
+	files, err := filepath.Glob("../subscriber/*.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		name := filepath.Base(file)
+		if !strings.HasSuffix(name, "_test.go") && !slices.Contains([]string{"doc.go", "config.go", "name.go", "subscriber.go"}, name) {
+			assert.Contains(t, page, "`"+name+"`", "design/reading.md lacks a file of package subscriber")
+		}
+	}
+}
+
+func designPages(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("design/*.md")
+	require.NoError(t, err)
+	require.Greater(t, len(pages), 5)
+	return pages
+}
+
+// folders returns the names of the folders in a folder, without hidden ones.
+func folders(t *testing.T, path string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(path)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			names = append(names, entry.Name())
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
