@@ -122,7 +122,7 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
-	if err := o.validateNames(selected); err != nil {
+	if err := o.validateNames(selected, names); err != nil {
 		return d, err
 	}
 	capacity, err := o.capacity()
@@ -132,6 +132,9 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	roles, err := o.rolesOf()
 	if err != nil {
 		return d, err
+	}
+	if o.layout == "" { // a journal without a layout is classic, but the command of the document needs one
+		return d, wrongUsage("--layout is empty: want packed or classic")
 	}
 	d.Tables, err = infra.Tables(journal.Layout(o.layout), selected, capacity)
 	if err != nil {
@@ -176,21 +179,24 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 	return selected, nil
 }
 
-// Names of tables, and the parts of an ARN. No format needs an escape for them.
+// Names of tables, the prefix of names, and the parts of an ARN. No format needs an escape for them,
+// and no shell.
 var (
-	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	tableName   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	tablePrefix = regexp.MustCompile(`^[a-zA-Z0-9_.-]*$`)
+	arnPart     = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 	// projectedName is a name, or the beginning of names with a * after it.
 	projectedName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}\*?$`)
-	arnPart       = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 )
 
-func (o schemaOptions) validateNames(selected infra.Names) error {
+// validateNames validates the names of the document, and those of the command in its first lines.
+func (o schemaOptions) validateNames(selected infra.Names, names tableNames) error {
 	used := map[string]bool{}
 	tables := slices.Sorted(maps.Values(selected))
 	for i, name := range append(tables, o.projected...) {
 		switch {
 		case i < len(tables) && !tableName.MatchString(name):
-			return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+			return wrongTableName(name)
 		case !projectedName.MatchString(name):
 			return wrongUsage("--projection-table is %q: want 3 to 255 letters, digits and _.-, and at most a * at the end", name)
 		}
@@ -199,9 +205,17 @@ func (o schemaOptions) validateNames(selected infra.Names) error {
 		}
 		used[name] = true
 	}
+	if !tablePrefix.MatchString(names.prefix) {
+		return wrongUsage("--prefix is %q: want letters, digits and _.-", names.prefix)
+	}
+	for _, name := range []string{names.Journal, names.newSnapshot(), names.Checkpoint} {
+		if !tableName.MatchString(name) {
+			return wrongTableName(name)
+		}
+	}
 	for flag, part := range map[string]string{"partition": o.where.Partition, "region": o.where.Region, "account": o.where.Account} {
 		if !arnPart.MatchString(part) {
-			return wrongUsage("--%s is %q: want lower-case letters, digits and dashes", flag, part)
+			return wrongUsage("--%s is %q: want lower-case letters, digits and dashes, or *", flag, part)
 		}
 	}
 	return nil
@@ -225,6 +239,10 @@ func (o schemaOptions) validateProjected(roles []permissions.Role) error {
 		}
 	}
 	return wrongUsage("--projection-table needs a --role that uses tables of projections: %s", strings.Join(names, ", "))
+}
+
+func wrongTableName(name string) error {
+	return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
 }
 
 func kindsText() string {
@@ -261,10 +279,13 @@ func (o schemaOptions) rolesOf() (roles []permissions.Role, err error) {
 	if o.format == "iam" && len(o.roles) != 1 {
 		return nil, wrongUsage("--format iam needs one --role: %s", strings.Join(names, ", "))
 	}
-	for _, name := range o.roles {
+	for i, name := range o.roles {
 		role, known := permissions.RoleOf(name)
 		if !known {
 			return nil, wrongUsage("--role is %q: want %s", name, strings.Join(names, ", "))
+		}
+		if slices.Contains(o.roles[:i], name) {
+			return nil, wrongUsage("--role has %q twice", name)
 		}
 		roles = append(roles, role)
 	}

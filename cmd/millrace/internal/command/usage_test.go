@@ -102,11 +102,19 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"schema --format terraform --model-table a":           "is not a name of 3 to 255",
 		"schema --format terraform --model-table journal":     `two tables have the name "journal"`,
 		"schema --format iam --role writer --account ${x}":    `--account is "${x}"`,
-		"schema --format terraform --read-units 5":            "go with --billing provisioned",
-		"schema --format terraform --billing provisioned":     "needs --read-units",
-		"schema --format terraform --billing free":            "want on-demand or provisioned",
-		"describe --endpoint 127.0.0.1:8000":                  "want aws, or a URL such as http://127.0.0.1:8000",
-		"describe --endpoint ftp://example.com":               "want aws, or a URL",
+		"schema --format iam --role writer --account=":        `want lower-case letters, digits and dashes, or *`,
+		"schema --format terraform --layout=":                 "--layout is empty",
+		// The command in the first lines of the document has these names.
+		"schema --format terraform --tables journal --snapshot-table a;b":   `the table name "a;b"`,
+		"schema --format terraform --tables journal --checkpoint-table a;b": `the table name "a;b"`,
+		"schema --format terraform --tables journal,snapshot,checkpoint --prefix a;b --journal-table jou" +
+			" --snapshot-table sta --checkpoint-table che": `--prefix is "a;b"`,
+		"schema --format terraform --role writer --role writer": `--role has "writer" twice`,
+		"schema --format terraform --read-units 5":              "go with --billing provisioned",
+		"schema --format terraform --billing provisioned":       "needs --read-units",
+		"schema --format terraform --billing free":              "want on-demand or provisioned",
+		"describe --endpoint 127.0.0.1:8000":                    "want aws, or a URL such as http://127.0.0.1:8000",
+		"describe --endpoint ftp://example.com":                 "want aws, or a URL",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
