@@ -72,7 +72,7 @@ Roles:
 	flags.BoolVar(&o.pointInTime, "point-in-time-recovery", true, "turn on point-in-time recovery")
 	flags.BoolVar(&o.protection, "deletion-protection", true, "turn on deletion protection")
 	flags.StringSliceVar(&o.roles, "role", nil, "`role` whose policy to print; Terraform and CloudFormation take several")
-	flags.StringSliceVar(&o.projected, "projection-table", nil, "`name` of a table that projections write to, for the policies; may be repeated")
+	flags.StringSliceVar(&o.projected, "projection-table", nil, "`name` of a table that projections write to, or the beginning of names and a *, for the policies; may be repeated")
 	flags.StringVar(&o.where.Partition, "partition", "aws", "AWS partition in ARNs of policies: aws, aws-cn or aws-us-gov")
 	flags.StringVar(&o.where.Account, "account", "*", "AWS account in ARNs of policies")
 	return cmd
@@ -143,6 +143,9 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if selected[permissions.Journal] != "" {
 		d.Command = names.createCommand(o.layout)
 	}
+	if err := o.validateProjected(roles); err != nil {
+		return d, err
+	}
 	d.Access = infra.Access{Roles: roles, Layout: journal.Layout(o.layout), Names: selected, Projected: o.projected, Where: o.where}
 	for _, role := range roles {
 		if !d.Access.Uses(role) {
@@ -181,15 +184,21 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 var (
 	tableName   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 	tablePrefix = regexp.MustCompile(`^[a-zA-Z0-9_.-]*$`)
-	arnPart     = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
+	// projectedName is a name, or the beginning of names with a * after it.
+	projectedName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}\*?$`)
+	arnPart       = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 )
 
 // validateNames validates the names of the document, and those of the command in its first lines.
 func (o schemaOptions) validateNames(selected infra.Names, names tableNames) error {
 	used := map[string]bool{}
-	for _, name := range append(slices.Sorted(maps.Values(selected)), o.projected...) {
-		if !tableName.MatchString(name) {
+	tables := slices.Sorted(maps.Values(selected))
+	for i, name := range append(tables, o.projected...) {
+		switch {
+		case i < len(tables) && !tableName.MatchString(name):
 			return wrongTableName(name)
+		case !projectedName.MatchString(name):
+			return wrongUsage("--projection-table is %q: want 3 to 255 letters, digits and _.-, and at most a * at the end", name)
 		}
 		if used[name] {
 			return wrongUsage("two tables have the name %q", name)
@@ -214,6 +223,26 @@ func (o schemaOptions) validateNames(selected infra.Names, names tableNames) err
 
 func wrongTableName(name string) error {
 	return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+}
+
+// validateProjected returns an error if no role uses the tables of projections.
+func (o schemaOptions) validateProjected(roles []permissions.Role) error {
+	if len(o.projected) == 0 {
+		return nil
+	}
+	uses := func(role permissions.Role) bool {
+		return len(role.Of(journal.Layout(o.layout))[permissions.Projected]) > 0
+	}
+	if slices.ContainsFunc(roles, uses) {
+		return nil
+	}
+	var names []string
+	for _, role := range permissions.Roles {
+		if uses(role) {
+			names = append(names, role.Name)
+		}
+	}
+	return wrongUsage("--projection-table needs a --role that uses tables of projections: %s", strings.Join(names, ", "))
 }
 
 func kindsText() string {

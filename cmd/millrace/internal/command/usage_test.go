@@ -190,6 +190,7 @@ func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	client := db.Client(func(o *dynamodb.Options) {
+		o.BaseEndpoint = nil
 		o.HTTPClient = smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.mars-1.amazonaws.com"}}
 		})
@@ -200,4 +201,21 @@ func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "cannot reach DynamoDB on AWS: ")
 	assert.Contains(t, o.err, "Check the region")
+}
+
+func TestWhereAnEmulatorLacksATableTheErrorNamesTheAccessKey(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	// The client of the test has the endpoint of dynamotest.
+	for line, key := range map[string]string{
+		"describe --endpoint http://127.0.0.1:8000": `the access key "millrace" and the region "us-east-1"`,
+		"describe":                            "those of the AWS configuration",
+		"adopt --shards 2 --resolver js-hash": "those of the AWS configuration",
+		"describe --endpoint https://dynamodb.eu-west-1.amazonaws.com --profile default": "",
+	} {
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitFailure, o.code, line)
+		assert.Contains(t, o.err, key, line)
+		assert.Equal(t, key != "", strings.Contains(o.err, "DynamoDB Local has separate tables"), line)
+	}
 }
