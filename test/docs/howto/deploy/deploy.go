@@ -37,7 +37,9 @@ func Run(ctx context.Context, client *dynamodb.Client, listener net.Listener, na
 // operators returns the routes of a server that customers do not reach.
 func operators(app *millrace.App) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /readyz", app.ReadyHandler())                             // 503 before the start, and if DynamoDB is down
-	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {}) // 200
+	// /readyz replies 503 before the start, and while DynamoDB cannot be reached.
+	mux.Handle("GET /readyz", app.ReadyHandler())
+	// /livez replies 200 as long as the process serves requests.
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
 	return mux
 }
