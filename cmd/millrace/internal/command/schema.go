@@ -184,9 +184,9 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 var (
 	tableName   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 	tablePrefix = regexp.MustCompile(`^[a-zA-Z0-9_.-]*$`)
-	arnPart     = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 	// projectedName is a name, or the beginning of names with a * after it.
 	projectedName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}\*?$`)
+	arnPart       = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 )
 
 // validateNames validates the names of the document, and those of the command in its first lines.
@@ -221,6 +221,10 @@ func (o schemaOptions) validateNames(selected infra.Names, names tableNames) err
 	return nil
 }
 
+func wrongTableName(name string) error {
+	return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+}
+
 // validateProjected returns an error if no role uses the tables of projections.
 func (o schemaOptions) validateProjected(roles []permissions.Role) error {
 	if len(o.projected) == 0 {
@@ -239,10 +243,6 @@ func (o schemaOptions) validateProjected(roles []permissions.Role) error {
 		}
 	}
 	return wrongUsage("--projection-table needs a --role that uses tables of projections: %s", strings.Join(names, ", "))
-}
-
-func wrongTableName(name string) error {
-	return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
 }
 
 func kindsText() string {
