@@ -628,3 +628,56 @@ func TestAWrongNameOfATableOfProjectionsIsRefused(t *testing.T) {
 	}
 	assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", "iam", "--role", "projection", "--journal-table", "journal*").code)
 }
+
+func TestGenerationsAreBuiltWithExistingTables(t *testing.T) {
+	t.Parallel()
+	policies := [][]string{
+		{"--role", "application"},
+		{"--role", "deploy", "--tables", "readmodel"},
+	}
+	for name, used := range map[string]int{"the application creates them": 2, "somebody else creates them": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{shell: setup(t), layout: journal.Packed, guard: &guard{allowed: map[string][]string{}, used: map[string]bool{}}}
+			for _, flags := range policies[:used] {
+				args := append([]string{"schema", "--format", "iam", "--layout", "packed", "--projection-table", "list_*", "--region", "eu-west-1",
+					"--account", "123456789012"}, flags...)
+				for action, resources := range guardOf(t, w.ok(t, args...)).allowed {
+					w.guard.allowed[action] = append(w.guard.allowed[action], resources...)
+				}
+			}
+			if used == 1 {
+				w.guard.allowed["DescribeTable"] = append(w.guard.allowed["DescribeTable"], arns+"list_*")
+			}
+			w.tables(t)
+			client := w.guard.client(w.client)
+			app, err := millrace.Open(t.Context(), client, millrace.Config{ExistingTables: true})
+			require.NoError(t, err)
+			built := make(chan error)
+			_, err = app.ReadModel(t.Context(), readmodel.Config{Name: "list", Topics: []string{"wallet"}, Refresh: 10 * time.Millisecond},
+				func(ctx context.Context, g readmodel.Generation) ([]projection.Reaction, error) {
+					err := projection.CreateTable(ctx, client, projection.Table{Name: g.Table("list"), PartitionKey: "id"})
+					select {
+					case built <- err:
+					case <-ctx.Done():
+					}
+					return []projection.Reaction{addToBalance}, err
+				})
+			require.NoError(t, err)
+			stop, err := app.Start(context.WithoutCancel(t.Context()))
+			require.NoError(t, err)
+			first := <-built
+			if used == 1 {
+				require.ErrorIs(t, first, journal.ErrAccess)
+				require.NoError(t, projection.CreateTable(t.Context(), w.client, projection.Table{Name: "list_1", PartitionKey: "id"}))
+				for first = range built { // a build may have begun before
+					if first == nil {
+						break
+					}
+				}
+			}
+			require.NoError(t, first)
+			require.NoError(t, stop())
+		})
+	}
+}
