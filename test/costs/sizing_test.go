@@ -251,9 +251,10 @@ func processUnits(t *testing.T) string {
 		}
 		return read, write
 	}
+	const later = "each later step that sends commands, or changes timeouts or the list of open processes"
 	const list = "the first step with `OverWhen`, and the one that makes the process over"
 	firstRead, firstWrite := step("the first step of a process", "commands, however many", "each timeout that is set", list)
-	lastRead, lastWrite := step("each later step", "each timeout that is cancelled", list)
+	lastRead, lastWrite := step(later, "each timeout that is cancelled", list)
 	parts := []part{
 		{"the first step, with a command and a timeout", firstWrite, firstRead},
 		{"the last step, which cancels the timeout", lastWrite, lastRead},

@@ -133,7 +133,8 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
-	if o.layout == "" { // a journal without a layout is classic, but the command of the document needs one
+	// A journal without a layout is classic, but the command of the document needs one.
+	if o.layout == "" {
 		return d, wrongUsage("--layout is empty: want packed or classic")
 	}
 	d.Tables, err = infra.Tables(journal.Layout(o.layout), selected, capacity)
@@ -179,8 +180,8 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 	return selected, nil
 }
 
-// Names of tables, the prefix of names, and the parts of an ARN. No format needs an escape for them,
-// and no shell.
+// Names of tables, the prefix of names, and the parts of an ARN. Neither a format nor a shell needs
+// an escape for them.
 var (
 	tableName   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 	tablePrefix = regexp.MustCompile(`^[a-zA-Z0-9_.-]*$`)

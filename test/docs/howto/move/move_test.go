@@ -116,3 +116,37 @@ func TestEventsOfAnotherProgramAreReadAfterTheMove(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, shop.Order{Customer: "ada", Total: 30}, order.State)
 }
+
+// topics counts the aggregates and events of each type, as the command `millrace topics` does.
+func topics(t *testing.T, j *journal.Journal) map[string][2]uint64 {
+	t.Helper()
+	counted := map[string][2]uint64{}
+	for head, err := range j.Heads(t.Context(), journal.HeadsQuery{}) {
+		require.NoError(t, err)
+		n := counted[head.Aggregate.Type]
+		counted[head.Aggregate.Type] = [2]uint64{n[0] + 1, n[1] + head.Version}
+	}
+	return counted
+}
+
+func TestTheTopicsOfTheOldAndTheNewTablesAgreeAfterAMove(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	orders, err := repository.New(j, shop.Orders, repository.Config{})
+	require.NoError(t, err)
+	for _, id := range []string{"1", "2", "deleted"} {
+		_, err := orders.Execute(t.Context(), id, shop.Place("ada", 30))
+		require.NoError(t, err)
+	}
+	require.NoError(t, j.Delete(t.Context(), aggregate.ID{Type: "order", Value: "deleted"}, 1, journal.Removal{}))
+
+	moved := copyTo(t, client, j)
+
+	assert.Equal(t, topics(t, j), topics(t, moved))
+	_, err = orders.Execute(t.Context(), "3", shop.Place("ada", 30))
+	require.NoError(t, err)
+	assert.NotEqual(t, topics(t, j), topics(t, moved), "an aggregate that is missing is noticed")
+}
