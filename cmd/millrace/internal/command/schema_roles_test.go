@@ -148,8 +148,10 @@ var projecting = []string{"application", "projection", "deploy"}
 func worldOf(t *testing.T, role string, layout journal.Layout) *world {
 	t.Helper()
 	w := &world{shell: setup(t), layout: layout}
-	args := []string{"schema", "--format", "iam", "--role", role, "--layout", string(layout), "--tables", "all",
-		"--region", "eu-west-1", "--account", "123456789012"}
+	args := []string{
+		"schema", "--format", "iam", "--role", role, "--layout", string(layout), "--tables", "all",
+		"--region", "eu-west-1", "--account", "123456789012",
+	}
 	if slices.Contains(projecting, role) {
 		args = append(args, "--projection-table", balances.Name)
 	}
@@ -640,8 +642,10 @@ func TestGenerationsAreBuiltWithExistingTables(t *testing.T) {
 			t.Parallel()
 			w := &world{shell: setup(t), layout: journal.Packed, guard: &guard{allowed: map[string][]string{}, used: map[string]bool{}}}
 			for _, flags := range policies[:used] {
-				args := append([]string{"schema", "--format", "iam", "--layout", "packed", "--projection-table", "list_*", "--region", "eu-west-1",
-					"--account", "123456789012"}, flags...)
+				args := append([]string{
+					"schema", "--format", "iam", "--layout", "packed", "--projection-table", "list_*", "--region", "eu-west-1",
+					"--account", "123456789012",
+				}, flags...)
 				for action, resources := range guardOf(t, w.ok(t, args...)).allowed {
 					w.guard.allowed[action] = append(w.guard.allowed[action], resources...)
 				}
