@@ -135,10 +135,11 @@ scale: ## Measure 10,000 events/s on 256 shards, for 3 groups of 50 members, wit
 	GODEBUG=adaptivestackstart=1 go test -count=1 -timeout $(STRESS_TIMEOUT) -run 'TestScale$$' -v ./test/scale -scale.full $(SCALE)
 
 .PHONY: lint
-lint: ## Check style, common mistakes, formatting of all modules
+lint: ## Check style, common mistakes, formatting of all modules, and the words of comments and docs
 	@set -e; lint="$(golangci-lint)"; for module in $(MODULES); do \
 		echo "$$lint run ($$module)"; (cd $$module && $$lint run ./...); \
 	done
+	go run ./test/cmd/prose
 
 # The version of the root that cmd/millrace requires may have no tag yet. Only releasecheck can tidy it.
 .PHONY: tidy
