@@ -36,6 +36,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -945,4 +946,28 @@ func TestADelayOfTheStartIsLogged(t *testing.T) {
 		assert.Equal(t, dynamo.SlowStart, lines[0].Msg)
 		assert.ErrorIs(t, lines[0].Fields["err"].(error), journal.ErrThrottled)
 	})
+}
+
+// wrapping is a codec that is not the default.
+type wrapping struct{ aggregate.Codec }
+
+func TestHandlersOfAnotherCodecNeedAMarshaler(t *testing.T) {
+	t.Parallel()
+	audit := millrace.Group{Name: "audit", Topics: []string{"order"}}
+	handler := cqrs.NewGroupEventHandler(func(context.Context, *placed) error { return nil })
+	add := func(config ...func(*millrace.Config)) error {
+		app := open(t, dynamotest.New(t), config...)
+		_, err := millrace.Repository(app, orders.WithCodec(wrapping{aggregate.JSON}), repository.Config{})
+		require.NoError(t, err)
+		return app.HandleEvents(audit, handler)
+	}
+
+	err := add()
+
+	var invalid *millrace.ConfigError
+	require.ErrorAs(t, err, &invalid)
+	assert.Equal(t, "Marshaler", invalid.Field)
+	assert.ErrorContains(t, err, `the definition of "order"`)
+	assert.ErrorContains(t, err, "set Config.Marshaler")
+	require.NoError(t, add(func(c *millrace.Config) { c.Marshaler = cqrs.JSONMarshaler{GenerateName: publisher.EventName} }))
 }

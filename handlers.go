@@ -237,7 +237,11 @@ func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 // topics, at most one for each type of event. Events are upcast. Events without a handler are not
 // delivered.
 //
-// Errors: those of [App.Handle] and of the cqrs component.
+// [Config].Marshaler decodes the events, and not the codec of their definition. Its default decodes
+// JSON. So set it if the definition of a topic has another codec (aggregate.Definition.WithCodec).
+//
+// Errors: those of [App.Handle] and of the cqrs component; [*ConfigError] also if the definition of
+// a topic has a codec other than aggregate.JSON, and Config.Marshaler is not set.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := a.mayHandle(g, handlers); err != nil {
 		return err
@@ -246,11 +250,27 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	for _, handler := range handlers {
 		eventTypes = append(eventTypes, a.config.Marshaler.Name(handler.NewEvent()))
 	}
-	if err := a.comes(g, eventTypes); err != nil {
+	if err := errors.Join(a.comes(g, eventTypes), a.mayDecode(g)); err != nil {
 		return err
 	}
 	g = g.with(func(c *subscriber.Config) { c.Definitions, c.EventTypes = slices.Clone(a.definitions), eventTypes })
 	return a.addTyped(g, true, handlers)
+}
+
+// mayDecode returns an error if the default marshaler would decode events that another codec than
+// JSON has encoded. It could decode them as zero values, without an error.
+func (a *App) mayDecode(g Group) error {
+	if !a.jsonEvents {
+		return nil
+	}
+	for _, d := range a.definitions {
+		if slices.Contains(g.Topics, d.Type()) && d.Codec() != aggregate.JSON {
+			return &ConfigError{"Marshaler", fmt.Sprintf("is not set, but the definition of %q, a topic of group %q, has the codec %T, which the default "+
+				"marshaler cannot decode; set Config.Marshaler to one that decodes these events, or use App.Project or App.Handle",
+				d.Type(), g.Name, d.Codec())}
+		}
+	}
+	return nil
 }
 
 // HandleCommands adds the handlers of the commands of [Config].CommandTopic, one for each type of

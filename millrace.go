@@ -123,7 +123,9 @@ type Config struct {
 	Configure func(group string, c *subscriber.Config)
 
 	// Marshaler names, encodes and decodes commands. It also names and decodes the events of
-	// [App.HandleEvents]. Default: cqrs.JSONMarshaler with the names of publisher.EventName.
+	// [App.HandleEvents]. Default: cqrs.JSONMarshaler with the names of publisher.EventName. This
+	// default cannot decode the events of a definition with a codec of its own (WithCodec), so
+	// [App.HandleEvents] refuses their topics.
 	Marshaler cqrs.CommandEventMarshaler
 
 	// CommandTopic is the topic of commands. Default: "commands".
@@ -217,6 +219,7 @@ type App struct {
 	workers     []Part // process managers and read models
 	parts       []Part
 	components  []component
+	jsonEvents  bool                // Config.Marshaler is the default
 	topics      map[string]bool     // topics that a group or a read model handles
 	topicsOf    map[string][]string // topics by consumer group
 	sends       bool                // a process manager sends commands to Config.CommandTopic
@@ -245,6 +248,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+	jsonEvents := config.Marshaler == nil
 	config.setDefaults()
 	ctx = config.starting(ctx)
 	if !config.ExistingTables {
@@ -265,7 +269,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 		return nil, err
 	}
 	return &App{
-		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router,
+		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router, jsonEvents: jsonEvents,
 		topics: map[string]bool{}, topicsOf: map[string][]string{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }

@@ -186,9 +186,7 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 			break
 		}
 		after = listPlace{ID: b.Aggregate.Value}
-		if row := r.behindRow(ctx, b); row.Event != nil || !r.isDone(ctx, b) {
-			v.Aggregates = append(v.Aggregates, row)
-		}
+		v.Aggregates = append(v.Aggregates, r.behindRow(ctx, b))
 	}
 	return v, nil
 }
@@ -215,15 +213,6 @@ func (r *reading) compareAll(ctx context.Context, v *behindView) error {
 		v.Aggregates = append(v.Aggregates, r.behindRow(context.WithoutCancel(ctx), b))
 	}
 	return nil
-}
-
-// isDone reports that a group has handled all events of an aggregate that is still on its list.
-func (r *reading) isDone(ctx context.Context, b groups.Behind) bool {
-	if b.Parked != nil || b.Next <= b.Head {
-		return false
-	}
-	version, err := r.config.Journal.Version(ctx, b.Aggregate)
-	return err == nil && b.Next > version
 }
 
 func (r *reading) behindRow(ctx context.Context, b groups.Behind) behindRow {

@@ -107,7 +107,7 @@ func (s *source) rewind(now time.Time) {
 	if ahead <= s.config.TrailingDelay {
 		return
 	}
-	s.logger.Error("The cursor of a shard is in the future and moves back to the present: was a clock ahead? The next reconciliation delivers events that it has hidden,  "+
+	s.logger.Error("The cursor of a shard is in the future and moves back to the present: was a clock ahead? The next reconciliation delivers events that it has hidden, "+
 		"or the next event of their aggregate if the group has no reconciliations", errCursorAhead, watermill.LogFields{
 		"shard": s.number, "ahead": ahead,
 	})

@@ -49,6 +49,7 @@ var Programs = []Program{
 	},
 	{Name: "live", As: []string{"Load"}, Both: Needs{JournalIndex: index, Checkpoint: "GetItem BatchGetItem"}},
 	{Name: "projection", As: []string{"subscriber"}, Both: Needs{Projected: "PutItem UpdateItem DeleteItem ConditionCheckItem"}},
+	{Name: "projection.CreateTable", Both: Needs{Projected: create + expiry}},
 
 	{Name: "dedup: Positions", Both: Needs{Dedup: "GetItem UpdateItem PutItem"}},
 	{Name: "dedup: Keys", Row: "Keys", Both: Needs{Dedup: "PutItem"}},

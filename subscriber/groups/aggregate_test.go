@@ -205,6 +205,38 @@ func TestAnAggregateWhoseLastEventIsSkippedIsNotListed(t *testing.T) {
 	assert.Empty(t, listed)
 }
 
+func TestAnAggregateThatALaterEventBlocksStaysListed(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.begin(t, time.Time{})
+	var got handled
+	var blocking atomic.Pointer[string]
+	block := func(payload string) { blocking.Store(&payload) }
+	block("x/1")
+	got.consume(t, s.quick(), func(payload string) bool { return payload == *blocking.Load() })
+	s.write(t, "x", 0, 1)
+	tick(t)
+	s.write(t, "y", 0, 1) // the cursor can pass it only if it passes x
+	next := func(number uint64) func() bool {
+		return func() bool {
+			list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+			return err == nil && len(list) == 1 && list[0].Next == number
+		}
+	}
+	eventually(t, "event 1 is listed", next(1))
+	s.write(t, "x", 1, 1) // the entry was written before this event
+
+	block("x/2")
+
+	eventually(t, "event 2 is listed", next(2))
+	list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 2}, list[0])
+	block("")
+	s.caughtUp(t)
+}
+
 func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)

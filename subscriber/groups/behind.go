@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -20,7 +21,7 @@ type Behind struct {
 	// not parked, and the group has external positions that cannot be read (see [WithPositions]).
 	//
 	// Head is the number of the last event. From [Groups.Behind] it is the highest number that was
-	// known when the entry of the aggregate was written.
+	// known when the entry of the aggregate was written, or the last event if Next is beyond that.
 	Next, Head uint64
 	// Parked is nil if the aggregate is not parked.
 	Parked *Parked
@@ -61,7 +62,8 @@ type Parked struct {
 //
 // It reads as the sequence is consumed, in pages of 25 aggregates that grow to 100. It costs one
 // read unit for the group, one for about 40 entries, at least one for each page and each shard, and
-// one for each aggregate.
+// one for each aggregate. It also costs a [journal.Journal.Version] for an aggregate whose known
+// events were handled since its entry was written.
 //
 // The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
 // [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
@@ -70,13 +72,37 @@ func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregat
 	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list aggregates that hold up"}
 	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
 		all, err := g.behind(ctx, r, shard, listed)
-		return slices.DeleteFunc(all, Behind.done), err
+		if err != nil {
+			return nil, err
+		}
+		return g.unfinished(ctx, all)
 	})
 }
 
-// done reports whether the group has handled all known events. An edit of an operator lists the
-// aggregate until the next owner of the shard has checked it.
-func (b Behind) done() bool { return b.Parked == nil && b.Next > b.Head }
+// unfinished returns the aggregates with events that the group has not handled. An entry stays on
+// the list until the owner of the shard has removed it, and its Head does not change meanwhile. So
+// the version decides if Next is beyond Head. An aggregate whose head is corrupt is returned.
+func (g *Groups) unfinished(ctx context.Context, all []Behind) ([]Behind, error) {
+	done := map[aggregate.ID]bool{}
+	var mu sync.Mutex
+	err := inParallel(readers, len(all), func(i int) error {
+		b := &all[i]
+		if b.Parked != nil || b.Next <= b.Head {
+			return nil
+		}
+		version, err := g.version(ctx, b.Aggregate)
+		if errors.As(err, new(*journal.CorruptItemError)) {
+			return nil
+		}
+		if b.Head = max(b.Head, version); err == nil && b.Next > b.Head {
+			mu.Lock()
+			defer mu.Unlock()
+			done[b.Aggregate] = true
+		}
+		return err
+	})
+	return slices.DeleteFunc(all, func(b Behind) bool { return done[b.Aggregate] }), err
+}
 
 // Parked yields the parked aggregates of a group, in the order of [Groups.Behind]. The parameter
 // after has the same meaning as there. [Groups.SelectParked] selects some of them, and also returns

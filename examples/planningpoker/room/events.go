@@ -49,7 +49,8 @@ type (
 	}
 )
 
-// Stored names never change.
+// The names are stored with the events, so they never change.
+
 func (Opened) EventType() string         { return "room.opened.v2" }
 func (Joined) EventType() string         { return "room.joined.v1" }
 func (Left) EventType() string           { return "room.left.v1" }

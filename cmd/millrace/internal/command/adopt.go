@@ -90,10 +90,10 @@ func (a *app) runAdopt(ctx context.Context, config journal.Config) error {
 	err = store.Adopt(ctx, client, config)
 	progress.Done()
 	if err != nil {
-		return tableMissing(err, "adopt needs tables that exist, with the tail index: see https://github.com/millrace-dev/millrace/blob/main/docs/guides/interop.md#adopting")
+		return tableMissing(err, "adopt needs tables that exist, with the tail index: see https://github.com/millrace-dev/millrace/blob/main/docs/howto/share-tables.md")
 	}
 	if !a.json {
-		a.note("Adopted the tables on %s.", a.target)
+		a.note("Adopted the tables on %s.", a.place)
 	}
 	if err := a.runDescribe(ctx); err != nil {
 		return fmt.Errorf("the tables are adopted: %w", err)

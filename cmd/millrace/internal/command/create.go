@@ -111,7 +111,7 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	if there == nil && !a.json {
-		a.note("Created the tables on %s.", a.target)
+		a.note("Created the tables on %s.", a.place)
 	}
 	return a.runDescribe(ctx)
 }

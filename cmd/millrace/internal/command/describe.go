@@ -83,7 +83,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 		l.Tables = append(l.Tables, t)
 	}
 	fields := []output.Field{
-		{Name: "place", Value: a.target.String()},
+		{Name: "place", Value: a.place.String()},
 		{Name: "shards", Value: output.Count(l.Shards)},
 		{Name: "resolver", Value: l.Resolver},
 		{Name: "layout", Value: string(l.Layout)},

@@ -20,7 +20,7 @@ import (
 func (a *app) explain(err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fmt.Sprintf("cannot reach %s: %v\n%s", a.target, dial, a.whereToLook())
+		return fmt.Sprintf("cannot reach %s: %v\n%s", a.place, dial, a.whereToLook())
 	}
 	var active *groups.ActiveError
 	var behind *readmodel.BehindError
@@ -39,7 +39,7 @@ func (a *app) explain(err error) string {
 }
 
 func (a *app) whereToLook() string {
-	if a.target.IsAWS() {
+	if a.place.IsAWS() {
 		return "Check the region and the network."
 	}
 	return "Check that it runs, and that the endpoint is right. `docker run -p 8000:8000 amazon/dynamodb-local` starts a DynamoDB Local. " +
@@ -58,11 +58,11 @@ func (a *app) advice(err error) string {
 	case errors.Is(err, store.ErrNotSetUp):
 		return "Set --region (or AWS_REGION) and credentials or --profile. For a DynamoDB Local, set --endpoint or $" + endpointEnv + "."
 	case errors.As(err, &table):
-		return fmt.Sprintf("This is %s. %s", a.target, table.advice)
+		return fmt.Sprintf("This is %s. %s%s", a.place, table.advice, a.ownTables())
 	case errors.Is(err, journal.ErrTableMissing):
 		return fmt.Sprintf("This is %s. If the application has a prefix, set --prefix or $%s. "+
 			"--journal-table, --snapshot-table and --checkpoint-table set other names, --endpoint and --region another place. "+
-			"For a new application, `millrace create` creates the tables.", a.target, prefixEnv)
+			"For a new application, `millrace create` creates the tables.%s", a.place, prefixEnv, a.ownTables())
 	case errors.Is(err, journal.ErrNoDescriptor):
 		return "Millrace has not created these tables. `millrace adopt` adopts them. --journal-table sets another table."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
@@ -109,6 +109,14 @@ func (a *app) advice(err error) string {
 		return "`millrace process list` lists pending timeouts and commands, and with --open the open processes."
 	}
 	return ""
+}
+
+// ownTables explains why an emulator can lack a table that another program has created.
+func (a *app) ownTables() string {
+	if !a.place.IsEmulator() {
+		return ""
+	}
+	return "\n" + a.target.OwnTables()
 }
 
 // tableMissingError reports a missing table that `millrace create` does not create.

@@ -41,6 +41,7 @@ type app struct {
 	begun bool // a command has begun, so the command line was parsed without errors
 
 	target   store.Target
+	place    store.Target // what the client reaches, set by connect
 	tables   tableNames
 	json     bool
 	progress bool
@@ -106,7 +107,12 @@ func onlyCommands(cmd *cobra.Command, args []string) error {
 func joined(names []string) string { return strings.Join(names, " and ") }
 
 func (a *app) connect(ctx context.Context) (journal.Client, error) {
-	return a.env.Connect(ctx, a.target)
+	a.place = a.target
+	client, err := a.env.Connect(ctx, a.target)
+	if err == nil {
+		a.place = a.target.Reached(client)
+	}
+	return client, err
 }
 
 // open opens the journal.

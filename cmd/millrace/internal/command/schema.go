@@ -72,7 +72,7 @@ Roles:
 	flags.BoolVar(&o.pointInTime, "point-in-time-recovery", true, "turn on point-in-time recovery")
 	flags.BoolVar(&o.protection, "deletion-protection", true, "turn on deletion protection")
 	flags.StringSliceVar(&o.roles, "role", nil, "`role` whose policy to print; Terraform and CloudFormation take several")
-	flags.StringSliceVar(&o.projected, "projection-table", nil, "`name` of a table that projections write to, for the policies; may be repeated")
+	flags.StringSliceVar(&o.projected, "projection-table", nil, "`name` of a table that projections write to, or the beginning of names and a *, for the policies; may be repeated")
 	flags.StringVar(&o.where.Partition, "partition", "aws", "AWS partition in ARNs of policies: aws, aws-cn or aws-us-gov")
 	flags.StringVar(&o.where.Account, "account", "*", "AWS account in ARNs of policies")
 	return cmd
@@ -122,7 +122,7 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
-	if err := o.validateNames(selected); err != nil {
+	if err := o.validateNames(selected, names); err != nil {
 		return d, err
 	}
 	capacity, err := o.capacity()
@@ -133,12 +133,18 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
+	if o.layout == "" { // a journal without a layout is classic, but the command of the document needs one
+		return d, wrongUsage("--layout is empty: want packed or classic")
+	}
 	d.Tables, err = infra.Tables(journal.Layout(o.layout), selected, capacity)
 	if err != nil {
 		return d, wrongUsage("%v", err)
 	}
 	if selected[permissions.Journal] != "" {
 		d.Command = names.createCommand(o.layout)
+	}
+	if err := o.validateProjected(roles); err != nil {
+		return d, err
 	}
 	d.Access = infra.Access{Roles: roles, Layout: journal.Layout(o.layout), Names: selected, Projected: o.projected, Where: o.where}
 	for _, role := range roles {
@@ -173,29 +179,70 @@ func (o schemaOptions) selected(names tableNames) (infra.Names, error) {
 	return selected, nil
 }
 
-// Names of tables, and the parts of an ARN. No format needs an escape for them.
+// Names of tables, the prefix of names, and the parts of an ARN. No format needs an escape for them,
+// and no shell.
 var (
-	tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
-	arnPart   = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
+	tableName   = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+	tablePrefix = regexp.MustCompile(`^[a-zA-Z0-9_.-]*$`)
+	// projectedName is a name, or the beginning of names with a * after it.
+	projectedName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}\*?$`)
+	arnPart       = regexp.MustCompile(`^([a-z0-9-]+|\*)$`)
 )
 
-func (o schemaOptions) validateNames(selected infra.Names) error {
+// validateNames validates the names of the document, and those of the command in its first lines.
+func (o schemaOptions) validateNames(selected infra.Names, names tableNames) error {
 	used := map[string]bool{}
-	for _, name := range append(slices.Sorted(maps.Values(selected)), o.projected...) {
-		if !tableName.MatchString(name) {
-			return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+	tables := slices.Sorted(maps.Values(selected))
+	for i, name := range append(tables, o.projected...) {
+		switch {
+		case i < len(tables) && !tableName.MatchString(name):
+			return wrongTableName(name)
+		case !projectedName.MatchString(name):
+			return wrongUsage("--projection-table is %q: want 3 to 255 letters, digits and _.-, and at most a * at the end", name)
 		}
 		if used[name] {
 			return wrongUsage("two tables have the name %q", name)
 		}
 		used[name] = true
 	}
+	if !tablePrefix.MatchString(names.prefix) {
+		return wrongUsage("--prefix is %q: want letters, digits and _.-", names.prefix)
+	}
+	for _, name := range []string{names.Journal, names.newSnapshot(), names.Checkpoint} {
+		if !tableName.MatchString(name) {
+			return wrongTableName(name)
+		}
+	}
 	for flag, part := range map[string]string{"partition": o.where.Partition, "region": o.where.Region, "account": o.where.Account} {
 		if !arnPart.MatchString(part) {
-			return wrongUsage("--%s is %q: want lower-case letters, digits and dashes", flag, part)
+			return wrongUsage("--%s is %q: want lower-case letters, digits and dashes, or *", flag, part)
 		}
 	}
 	return nil
+}
+
+func wrongTableName(name string) error {
+	return wrongUsage("the table name %q is not a name of 3 to 255 letters, digits and _.-", name)
+}
+
+// validateProjected returns an error if no role uses the tables of projections.
+func (o schemaOptions) validateProjected(roles []permissions.Role) error {
+	if len(o.projected) == 0 {
+		return nil
+	}
+	uses := func(role permissions.Role) bool {
+		return len(role.Of(journal.Layout(o.layout))[permissions.Projected]) > 0
+	}
+	if slices.ContainsFunc(roles, uses) {
+		return nil
+	}
+	var names []string
+	for _, role := range permissions.Roles {
+		if uses(role) {
+			names = append(names, role.Name)
+		}
+	}
+	return wrongUsage("--projection-table needs a --role that uses tables of projections: %s", strings.Join(names, ", "))
 }
 
 func kindsText() string {
@@ -232,10 +279,13 @@ func (o schemaOptions) rolesOf() (roles []permissions.Role, err error) {
 	if o.format == "iam" && len(o.roles) != 1 {
 		return nil, wrongUsage("--format iam needs one --role: %s", strings.Join(names, ", "))
 	}
-	for _, name := range o.roles {
+	for i, name := range o.roles {
 		role, known := permissions.RoleOf(name)
 		if !known {
 			return nil, wrongUsage("--role is %q: want %s", name, strings.Join(names, ", "))
+		}
+		if slices.Contains(o.roles[:i], name) {
+			return nil, wrongUsage("--role has %q twice", name)
 		}
 		roles = append(roles, role)
 	}

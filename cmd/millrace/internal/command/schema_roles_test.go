@@ -100,13 +100,14 @@ func (g *guard) check(request any) error {
 		if use.Index != "" {
 			arn += "/index/" + use.Index
 		}
-		allowed := slices.ContainsFunc(g.allowed[use.Action], func(pattern string) bool {
+		by := slices.IndexFunc(g.allowed[use.Action], func(pattern string) bool {
 			matches, err := path.Match(pattern, arn)
 			return err == nil && matches
 		})
+		allowed := by >= 0
 		g.mu.Lock()
 		if allowed {
-			g.used[use.Action+" "+strings.TrimSuffix(strings.TrimPrefix(arn, arns), use.Index)] = true
+			g.used[permissionOf(use.Action, g.allowed[use.Action][by])] = true
 		} else {
 			g.denied = append(g.denied, use.Action+" on "+arn)
 		}
@@ -141,11 +142,21 @@ type world struct {
 	guard  *guard
 }
 
+// projecting are the roles that use tables of projections.
+var projecting = []string{"application", "projection", "deploy"}
+
 func worldOf(t *testing.T, role string, layout journal.Layout) *world {
 	t.Helper()
 	w := &world{shell: setup(t), layout: layout}
-	w.guard = guardOf(t, w.ok(t, "schema", "--format", "iam", "--role", role, "--layout", string(layout), "--tables", "all",
-		"--projection-table", "balances", "--region", "eu-west-1", "--account", "123456789012"))
+	args := []string{"schema", "--format", "iam", "--role", role, "--layout", string(layout), "--tables", "all",
+		"--region", "eu-west-1", "--account", "123456789012"}
+	if slices.Contains(projecting, role) {
+		args = append(args, "--projection-table", balances.Name)
+	}
+	if role == "deploy" {
+		args = append(args, "--projection-table", "list_*")
+	}
+	w.guard = guardOf(t, w.ok(t, args...))
 	client := w.guard.client(w.client)
 	w.role = &shell{client: client, env: w.env}
 	w.role.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
@@ -163,7 +174,7 @@ func (w *world) tables(t *testing.T) {
 	require.NoError(t, projection.CreateTable(t.Context(), w.client, balances))
 }
 
-var balances = projection.Table{Name: "balances", PartitionKey: "id"}
+var balances = projection.Table{Name: "balances", PartitionKey: "id", TimeToLive: "ttl"}
 
 // encoded is the config of a journal that encrypts, with the permissions of the role.
 func (w *world) encoded(t *testing.T) (journal.Config, *encrypt.Keys) {
@@ -280,6 +291,11 @@ var rare = []string{
 	"PutItem balances", "DeleteItem balances", "ConditionCheckItem balances",
 }
 
+// permissionOf names an action on the resources of a pattern.
+func permissionOf(action, pattern string) string {
+	return action + " " + strings.TrimSuffix(strings.TrimPrefix(pattern, arns), "*")
+}
+
 // neverUsed returns the permissions that no program has used.
 func neverUsed(guards []*guard) []string {
 	used, unused := map[string]bool{}, map[string]bool{}
@@ -289,7 +305,7 @@ func neverUsed(guards []*guard) []string {
 	for _, g := range guards {
 		for action, patterns := range g.allowed {
 			for _, pattern := range patterns {
-				permission := action + " " + strings.TrimSuffix(strings.TrimPrefix(pattern, arns), "*")
+				permission := permissionOf(action, pattern)
 				if !used[permission] {
 					unused[permission] = true
 				}
@@ -426,6 +442,10 @@ func runDeploy(t *testing.T, w *world) {
 	w.role.ok(t, "create")
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
 	require.NoError(t, readmodel.CreateTable(t.Context(), client, ""))
+	require.NoError(t, projection.CreateTable(t.Context(), client, balances))
+	for _, name := range []string{"list_1", "list_2"} {
+		require.NoError(t, projection.CreateTable(t.Context(), client, projection.Table{Name: name, PartitionKey: "id", TimeToLive: balances.TimeToLive}))
+	}
 	require.NoError(t, dedup.CreateTable(t.Context(), client, dedup.TableConfig{}))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 	w.role.ok(t, "restored")
@@ -576,4 +596,35 @@ func TestAPolicyHasOnlyTheTablesThatAreSelected(t *testing.T) {
 	}
 	const arn = "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/shop-"
 	assert.Equal(t, map[string]bool{arn + "journal": true, arn + "journal/index/*": true, arn + "checkpoint": true}, tables)
+}
+
+func TestTablesOfProjectionsNeedARoleThatUsesThem(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, role := range permissions.Roles {
+		o := s.run(t, "schema", "--format", "iam", "--role", role.Name, "--projection-table", "balances")
+		if slices.Contains(projecting, role.Name) {
+			assert.Equal(t, command.ExitOK, o.code, role.Name)
+			assert.Contains(t, o.out, "table/balances", role.Name)
+			continue
+		}
+		assert.Equal(t, command.ExitUsage, o.code, role.Name)
+		assert.Contains(t, o.err, "--projection-table needs a --role that uses tables of projections: application, projection, deploy", role.Name)
+	}
+	for _, format := range []string{"terraform", "cloudformation"} {
+		assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", format, "--projection-table", "balances").code, format)
+		document := s.ok(t, "schema", "--format", format, "--role", "writer", "--role", "deploy", "--projection-table", "balances_*")
+		assert.Contains(t, document, "table/balances_*", format)
+	}
+}
+
+func TestAWrongNameOfATableOfProjectionsIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, name := range []string{"*", "a*", "totals_*_1", "totals?", "totals**"} {
+		o := s.run(t, "schema", "--format", "iam", "--role", "projection", "--projection-table", name)
+		assert.Equal(t, command.ExitUsage, o.code, name)
+		assert.Contains(t, o.err, "--projection-table is", name)
+	}
+	assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", "iam", "--role", "projection", "--journal-table", "journal*").code)
 }

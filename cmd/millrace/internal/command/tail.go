@@ -74,7 +74,7 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 	}
 	rows := output.NewRows(a.env.Out, a.json, columns...)
 	if o.follow && a.env.ErrTerminal && !a.json {
-		a.note("Following %q on %s until interrupted.", topic, a.target)
+		a.note("Following %q on %s until interrupted.", topic, a.place)
 	}
 	shown := false
 	err = tail.Run(ctx, tail.Config{

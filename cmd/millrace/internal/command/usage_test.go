@@ -102,11 +102,19 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"schema --format terraform --model-table a":           "is not a name of 3 to 255",
 		"schema --format terraform --model-table journal":     `two tables have the name "journal"`,
 		"schema --format iam --role writer --account ${x}":    `--account is "${x}"`,
-		"schema --format terraform --read-units 5":            "go with --billing provisioned",
-		"schema --format terraform --billing provisioned":     "needs --read-units",
-		"schema --format terraform --billing free":            "want on-demand or provisioned",
-		"describe --endpoint 127.0.0.1:8000":                  "want aws, or a URL such as http://127.0.0.1:8000",
-		"describe --endpoint ftp://example.com":               "want aws, or a URL",
+		"schema --format iam --role writer --account=":        `want lower-case letters, digits and dashes, or *`,
+		"schema --format terraform --layout=":                 "--layout is empty",
+		// The command in the first lines of the document has these names.
+		"schema --format terraform --tables journal --snapshot-table a;b":   `the table name "a;b"`,
+		"schema --format terraform --tables journal --checkpoint-table a;b": `the table name "a;b"`,
+		"schema --format terraform --tables journal,snapshot,checkpoint --prefix a;b --journal-table jou" +
+			" --snapshot-table sta --checkpoint-table che": `--prefix is "a;b"`,
+		"schema --format terraform --role writer --role writer": `--role has "writer" twice`,
+		"schema --format terraform --read-units 5":              "go with --billing provisioned",
+		"schema --format terraform --billing provisioned":       "needs --read-units",
+		"schema --format terraform --billing free":              "want on-demand or provisioned",
+		"describe --endpoint 127.0.0.1:8000":                    "want aws, or a URL such as http://127.0.0.1:8000",
+		"describe --endpoint ftp://example.com":                 "want aws, or a URL",
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -182,6 +190,7 @@ func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	client := db.Client(func(o *dynamodb.Options) {
+		o.BaseEndpoint = nil
 		o.HTTPClient = smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.mars-1.amazonaws.com"}}
 		})
@@ -192,4 +201,21 @@ func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "cannot reach DynamoDB on AWS: ")
 	assert.Contains(t, o.err, "Check the region")
+}
+
+func TestWhereAnEmulatorLacksATableTheErrorNamesTheAccessKey(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	// The client of the test has the endpoint of dynamotest.
+	for line, key := range map[string]string{
+		"describe --endpoint http://127.0.0.1:8000": `the access key "millrace" and the region "us-east-1"`,
+		"describe":                            "those of the AWS configuration",
+		"adopt --shards 2 --resolver js-hash": "those of the AWS configuration",
+		"describe --endpoint https://dynamodb.eu-west-1.amazonaws.com --profile default": "",
+	} {
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitFailure, o.code, line)
+		assert.Contains(t, o.err, key, line)
+		assert.Equal(t, key != "", strings.Contains(o.err, "DynamoDB Local has separate tables"), line)
+	}
 }

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/millrace-dev/millrace/journal"
 )
 
 const (
@@ -62,6 +66,30 @@ func (t Target) String() string {
 
 // IsAWS reports whether the target is the real service.
 func (t Target) IsAWS() bool { return t.Endpoint == "" || t.Endpoint == AWS }
+
+// IsEmulator reports whether the target is an endpoint outside of AWS, such as a DynamoDB Local.
+func (t Target) IsEmulator() bool { return !t.IsAWS() && !strings.Contains(t.Endpoint, ".amazonaws.") }
+
+// Reached returns the target that a client of t sends its requests to. If t is AWS, the AWS
+// configuration can set another endpoint, such as by AWS_ENDPOINT_URL.
+func (t Target) Reached(client journal.Client) Target {
+	c, ok := client.(interface{ Options() dynamodb.Options })
+	if !ok || !t.IsAWS() {
+		return t
+	}
+	t.Endpoint = aws.ToString(c.Options().BaseEndpoint)
+	return t
+}
+
+// OwnTables says which tables an emulator shows to a client of t.
+func (t Target) OwnTables() string {
+	text := "DynamoDB Local has separate tables for each access key and region, unless it runs with -sharedDb. "
+	if t.IsAWS() || t.Profile != "" {
+		return text + "The command uses those of the AWS configuration."
+	}
+	return text + fmt.Sprintf("With an endpoint, the command uses the access key %q and the region %q. "+
+		"To use those of the AWS configuration, set AWS_ENDPOINT_URL in place of the endpoint.", localKey, cmp.Or(t.Region, localRegion))
+}
 
 // Connect returns a client. It makes no requests except those for credentials.
 //

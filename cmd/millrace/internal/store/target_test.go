@@ -60,6 +60,23 @@ func TestAWSIsMeantUnlessAnEndpointIsNamed(t *testing.T) {
 	assert.Equal(t, "us-west-2", client.Options().Region)
 }
 
+func TestTheEndpointOfTheAWSConfigurationIsKnown(t *testing.T) {
+	isolate(t)
+	t.Setenv("AWS_REGION", "eu-north-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "key")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	client, err := store.Target{}.Connect(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "DynamoDB on AWS", store.Target{}.Reached(client).String())
+	assert.False(t, store.Target{}.Reached(client).IsEmulator())
+
+	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:8000")
+	client, err = store.Target{}.Connect(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "the DynamoDB at http://127.0.0.1:8000", store.Target{}.Reached(client).String())
+	assert.True(t, store.Target{}.Reached(client).IsEmulator())
+}
+
 func TestWhereAWSIsNotConfiguredTheErrorSaysSo(t *testing.T) {
 	isolate(t)
 	_, err := store.Target{}.Connect(t.Context())
