@@ -18,7 +18,10 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-const sizingPage = "../../docs/operations/sizing.md"
+const (
+	sizingPage  = "../../docs/operations/sizing.md"
+	processPage = "../../docs/guides/process.md"
+)
 
 // Prices of us-east-1 since November 2024, in dollars. The page states them.
 const (
@@ -66,6 +69,7 @@ func TestThePageOfSizingComputesWithTheFiguresOfThePageOfCosts(t *testing.T) {
 	packed, classic := packedFigures(t), classicFigures(t)
 	for name, table := range map[string]string{
 		"sizing-units": packed.units(), "sizing-examples": packed.examples(), "sizing-parts": packed.parts(examples[2]),
+		"sizing-process":  processUnits(t),
 		"sizing-capacity": capacity(packed), "sizing-layouts": compared(packed, classic, examples[2]),
 	} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
@@ -123,6 +127,12 @@ func (f figures) consumed(t *testing.T) figures {
 
 // cost is a figure of the page of costs: of a table, a column, and the row that begins with cells.
 func cost(t *testing.T, table, column string, cells ...string) float64 {
+	t.Helper()
+	return figure(t, page, table, column, cells...)
+}
+
+// figure is a figure of a page.
+func figure(t *testing.T, page, table, column string, cells ...string) float64 {
 	t.Helper()
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -229,6 +239,61 @@ func (f figures) units() string {
 	row("a projection that updates one item", f.projection, eventUnits)
 	row("a group with a handler", f.position, eventUnits)
 	return b.String()
+}
+
+// processUnits is a table of what a process of two steps consumes in the packed layout.
+func processUnits(t *testing.T) string {
+	t.Helper()
+	step := func(rows ...string) (read, write float64) {
+		for _, row := range rows {
+			read += figure(t, processPage, "steps-packed", "reads", row)
+			write += figure(t, processPage, "steps-packed", "writes", row)
+		}
+		return read, write
+	}
+	const list = "the first step with `OverWhen`, and the one that makes the process over"
+	firstRead, firstWrite := step("the first step of a process", "commands, however many", "each timeout that is set", list)
+	lastRead, lastWrite := step("each later step", "each timeout that is cancelled", list)
+	parts := []part{
+		{"the first step, with a command and a timeout", firstWrite, firstRead},
+		{"the last step, which cancels the timeout", lastWrite, lastRead},
+		{"publishing the command", cost(t, "other", "write units, packed", "Publish of 1 message, its stream known"), 0},
+		{"positions of the manager's group, 2 events", 2, 2 * eventUnits},
+		{"the position of the group `commands`, 1 command", 1, eventUnits},
+	}
+	var b strings.Builder
+	b.WriteString("| for each process | write units | read units | for a million processes |\n|---|---|---|---|\n")
+	row := func(name string, write, read float64) {
+		fmt.Fprintf(&b, "| %s | %s | %s | $%.2f |\n", name, number(write), number(read), 1e6*(write*writePrice+read*readPrice))
+	}
+	for _, p := range parts {
+		row(p.name, p.write, p.read)
+	}
+	write, read := sum(parts)
+	row("**in all**", write, read)
+	return b.String()
+}
+
+// The formulas of the page, with sizes in KB of 1,000 bytes.
+func commitSize(events, each float64) float64 { return (events*each + 0.2 + 0.05*(events-1)) / 1.024 }
+
+func snapshotUnits(state float64) float64 { return math.Ceil((state + 0.2) / 1.024) }
+
+func TestTheFormulasOfThePageOfSizingAgreeWithThePageOfCosts(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ events, each float64 }{{1, 0.2}, {10, 0.2}, {1, 1}, {10, 1}, {1, 10}, {10, 10}} {
+		cells := []string{number(row.events), number(row.each)}
+		commit := cost(t, "commit-packed", "in all", cells...)
+		assert.InDelta(t, commit, math.Ceil(commitSize(row.events, row.each))+1, 0, "a commit of %v", row)
+		for _, state := range []float64{1, 10, 100} {
+			with := cost(t, "commit-packed", "with a snapshot of "+number(state)+" KB", cells...)
+			assert.InDelta(t, with-commit, snapshotUnits(state), 0, "a snapshot of %v KB", state)
+		}
+	}
+	for _, state := range []float64{1, 10, 100} {
+		want := cost(t, "load", "read units, packed", number(state), "0")
+		assert.InDelta(t, want, math.Ceil((state+0.2)/4.096)+1, 0, "a load of %v KB without events", state)
+	}
 }
 
 func (f figures) examples() string {

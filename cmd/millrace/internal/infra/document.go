@@ -24,7 +24,8 @@ func (d Document) comment(w io.Writer) error {
 			"A journal also needs a descriptor: an item that stores its shard count and its layout.",
 			"This document cannot create it. Run this once, after the tables exist:", "",
 			"  "+d.Command, "",
-			"The shard count and the layout never change afterwards.")
+			"The shard count is an example: take one for each 250 events a second at the highest load.",
+			"It never changes afterwards, nor does the layout.")
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintln(w, strings.TrimSpace("# "+line)); err != nil {

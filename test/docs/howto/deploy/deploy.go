@@ -28,10 +28,18 @@ func Run(ctx context.Context, client *dynamodb.Client, listener net.Listener, na
 	if err := app.Handle(millrace.Group{Name: "labels", Topics: []string{"order"}}, handle); err != nil {
 		return err
 	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /readyz", app.ReadyHandler()) // 503 before the start and during the stop
-	if err := app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}); err != nil {
+	if err := app.Serve(listener, &http.Server{Handler: operators(app), ReadHeaderTimeout: 10 * time.Second}); err != nil {
 		return err
 	}
 	return app.Run(ctx)
+}
+
+// operators returns the routes of a server that customers do not reach.
+func operators(app *millrace.App) http.Handler {
+	mux := http.NewServeMux()
+	// /readyz replies 503 before the start, and while DynamoDB cannot be reached.
+	mux.Handle("GET /readyz", app.ReadyHandler())
+	// /livez replies 200 as long as the process serves requests.
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
+	return mux
 }
