@@ -276,8 +276,8 @@ func (b *bank) start(t *testing.T) (stop func()) {
 // deliveries are the events that groups have handled.
 type deliveries struct {
 	mu sync.Mutex
-	// all has the numbers of events, by group and aggregate. Each number is there once, in the
-	// order of the first deliveries.
+	// all has the numbers of events, by group and aggregate. It has each number once, in the order
+	// of the first deliveries.
 	all map[string]map[string][]uint64
 }
 

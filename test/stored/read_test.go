@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"testing"
@@ -53,7 +52,7 @@ func TestReadsWhatReleasesHaveWritten(t *testing.T) {
 
 func writeVersionTo(t *testing.T, folder string) {
 	t.Helper()
-	require.Regexp(t, regexp.MustCompile(`^v\d+\.\d+\.\d+$`), *writeVersion, "-stored.write must be a version")
+	require.Regexp(t, `^v\d+\.\d+\.\d+$`, *writeVersion, "-stored.write must be a version")
 	require.NoDirExists(t, folder, "a fixture never changes after its release; before it, remove the folder and write it again")
 	for _, layout := range layouts {
 		writeFixture(t, filepath.Join(folder, string(layout)), *writeVersion, layout)

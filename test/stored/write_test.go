@@ -130,7 +130,7 @@ func (w *writer) writeAccounts() {
 	execute(w, w.accounts, payer, deposits(3)...)
 	w.pay()
 	w.saveSeveral()
-	w.doNothing(odd)
+	w.doNothing(payee) // no snapshot follows
 }
 
 // incompressible returns a text of n characters that stays large when it is compressed.
@@ -205,7 +205,7 @@ func (w *writer) publish(from int) {
 func (w *writer) consume() {
 	second, err := w.totals.Begin(w.t.Context())
 	require.NoError(w.t, err)
-	// The group that begins now must not handle the events before.
+	// The group that begins now does not handle events before its start.
 	w.clock.Advance(time.Minute)
 	stop := w.start(w.t)
 	for _, group := range recording() {

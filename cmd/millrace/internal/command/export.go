@@ -38,10 +38,9 @@ func (l archiveLine) String() string {
 	}
 	if l.SnapshotsLeftOut > 0 {
 		text += fmt.Sprintf(", %s left out", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
-		switch {
-		case l.SnapshotsLeftOut == 1:
+		if l.SnapshotsLeftOut == 1 {
 			text += " (" + l.SnapshotReason + ")"
-		default:
+		} else {
 			text += " (the first one: " + l.SnapshotReason + ")"
 		}
 	}
