@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -8,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/internal/permissions"
@@ -109,27 +114,64 @@ func readPage(t *testing.T, name string) string {
 	return string(page)
 }
 
-func TestCommandLinesOfTheHowToPagesAreUnderstood(t *testing.T) {
+func TestCommandLinesOfThePagesAreUnderstood(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../../../docs/howto/*.md")
-	require.NoError(t, err)
 	found := 0
-	for _, name := range pages {
-		page, err := os.ReadFile(name)
-		require.NoError(t, err)
-		for n, block := range strings.Split(string(page), "```") {
-			if n%2 == 0 || !strings.HasPrefix(block, "\n") {
-				continue // text, or code that is not of the shell
-			}
-			for _, line := range strings.Split(block, "\n") {
-				if args, ok := commandLine(line); ok {
-					found++
-					assert.NoError(t, command.Understands(args...), "%s: %s", filepath.Base(name), line)
-				}
+	for _, block := range blocks(t) {
+		if block.language != "" && block.language != "bash" {
+			continue
+		}
+		for _, line := range strings.Split(strings.ReplaceAll(block.text, "\\\n", " "), "\n") {
+			if args, ok := commandLine(line); ok {
+				found++
+				assert.NoError(t, command.Understands(args...), "%s: %s", block.page, line)
 			}
 		}
 	}
-	assert.Greater(t, found, 40)
+	assert.Greater(t, found, 90)
+}
+
+func TestDocumentsOfThePagesAreValid(t *testing.T) {
+	t.Parallel()
+	found := map[string]int{}
+	for _, block := range blocks(t) {
+		var err error
+		switch block.language {
+		case "hcl":
+			if _, problems := hclsyntax.ParseConfig([]byte(block.text), "page.tf", hcl.InitialPos); problems.HasErrors() {
+				err = problems
+			}
+		case "json":
+			err = json.Unmarshal([]byte(block.text), new(any))
+		case "yaml":
+			err = yaml.Unmarshal([]byte(block.text), new(any))
+		default:
+			continue
+		}
+		found[block.language]++
+		assert.NoError(t, err, "%s:\n%s", block.page, block.text)
+	}
+	assert.Len(t, found, 3)
+}
+
+// A block is code on a page.
+type block struct{ page, language, text string }
+
+// blocks returns the code of all pages of the documentation.
+func blocks(t *testing.T) (found []block) {
+	t.Helper()
+	fence := regexp.MustCompile("(?ms)^ *```([a-z]*)$\n(.*?)^ *```$")
+	require.NoError(t, filepath.WalkDir("../../../../docs", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".md" {
+			return err
+		}
+		page, err := os.ReadFile(name)
+		for _, match := range fence.FindAllStringSubmatch(string(page), -1) {
+			found = append(found, block{filepath.Base(name), match[1], match[2]})
+		}
+		return err
+	}))
+	return found
 }
 
 func TestAWrongCommandLineIsNoticed(t *testing.T) {
