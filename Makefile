@@ -63,9 +63,9 @@ SIM := ./test/cmd/sim
 REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
 	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
 
-# The pages of the console in a browser, and the documentation: its code has many small packages, which
-# take long to compile with the race detector. make test-all runs both without it.
-UNRACED := ./examples/console ./test/docs/...
+# make test-all runs these without the race detector: the pages of the console in a browser, the costs
+# of operations, and the code of the documentation, many small packages that take long to compile.
+UNRACED := ./examples/console ./test/costs ./test/docs/...
 
 # All packages except those above.
 ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(UNRACED) ./test/interop/...),$(shell go list $(PACKAGES)))
@@ -89,10 +89,10 @@ test: chromium $(EMULATOR) ## Run the tests: all on dynamotest with the race det
 	$(EMULATOR) -- $(LOCAL_TEST) $(ON_LOCAL) $(CORE)
 
 .PHONY: test-all
-test-all: chromium $(EMULATOR) ## Run what make test leaves out: documentation, Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)
+test-all: chromium $(EMULATOR) ## Run what make test leaves out: documentation, costs, Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)
 	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
-	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off -timeout $(TEST_TIMEOUT) ./test/docs/...
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off -timeout $(TEST_TIMEOUT) ./test/costs ./test/docs/...
 	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -run '^Example' -vet=off ./... # outside the workspace
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -vet=off -run Many ./console -console.many=100000
 	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=15000

@@ -17,7 +17,7 @@ func TestALimitYieldsTheFirstHeadsOverAnyPages(t *testing.T) {
 	for name, config := range configs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for pages := range 4 {
+			for pages := range 3 {
 				s, db := inMemory(t, config)
 				s.population(t)
 				if pages > 0 {
@@ -94,7 +94,7 @@ func TestALimitedListCostsInProportionToTheLimit(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			const aggregates, limit, state, redundant = 2_000, 50, 3_000, 2
+			const aggregates, limit, state, redundant = 400, 50, 3_000, 2
 			s, _ := inMemory(t, journal.Config{Layout: layout, Shards: 4})
 			for n := range aggregates {
 				c := eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}

@@ -89,7 +89,7 @@ func TestHeadsGoesOnBehindAnyHeadAndOverAnyPages(t *testing.T) {
 	for name, config := range configs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for pages := range 4 {
+			for pages := range 3 {
 				s, db := inMemory(t, config)
 				s.population(t)
 				if pages > 0 {

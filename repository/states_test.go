@@ -141,7 +141,7 @@ func TestStatesStartFromTheNearestSnapshot(t *testing.T) {
 	t.Parallel()
 	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
 		repo := s.accounts(t, repository.Config{Redundancy: &repository.Redundancy{Keep: 100}})
-		s.deposit(t, repo, "42", 5000)
+		s.deposit(t, repo, "42", 2500)
 		for _, from := range []uint64{100, 2401, 3750, 5000} {
 			var all []repository.StateAfter
 			var err error
@@ -162,26 +162,26 @@ func TestStatesRefuseToReplayMoreThanTheLimitBeforeTheyReadEvents(t *testing.T) 
 	t.Parallel()
 	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
 		repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
-		s.deposit(t, repo, "42", 5000)
+		s.deposit(t, repo, "42", 2500)
 		start := uint64(50) // the snapshot of the first commit
 		if s.isPacked() {
 			start = 0
 		}
 		var all []repository.StateAfter
 		var err error
-		read := cost(func() { all, err = states(t, repo, "42", repository.StatesQuery{From: 4000}) })
+		read := cost(func() { all, err = states(t, repo, "42", repository.StatesQuery{From: 2400}) })
 
 		var limit *repository.ReplayLimitError
 		require.ErrorAs(t, err, &limit)
-		assert.Equal(t, repository.ReplayLimitError{ID: account("42"), From: 4000, Start: start, Max: 2000}, *limit)
-		assert.Contains(t, err.Error(), fmt.Sprintf("takes %d events", 3999-start))
+		assert.Equal(t, repository.ReplayLimitError{ID: account("42"), From: 2400, Start: start, Max: 2000}, *limit)
+		assert.Contains(t, err.Error(), fmt.Sprintf("takes %d events", 2399-start))
 		assert.Empty(t, all)
 		assert.LessOrEqual(t, read, 8.0, "no events: those alone are more than 50 units")
 
-		all, err = states(t, repo, "42", repository.StatesQuery{From: 4000, To: 4000, MaxReplay: 3999 - start})
+		all, err = states(t, repo, "42", repository.StatesQuery{From: 2400, To: 2400, MaxReplay: 2399 - start})
 		require.NoError(t, err)
 		assert.Len(t, all, 2)
-		_, err = states(t, repo, "42", repository.StatesQuery{From: 4000, MaxReplay: 3998 - start})
+		_, err = states(t, repo, "42", repository.StatesQuery{From: 2400, MaxReplay: 2398 - start})
 		require.ErrorAs(t, err, &limit)
 	})
 }
