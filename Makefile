@@ -59,9 +59,10 @@ ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamot
 SIM := ./test/cmd/sim
 
 # The other packages that use a database. make test runs them on dynamotest, and make test-all on
-# DynamoDB Local.
-REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
-	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
+# DynamoDB Local, except the tests of planning poker in a browser.
+REST = ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
+	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... \
+	$(filter-out %/planningpoker/web,$(shell go list ./examples/...))
 
 # make test-all runs these without the race detector: the pages of the console in a browser, the costs
 # of operations, and the code of the documentation, many small packages that take long to compile.
