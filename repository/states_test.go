@@ -141,7 +141,7 @@ func TestStatesStartFromTheNearestSnapshot(t *testing.T) {
 	t.Parallel()
 	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
 		repo := s.accounts(t, repository.Config{Redundancy: &repository.Redundancy{Keep: 100}})
-		s.deposit(t, repo, "42", 2500)
+		s.deposit(t, repo, "42", 5000)
 		for _, from := range []uint64{100, 2401, 3750, 5000} {
 			var all []repository.StateAfter
 			var err error
