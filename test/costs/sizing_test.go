@@ -160,8 +160,8 @@ func figure(t *testing.T, page, table, column string, cells ...string) float64 {
 	return 0
 }
 
-// stored is how many bytes an event takes in the journal and its indexes, to the nearest 10. The exact
-// number depends on the zeros at the end of the dates of the run.
+// stored is how many bytes an event takes in the journal and its indexes, to the nearest 10. The
+// exact number depends on the zeros at the end of the dates of the run.
 func stored(t *testing.T, layout journal.Layout) float64 {
 	t.Helper()
 	w := newWorld(t, layout)

@@ -101,7 +101,8 @@ func folders(t *testing.T, path string) (names []string) {
 	entries, err := os.ReadDir(path)
 	require.NoError(t, err)
 	for _, entry := range entries {
-		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") && entry.Name() != "bin" { // what make builds
+		// make builds into bin.
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") && entry.Name() != "bin" {
 			names = append(names, entry.Name())
 		}
 	}
