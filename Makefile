@@ -59,14 +59,14 @@ ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamot
 SIM := ./test/cmd/sim
 
 # The other packages that use a database. make test runs them on dynamotest, and make test-all on
-# DynamoDB Local, except the tests of planning poker in a browser.
-REST = ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
-	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... \
-	$(filter-out %/planningpoker/web,$(shell go list ./examples/...))
+# DynamoDB Local.
+REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
+	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
 
-# make test-all runs these without the race detector: the pages of the console in a browser, the costs
-# of operations, and the code of the documentation, many small packages that take long to compile.
-UNRACED := ./examples/console ./test/costs ./test/docs/...
+# make test-all runs these without the race detector: pages in a browser, the costs of operations, and
+# the code of the documentation, many small packages that take long to compile. The tests of
+# ./console and of planning poker's load serve pages with the detector.
+UNRACED := ./examples/console ./examples/planningpoker/web ./test/costs ./test/docs/...
 
 # All packages except those above.
 ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(UNRACED) ./test/interop/...),$(shell go list $(PACKAGES)))
