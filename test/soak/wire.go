@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/test/draw"
@@ -35,14 +36,13 @@ func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.
 	w.faults.InjectNetwork(w.random, proxy, network)
 	return proxy.Client(func(o *dynamodb.Options) {
 		w.proxy, o.HTTPClient = o.HTTPClient, w
-		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: draw.Derive(w.random), seen: map[string]any{}}).add)
+		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: draw.Derive(w.random), seen: map[string]any{}}).add, w.unhurry)
 	})
 }
 
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	if !w.turns.free {
-		request = request.WithContext(unhurried(request.Context()))
 		w.alone.Lock()
 		defer w.alone.Unlock()
 	}
@@ -59,8 +59,21 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // lifeKey is the key of the context of a writer's life in all contexts derived from it.
 type lifeKey struct{}
 
-// unhurried returns the context of a request without its deadline, which would depend on the length
-// of other strands' turns. It ends with the writer's life.
+// unhurry gives operations no deadline with turns: how many attempts the SDK makes before it would
+// depend on the speed of the machine.
+func (w *wire) unhurry(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("SoakUnhurry", func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		if !w.turns.free {
+			ctx = unhurried(ctx)
+		}
+		return next.HandleInitialize(ctx, in)
+	}), middleware.Before)
+}
+
+// unhurried returns the context of an operation without its deadline, which would depend on the
+// length of other strands' turns. It ends with the writer's life.
 func unhurried(ctx context.Context) context.Context {
 	if life, ok := ctx.Value(lifeKey{}).(context.Context); ok {
 		return life

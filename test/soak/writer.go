@@ -181,11 +181,15 @@ func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed reports whether a read has failed with an error of the SDK. It also returns true for a
-// failed write that may be repeated, unless commits contains its operation.
+// readFailed reports whether a read has failed with an error of the SDK, or took longer than an
+// attempt may. It also returns true for a failed write that may be repeated, unless commits
+// contains its operation.
 func readFailed(err error, commits ...string) bool {
 	var operation *smithy.OperationError
-	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {
+	if !errors.As(err, &operation) {
+		return errors.Is(err, journal.ErrUnavailable)
+	}
+	if operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {
 		return false
 	}
 	var internal *types.InternalServerError
