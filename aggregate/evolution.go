@@ -102,7 +102,7 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		if checker, ok := read.(TypeChecker); ok && u.old != nil {
 			old := u.old
 			if old.Kind() != reflect.Pointer {
-				// JSON only decodes it, through a pointer.
+				// The codec only has to decode the type, and it decodes into a pointer.
 				old = reflect.PointerTo(old)
 			}
 			if err := checker.CheckType(old); err != nil {

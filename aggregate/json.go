@@ -90,7 +90,7 @@ func isNull(data []byte) bool {
 type jsonShape struct {
 	// It holds an any somewhere. Its decoder must keep numbers exact.
 	dynamic   bool
-	neverNull bool // json.Unmarshal would leave the zero value for null
+	neverNull bool // null is refused: json.Unmarshal would ignore it and leave the zero value
 }
 
 // jsonShapes caches shapes by reflect.Type, since a plain json.Unmarshal is about twice as fast as

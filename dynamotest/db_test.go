@@ -231,7 +231,7 @@ func TestItemsExpireWhenTheClockPassesTheirTime(t *testing.T) {
 	tab.put("soon", 1, object{"ttl": n(now + 10), "g": s("x")})
 	tab.put("late", 1, object{"ttl": n(now + 1000), "g": s("x")})
 	tab.put("text", 1, object{"ttl": s(fmt.Sprint(now + 10)), "g": s("x")})
-	// It counts as a mistake.
+	// DynamoDB ignores a time to live of more than five years ago, because it may be a mistake.
 	tab.put("long ago", 1, object{"ttl": n(now - 6*365*24*3600), "g": s("x")})
 	left := func() int {
 		out, err := tab.client.Query(t.Context(), querying("global", "x"))

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// document is the config for tables that follow the schema document exactly, whose tables say
-// ser_nr.
+// document is the config for tables that follow the schema document exactly. The document names the
+// attribute of the sequence number ser_nr.
 var document = journal.Config{Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
 
 // foreignTables creates a journal and a snapshot table like an application of the

@@ -45,7 +45,7 @@ func TestForeignEventsAreRecords(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 1, text(`{"as":"text"}`), 1_600_000_000_000))
-		// JavaScript keeps 0 to 999.
+		// A program in JavaScript stores only the milliseconds of the time, 0 to 999.
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 2, binary("as binary"), 999))
 		// This time is in nanoseconds.
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000))

@@ -113,7 +113,7 @@ func TestACommitThatTheClientSentTwiceIsSuccess(t *testing.T) {
 	})
 }
 
-// withoutToken sends a transaction that DynamoDB does not recognize.
+// withoutToken sends a transaction without its token, so DynamoDB does not recognize a repetition.
 func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	t.Helper()
 	repetition := *in
@@ -121,8 +121,8 @@ func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) 
 	return s.client.TransactWriteItems(t.Context(), &repetition)
 }
 
-// In the classic layout, the events that would show whose commit it was are removed, so a conflict
-// would not be certain. In the packed layout, the commit's item stays.
+// In the classic layout, only the events show which commit has written them. They are removed, so
+// Append cannot report a conflict with certainty. In the packed layout, the commit's item stays.
 func TestALostReplyWhoseEventsWereRemovedSinceIsNoConflict(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		client := &meddler{Client: s.client}

@@ -113,7 +113,7 @@ func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 		}
 		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
 		require.NoError(t, err, "one of an event before the commit counts too")
-		if s.isPacked() { // a load begins behind the last event of a commit
+		if s.isPacked() { // a load can begin only after the last event of a commit
 			require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrNoRoom)
 			return
 		}

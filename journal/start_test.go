@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Otherwise a program that ended would be started again and add to the disturbance.
+// Create and Open repeat failed requests. A program that ended instead would be started again, and
+// its new requests would add to the disturbance.
 func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

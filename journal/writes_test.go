@@ -59,7 +59,7 @@ func (c callers) exists(id string) types.TransactWriteItem {
 	}}
 }
 
-// with returns a commit of one event and writes to a new aggregate.
+// with returns a commit to a new aggregate, with one event and some writes of the caller.
 func with(value string, writes ...types.TransactWriteItem) eventlog.Commit {
 	c := one(value)
 	c.Writes = writes
@@ -121,7 +121,8 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 	})
 }
 
-// The caller decided on an outdated state, so other refusals may not be faults.
+// After a conflict the caller decides again, and the new commit may not contain the write that was
+// refused.
 func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)

@@ -16,7 +16,7 @@ var ErrNilDecision = errors.New("the decision is nil: pass a function")
 // aggregate, or of the first part.
 //
 // All other errors come from the call or the store, so a message handler can ack a command that was
-// refused. Of these, another delivery cannot fix [journal.ErrInvalidCommit],
+// refused. Some of the other errors return at each delivery: [journal.ErrInvalidCommit],
 // [*journal.TooLargeError], [*journal.DeletedError], [journal.ErrKeyDestroyed] and
 // [*aggregate.InvalidIDError].
 type RefusedError struct {

@@ -145,7 +145,7 @@ func (e *execution[S]) attempt(
 // of that event began before the call.
 func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal error) (*journal.ConflictError, error) {
 	if e.options.commandID == "" || e.options.expected != nil || !errors.As(refusal, new(*RefusedError)) {
-		// This is the last step: orKnown has failed.
+		// orKnown has returned this refusal, and there is nothing more to check.
 		return nil, refusal
 	}
 	e.compared = true

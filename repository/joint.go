@@ -20,7 +20,7 @@ type joint struct {
 	options options
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
 	expects [][]eventlog.Place             // the expectations of each of them
-	// The id of the commit in unknown that the last run of decide made.
+	// latest is the id of the commit that the last run of decide made, if its outcome is unknown.
 	latest string
 
 	compared bool // moved has read the versions

@@ -135,7 +135,7 @@ func (p *Part[S]) reset() error {
 }
 
 func (p *Part[S]) draft(ctx context.Context, options options) (eventlog.Commit, error) {
-	// The decision could not change its state.
+	// The decision had a copy of the state, so it has not changed this one.
 	p.next = p.loaded
 	commit, _, err := p.repository.draft(ctx, &p.next, true, p.Events, options)
 	return commit, err

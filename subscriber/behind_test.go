@@ -109,7 +109,7 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 		close(entered)
 		<-nacked
 		select {
-		case <-listed: // it must not, but has time to
+		case <-listed: // if x could be listed during the deletion, it would happen in this time
 		case <-time.After(200 * time.Millisecond):
 		}
 	}), dynamotest.On("DeleteItem"), onRow("behind/x", ""), dynamotest.Times(1))
@@ -212,7 +212,8 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 	})
 }
 
-// Otherwise a second stream of the aggregate would list it while the first deletes its entry.
+// If the first stream of an aggregate were forgotten, a second one could list the aggregate while
+// the first deletes its entry.
 func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {

@@ -60,7 +60,7 @@ func TestATimeOfReconciliationInTheFutureIsIgnored(t *testing.T) {
 	config = quick(j)
 	config.ReconcileInterval = 20 * time.Millisecond
 	_, messages := subscribe(t, config)
-	write(t, open(t, db.Client()), "hidden", 0, 1) // which does not wake the subscriber
+	write(t, open(t, db.Client()), "hidden", 0, 1) // another Journal does not wake the subscriber
 	assert.Equal(t, expect("hidden", 1, 1), receiveAll(t, messages, 1))
 }
 

@@ -212,8 +212,8 @@ type Config struct {
 	// maxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
 	// When it is reached, no event is delivered until some positions are stored.
 	maxUnstored int
-	// maxUnfinished is the number of aggregates of a shard with unhandled events from which on a
-	// reconciliation waits.
+	// maxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
+	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
 	maxUnfinished int
 	// maxFailing is the maximum number of aggregates of a shard that have failed and wait for
 	// another attempt. When it is reached, the shard reads no further until some have succeeded.
@@ -377,7 +377,7 @@ func (c *Config) wants(eventType string) bool {
 // flushInterval is the time between two writes of all positions that have changed.
 func (c *Config) flushInterval() time.Duration {
 	if c.CommitInterval < 0 {
-		return time.Second // positions that could not be stored after their ack
+		return time.Second // to repeat failed writes: others are made after each ack
 	}
 	return c.CommitInterval
 }

@@ -33,8 +33,8 @@ func (f *forgotten) has(id aggregate.ID) bool {
 	return f != nil && f.probe(id, func(word *uint64, bit uint64) bool { return *word&bit != 0 })
 }
 
-// probe calls visit for the bits of an aggregate until it returns false, and reports whether it
-// never did.
+// probe calls visit for each bit of an aggregate, until visit returns false. It reports whether
+// visit returned true for all bits.
 func (f *forgotten) probe(id aggregate.ID, visit func(word *uint64, bit uint64) bool) bool {
 	hash := maphash.String(f.seed, id.Value)
 	at, step := hash>>32, hash|1

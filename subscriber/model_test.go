@@ -77,8 +77,8 @@ type reconciliationOf struct {
 // Durations in milliseconds of the model.
 const (
 	modelBehindAfter    = 6
-	modelReconcileEvery = 60 // from one to the next
-	modelAhead          = 20 // how wrong a clock is, at least
+	modelReconcileEvery = 60 // time between two reconciliations
+	modelAhead          = 20 // minimum error of a wrong clock
 )
 
 func newModel(t *testing.T, seed uint64) *model {
@@ -172,7 +172,7 @@ func (m *model) serve(rewinds int) {
 			m.q.putOff(st)
 			m.delayed = append(m.delayed, st)
 			return
-		case 1: // that takes a while
+		case 1: // a flush happens before its end is known
 			m.flush(true)
 		}
 		m.q.tookOver(st, uint64(len(m.events[id])))
@@ -455,7 +455,8 @@ func (m *model) commit() {
 
 func (m *model) step() {
 	m.now += int64(m.random.IntN(3))
-	if ahead := max(m.shown, m.cursor) - m.now; ahead > 0 && ahead < 5 { // it is noticed in time
+	// A clock that was wrong is noticed before the present reaches the cursor.
+	if ahead := max(m.shown, m.cursor) - m.now; ahead > 0 && ahead < 5 {
 		m.poll(false)
 		m.flush(false)
 	}

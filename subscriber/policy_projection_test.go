@@ -168,7 +168,8 @@ func TestAProjectionAppliesEachEventOnceOrItIsSkippedWithARecord(t *testing.T) {
 			t.Parallel()
 			const events, round = 40, 8
 			m := newReadModel(t, events)
-			var most, waiting atomic.Uint64 // longer than most reactions take
+			// Reactions to events after most wait, and waiting counts them.
+			var most, waiting atomic.Uint64
 			fails := func(number uint64) bool {
 				for waits := false; number > most.Load(); time.Sleep(time.Millisecond) {
 					if !waits {

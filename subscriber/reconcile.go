@@ -186,7 +186,8 @@ func (s *source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[
 // is higher than the numbers on the page.
 const beyondOfPage = 10
 
-// compareRecent compares the aggregates with positions that have events in the tail after a cursor.
+// compareRecent reads the tail after a cursor, and compares the aggregates that have events there
+// with the positions of the group.
 func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	return func(yield func(comparedPage, error) bool) {
 		for more := true; more; {

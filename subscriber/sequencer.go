@@ -33,7 +33,8 @@ type sequencer struct {
 	waiting []*stream
 	// changed is closed when fewer streams are failing. It is nil while no caller waits.
 	changed chan struct{}
-	// final is the time up to which the tail is final, in milliseconds.
+	// final is the time up to which all trailing reads have read the tail, in milliseconds. Only a
+	// reconciliation can still find earlier events.
 	final int64
 	// caughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
@@ -111,9 +112,9 @@ func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	return r, from, to
 }
 
-// beginServing records that a worker serves a stream. That ends when the stream becomes idle, is
-// put off, resumed or parked, or with endServing. It must end at once, because another worker may
-// serve the stream then.
+// beginServing records that a worker serves a stream. The record is removed when the stream becomes
+// idle, is put off, resumed or parked, or by endServing. It must be removed at once, because
+// another worker can then serve the stream.
 func (q *sequencer) beginServing(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -33,7 +33,7 @@ func TestAnEventThatTheIndexShowsLateDoesNotWaitForTrailingDelay(t *testing.T) {
 	config := quick(j)
 	config.TrailingDelay = time.Hour
 	_, messages := subscribe(t, config)
-	other := open(t, db.Client()) // which does not wake the subscriber
+	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	write(t, other, "late", 0, 1)
 	write(t, other, "other", 0, 1)
 	assert.Equal(t, expect("other", 1, 1), receiveAll(t, messages, 1))

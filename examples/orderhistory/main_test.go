@@ -84,7 +84,7 @@ func servesAndStops(t *testing.T, layout string) {
 	}
 	_, err = http.Get(base + "/orders/first") //nolint:bodyclose // there is none
 	require.Error(t, err, "the server must not listen any more")
-	// It is slow when other tests run, and that is logged.
+	// DynamoDB Local is slow while other tests run, and the server logs slow requests.
 	if !testdb.IsLocal() {
 		assert.Empty(t, log.String())
 	}

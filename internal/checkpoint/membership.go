@@ -226,9 +226,9 @@ func (r Membership) Take(member uint64, shards []int) Membership {
 	return r
 }
 
-// Release frees those of the shards that a member owns. The member has stopped its work on them and
-// has fenced the transactions of its handlers. Otherwise it adds an unfenced term, see
-// [Membership.EndTerm].
+// Release frees the shards that a member owns, and ignores the others. Before that, the member must
+// have stopped its work on the shards and fenced the transactions of its handlers. A member that
+// cannot fence them adds an unfenced term, see [Membership.EndTerm].
 func (r Membership) Release(member uint64, shards []int) Membership {
 	r = r.clone()
 	for _, shard := range shards {

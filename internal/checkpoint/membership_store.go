@@ -96,9 +96,10 @@ func (s *Store) ReadMembership(ctx context.Context, k Key) (Membership, error) {
 	return s.membershipOf(k, out.Item)
 }
 
-// ChangeMembership replaces the membership seen, as it was read, by next, and returns the new
-// membership. With ErrMembershipChanged it returns the current one. It costs one round trip, and
-// one write unit for each KB of the row. A row of about a hundred shards has 1 KB.
+// ChangeMembership replaces the membership seen by next, and returns the new membership. seen is
+// the membership as the caller has read it. If the stored one differs, ChangeMembership returns the
+// stored one and ErrMembershipChanged. It costs one round trip, and one write unit for each KB of
+// the row. A row of about a hundred shards has 1 KB.
 func (s *Store) ChangeMembership(ctx context.Context, k Key, seen, next Membership) (Membership, error) {
 	next.change = s.journal.Config().NewID()
 	var row item

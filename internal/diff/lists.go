@@ -9,7 +9,7 @@ import (
 
 // Kind compares and shows lists of one kind of value, such as events.
 type Kind struct {
-	Noun string // of one, such as "event"
+	Noun string // the word for one value, such as "event"
 	// Name returns the name of a value. An expected value that is missing is compared with an
 	// actual value of the same name. Default: the type, without the star of a pointer.
 	Name func(v any) string

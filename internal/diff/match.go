@@ -11,7 +11,8 @@ type pair struct {
 
 // matching finds the pairs of two lists.
 type matching struct {
-	// The indexes are those of the expected and the actual value. It is nil if their names differ.
+	// candidates[i][j] compares expected value i with actual value j. It is nil if their names
+	// differ.
 	candidates [][]*pair
 	pairs      map[int]pair
 	taken      []bool

@@ -106,7 +106,8 @@ func isWithoutCredentials(err error) bool {
 }
 
 // isPassing reports whether the service for credentials did not reply, or failed. The SDK asks the
-// service of EC2 last. Outside of EC2 that service does not exist, and there are no credentials.
+// service of EC2 last. Outside of EC2 that service does not exist, so its error means that no
+// credentials are configured.
 func isPassing(err error) bool {
 	if strings.Contains(err.Error(), "no EC2 IMDS role found") {
 		return false

@@ -132,9 +132,9 @@ type Engine interface {
 	// AttributeNames returns the names in journal.Config.Attributes that the layout uses.
 	AttributeNames() []string
 
-	// TailByWriteTime reports whether the tail has every event near the place of its writing. The
-	// difference is then bounded by the delays of clocks, index and requests. Otherwise an import
-	// or another program may add events at any place.
+	// TailByWriteTime reports whether the tail is in the order in which events were written, except
+	// for differences of clocks and delays of the index and of requests. If not, an import or
+	// another program can add events at any place of the tail.
 	TailByWriteTime() bool
 
 	// Command returns the commit of a command. It returns false if the aggregate has no such

@@ -95,8 +95,8 @@ type Redundancy struct {
 	Keep int
 	// TTL, if not 0, makes DynamoDB delete each row after this time, usually within two further
 	// days and free of charge. Nothing else then removes the rows. The table needs time to live on
-	// its TTL attribute, which journal.Create turns on. Rows that were stored without a TTL have
-	// none: remove those that the head lists once.
+	// its TTL attribute, which journal.Create turns on. DynamoDB does not delete rows that were
+	// stored before a TTL was set: delete the ones that the head lists.
 	TTL time.Duration
 }
 

@@ -84,7 +84,7 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 
 var tables atomic.Int64
 
-// pair returns a journal and one that differs from it in everything.
+// pair returns two journals that differ in every setting.
 func pair(t *testing.T) (from, to store) {
 	t.Helper()
 	client := testdb.Client(t)
@@ -92,7 +92,7 @@ func pair(t *testing.T) (from, to store) {
 }
 
 // eachPair runs a test for archives from each layout to the other one. The journals of a pair
-// differ in everything. TestAnArchiveMakesTheSameJournalInAnotherPlace covers pairs of the same
+// differ in every setting. TestAnArchiveMakesTheSameJournalInAnotherPlace covers pairs of the same
 // layout.
 func eachPair(t *testing.T, test func(t *testing.T, from, to store)) {
 	t.Helper()

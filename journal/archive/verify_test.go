@@ -254,7 +254,7 @@ func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
 	s, _ := pair(t)
 	s.write(t, account("1"), 1, 12, stateOf(12))
 	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: century}))
-	// It has expired before the others.
+	// DynamoDB has deleted the expired event 3 before the other expired events.
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3))
 	s.requireSound(t)
 }

@@ -72,7 +72,8 @@ func (t *topic) poll(ctx context.Context) error {
 		if err := t.finish(ctx, covered); err != nil {
 			return err
 		}
-		// The next live read covers earlier times late enough.
+		// The next live read covers the times before this so late that it also sees delayed events.
+		// So trailing reads need not cover those times.
 		t.advance(before)
 		t.nextTrail = now.Add(t.config.TrailingDelay / 2)
 	}

@@ -23,7 +23,7 @@ type transport struct {
 	log    bool
 }
 
-// next removes a message. In a log it is always the first one.
+// next removes and returns a message: the first one of a log, and any one of a queue.
 func (tr *transport) next() *message.Message {
 	at := 0
 	if !tr.log {

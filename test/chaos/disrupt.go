@@ -41,7 +41,7 @@ func (k *keeper) disruptOne() error {
 	g := k.groups[k.random.IntN(len(k.groups))]
 	victim, err := k.victim(g, what)
 	if err != nil || victim == nil {
-		return err // the next time there may be one
+		return err // without a victim, the disruption stays in the deck for the next time
 	}
 	k.deck = k.deck[1:]
 	switch {

@@ -71,8 +71,8 @@ type pageBill struct {
 	ReadUnits float64 `json:"read_units"`
 }
 
-// pageBills reads the pages of a topic with 100 documents of one event, and one of 60 events with a
-// snapshot of each fiftieth.
+// pageBills reads the pages of a topic with 101 documents. One document has 60 events, with a
+// snapshot after event 50. Each of the others has one event.
 func pageBills(t *testing.T, layout journal.Layout) (bills []pageBill) {
 	t.Helper()
 	w := consoleWorld(t, layout, 4)

@@ -48,7 +48,7 @@ func membership(t *testing.T) string {
 				next, _ = current.Join(one)
 				change(next)
 			}
-			for range 1_000 { // numbers grow
+			for range 1_000 { // high epochs take more bytes of the row
 				current = current.Take(first, []int{0})
 			}
 			change(current)

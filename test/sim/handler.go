@@ -17,8 +17,8 @@ import (
 
 const effectsTable = "effects"
 
-// effects returns a projection that counts the events of the type happened of each stream, and sums
-// up their numbers, in one row. It handles single events, or runs of them.
+// effects returns a projection with one row for each stream. The row holds the count of the events
+// of type happened, and the sum of their numbers. It handles single events, or runs of them.
 func effects(client projection.Client, group string, runs bool) (*projection.Projection, error) {
 	config := projection.Config{RetryBudget: time.Second}
 	if runs {

@@ -140,15 +140,15 @@ func (o *operator) releaseAll(ctx context.Context) {
 	}
 }
 
-// waitIdle waits until a group is idle. It does not wait for members that cannot be evicted.
+// waitIdle waits until a group is idle, for at most 30 seconds. A member that cannot be evicted can
+// keep a group from becoming idle for longer.
 func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return g.WaitIdle(ctx, group, topic)
 }
 
-// resumeAll resumes all groups.
-// reconcileAll has all groups compare all aggregates.
+// reconcileAll makes all groups compare all aggregates.
 func (o *operator) reconcileAll(ctx context.Context) error {
 	for _, group := range o.world.plan.groups {
 		for _, topic := range o.world.plan.topics {
@@ -160,6 +160,7 @@ func (o *operator) reconcileAll(ctx context.Context) error {
 	return nil
 }
 
+// resumeAll resumes all groups.
 func (o *operator) resumeAll(ctx context.Context) error {
 	for _, group := range o.world.plan.groups {
 		for _, topic := range o.world.plan.topics {

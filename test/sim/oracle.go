@@ -228,7 +228,7 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if to > h.acked {
 		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
 	}
-	// An effect never happens again, whichever member has made it.
+	// A transaction with an effect is a promise under any epoch: its event must not come again.
 	promised := !flush || o.isCurrent(w)
 	if !promised {
 		o.trace.note("store late", m.name, s, to)

@@ -89,7 +89,7 @@ func (r *remover) truncate(ctx context.Context, head journal.Head) {
 	}
 }
 
-// expiry draws how long groups can still read the events. In the packed layout that is refused.
+// expiry draws how long groups can still read removed events. The packed layout supports only 0.
 func (r *remover) expiry() time.Duration {
 	if r.world.plan.layout == journal.Packed {
 		return 0

@@ -187,7 +187,7 @@ func (w *running) checkStates(
 			switch {
 			case errors.Is(err, journal.ErrNotFound) && len(rows) == 0:
 			case errors.As(err, new(*journal.DeletedError)) && heads[id].deleted:
-			// It uses no snapshot.
+			// The first repository ignores snapshots, so it needs the removed events.
 			case errors.As(err, new(*journal.TruncatedError)) && heads[id].truncatedBefore > 1 && i == 0:
 			case err != nil:
 				w.truth.report(Wrong, "load thing %s at the end: %v", id, err)

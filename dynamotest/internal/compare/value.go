@@ -240,7 +240,7 @@ func (g *generator) item(t *table) item {
 	for name, v := range g.key(t) {
 		out[name] = v
 	}
-	// At random, the indexes would have few items, and few that share a key.
+	// With random attributes alone, indexes would have few items, and few items with the same key.
 	for _, x := range t.indexes {
 		for _, a := range x.keys() {
 			if _, set := out[a.name]; !set && g.chance(800) || set && g.chance(300) && !isKey(t, a.name) {

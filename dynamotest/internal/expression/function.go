@@ -8,10 +8,11 @@ import (
 type function struct {
 	name     string
 	operands int
-	inUpdate bool // it is for update expressions; others are for conditions
-	// It may be an operand. Others are a condition or, in an update, a whole value.
+	inUpdate bool // it belongs in update expressions; otherwise it belongs in conditions
+	// asOperand reports that the function can be an operand.
 	asOperand bool
-	asWhole   bool // may be a condition or a whole value
+	// asWhole reports that the function can be a whole condition or, in an update, a whole value.
+	asWhole bool
 }
 
 var (

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// FuzzDecode compares the decoder with the SDK: the SDK can send every decoded input in a body with
-// the same meaning.
+// FuzzDecode compares the decoder with the SDK. The SDK sends a decoded input in another body. The
+// decoder must decode that body to the same input.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{"TableName":"ttt","Item":{"k":{"S":"\u00e4\ud83d\ude00"},"l":{"L":[{"N":"1"},{"M":{"a":{"B":"YQ=="}}}]}}}`,

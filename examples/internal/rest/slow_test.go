@@ -74,7 +74,8 @@ func send(t *testing.T, to io.Writer, replies *bufio.Reader, request string) (st
 
 func post(body string, length int) string { return request("POST /dishes", "", body, length) }
 
-// request returns a request, of whose body a part may be missing.
+// request returns a request whose header announces a body of the given length. The body itself may
+// be shorter.
 func request(line, header, body string, length int) string {
 	return fmt.Sprintf("%s HTTP/1.1\r\nHost: kitchen\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, header, length, body)
 }

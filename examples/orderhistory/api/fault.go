@@ -59,7 +59,7 @@ func schemaFault(e *openapi3.SchemaError) string {
 	case "required":
 		return "it is missing"
 	case "minLength":
-		// That is all that the description requires.
+		// The description of the API has no other minimum length than 1.
 		return "it must not be empty"
 	case "maxLength":
 		return fmt.Sprintf("it must have at most %d characters", *s.MaxLength)

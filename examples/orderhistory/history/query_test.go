@@ -156,7 +156,7 @@ func TestAKeywordIsAsLongInAnyScript(t *testing.T) {
 
 func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	// It makes no request.
+	// The client is nil, because an invalid filter is refused without a request.
 	dao := history.NewOrderHistoryDao(nil, history.Config{})
 	for reason, filter := range map[string]history.Filter{
 		`pageSize is -1, not 1 to 100`:  {PageSize: -1},

@@ -21,9 +21,9 @@ func (s *Service) Feed() (*live.Feed, error) {
 // milliseconds.
 const indexDelay = time.Second
 
-// consumerOf returns the consumer of an event. Tickets and deliveries do not know the consumer, so
-// it queries the history. Events before the history has the order are of no interest yet. The event
-// that creates an order contains the consumer.
+// consumerOf returns the consumer of an event. The events of tickets and deliveries do not contain
+// the consumer, so it queries the history. If the history does not have the order yet, it returns
+// "", and nobody is notified. Only the event that creates an order contains the consumer.
 func (s *Service) consumerOf(ctx context.Context, event *journal.Record) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, indexDelay)
 	defer cancel()

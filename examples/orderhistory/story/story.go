@@ -38,12 +38,12 @@ const minOrders = 20
 
 // Config configures a story.
 type Config struct {
-	// Decides who orders what, and what happens to each order.
+	// Seed decides who orders what, and what happens to each order.
 	Seed      uint64
 	Orders    int // at least 20
-	Consumers int // who place the orders
+	Consumers int // number of consumers, who place the orders
 	Writers   int // number of concurrent writers
-	// Of the tables of events. Default: journal.Classic.
+	// Layout is the layout of the tables of events. Default: journal.Classic.
 	Layout journal.Layout
 	Out    io.Writer // for the report
 	Log    io.Writer // for errors during the story

@@ -39,7 +39,8 @@ type Room struct {
 	Revealed  bool      `json:"revealed"`
 	// User ids of the current members, in the order in which they joined.
 	Members []string `json:"members"`
-	// Number of joins so far. The data of a user stays as long as the room.
+	// Number of joins so far. It is limited, because the data of a user who has left stays until
+	// the room expires.
 	Joins int               `json:"joins"`
 	Cards map[string]string `json:"cards"` // the picked cards of the members
 	// User ids of kicked users who have not joined again.

@@ -41,7 +41,7 @@ var (
 // parse returns the steps of a page. Each block needs a marker, or is an output.
 func parse(page string) (steps []step, err error) {
 	var marked *step
-	previous := "" // line that is not empty
+	previous := "" // the last line before this one that is not empty
 	lines := strings.Split(page, "\n")
 	for n := 0; n < len(lines); n++ {
 		for _, found := range marker.FindAllStringSubmatch(lines[n], -1) {

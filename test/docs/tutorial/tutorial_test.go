@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	// What the tutorial imports. So a cached result of the test is not used after a change of it.
+	// These packages are imported by the programs of the tutorial. If one of them changes, the
+	// cached result of this test is not valid any more.
 	_ "github.com/millrace-dev/millrace"
 	_ "github.com/millrace-dev/millrace/aggregate/aggregatetest"
 	_ "github.com/millrace-dev/millrace/command"

@@ -200,7 +200,7 @@ type editedLine struct {
 	Aggregate aggregateName `json:"aggregate"`
 	// Number is the event whose record was deleted, or the event that is retried.
 	Number uint64 `json:"number,omitempty"`
-	// Next is the next event to handle; none if it did not change.
+	// Next is the number of the next event to handle. It is left out if it did not change.
 	Next uint64 `json:"next,omitempty"`
 }
 

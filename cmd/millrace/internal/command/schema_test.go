@@ -41,7 +41,7 @@ type declared struct {
 	PointInTimeRecoverySpecification types.PointInTimeRecoverySpecification
 }
 
-// documents reads the tables of each format.
+// documents holds the function that parses the tables of a document, by its format.
 var documents = map[string]func(t *testing.T, document string) []declared{"terraform": fromTerraform, "cloudformation": fromCloudFormation}
 
 func TestTheTablesOfADocumentAreThoseThatCreateMakes(t *testing.T) {
@@ -302,7 +302,7 @@ func templateOf(t *testing.T, document string) (parsed template) {
 	return parsed
 }
 
-// strictly decodes JSON that has no other fields.
+// strictly decodes JSON, and fails the test if the JSON has unknown fields.
 func strictly(t *testing.T, text []byte, into any) {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))
