@@ -88,10 +88,11 @@
 //
 // [Upcast] converts one event to one event, [Split] to any number, [UpcastRaw] works on bytes, and
 // [Upcaster.WithCodec] reads payloads of another codec. The result of an upcaster may be the input
-// of the next, so a chain from v1 to v3 need not know v1 and v3 at once. Upcasters only affect
-// reading. Nothing is written, the events keep their sequence numbers, and one stored event is one
-// version, even if it becomes several events or none. Deploy a new event type to the readers first:
-// a program that lacks it cannot load an aggregate that has such an event.
+// of the next. So one upcaster from v1 to v2 and another from v2 to v3 are enough to read v1.
+// Upcasters only affect reading. Nothing is written, the events keep their sequence numbers, and
+// one stored event is one version, even if it becomes several events or none. Deploy a new event
+// type to the readers first: a program that lacks it cannot load an aggregate that has such an
+// event.
 //
 // Do not change the result of an upcaster that is in use. Snapshots and read models that were
 // stored with the old result would differ from a replay. If the result was wrong and has to change,

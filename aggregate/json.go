@@ -88,7 +88,7 @@ func isNull(data []byte) bool {
 
 // jsonShape holds what Unmarshal has to know about a type.
 type jsonShape struct {
-	// It holds an any somewhere. Its decoder must keep numbers exact.
+	// dynamic reports that the type contains an any. Then the decoder must keep numbers exact.
 	dynamic   bool
 	neverNull bool // null is refused: json.Unmarshal would ignore it and leave the zero value
 }

@@ -53,7 +53,8 @@ func (m *matching) take(i, j int) { m.pairs[i], m.taken[j] = *m.candidates[i][j]
 
 // inOrder takes the pairs with the highest total score that are in order.
 func (m *matching) inOrder(most int) {
-	// best[i][j] is the highest score of the values from index i and from index j.
+	// best[i][j] is the highest total score of the expected values from index i on with the actual
+	// values from index j on.
 	best := make([][]int, len(m.candidates)+1)
 	for i := range best {
 		best[i] = make([]int, len(m.taken)+1)

@@ -41,8 +41,8 @@ func (e *MismatchError) Error() string {
 // journal. The error of the SDK stays in the chain.
 func Explain(err error, table string) error { return ExplainFor(err, table, "journal.Create") }
 
-// ExplainFor does the same as [Explain] for a table that the function named creator creates. No
-// creator adds an index to an existing table: it reports the index and its keys.
+// ExplainFor does the same as [Explain] for a table that the function named creator creates. If the
+// table lacks an index, the creator does not add it, but reports the index and its keys.
 func ExplainFor(err error, table, creator string) error {
 	return ExplainAny(err, []string{table}, creator)
 }

@@ -17,10 +17,11 @@ type ExpiryClient interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// EnsureExpiry turns time to live on for an attribute of a table. It does not wait until it is
-// effective: DynamoDB takes up to an hour to begin, and deletes expired items within days. It may
-// be called again, and by several processes at once: if another process is faster, it gets a
-// ValidationException and describes the table again. It repeats failed requests like [Start].
+// EnsureExpiry turns time to live on for an attribute of a table. It does not wait until DynamoDB
+// deletes items: that begins after up to an hour, and expired items are deleted within days.
+// EnsureExpiry may be called again, and by several processes at once. If another process was
+// faster, DynamoDB returns a ValidationException, and EnsureExpiry describes the table again. It
+// repeats failed requests like [Start].
 //
 // Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing],
 // [ErrAccess].

@@ -22,8 +22,8 @@ const SlowStart = "DynamoDB delays the start, will try again for up to 30 second
 
 type slowStart struct{}
 
-// OnSlowStart returns a context with which [Start] reports a failure of the start to report. Each
-// call of Start reports at most one failure, when it has taken a second.
+// OnSlowStart returns a context with which [Start] calls report if the start fails for more than a
+// second. Each call of Start reports at most one failure.
 func OnSlowStart(ctx context.Context, report func(error)) context.Context {
 	return context.WithValue(ctx, slowStart{}, report)
 }

@@ -205,12 +205,13 @@ type Engine interface {
 
 	// Trim truncates an aggregate that no repository loads, like Journal.Truncate. It needs no
 	// snapshot: it stores one of its own that stands for the events. A later load of the aggregate
-	// fails. The event before the place must be the last one of a commit. Trim may be repeated.
+	// fails. The last removed event, before-1, must be the last one of a commit. Trim may be
+	// repeated.
 	//
 	// It costs as much as Journal.Truncate. It writes no event.
 	//
 	// Errors: [ErrHasState], with nothing removed, if the aggregate has a snapshot of another
-	// origin, ErrNotCovered if no commit ends before the place, *EncodingError, ErrKeyDestroyed,
+	// origin, ErrNotCovered if no commit ends with event before-1, *EncodingError, ErrKeyDestroyed,
 	// and the errors of Journal.Truncate.
 	Trim(ctx context.Context, id aggregate.ID, before uint64) error
 

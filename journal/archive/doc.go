@@ -57,9 +57,9 @@
 // aggregate's events so far, and the SHA-256 of all its lines so far, including the head and the
 // line ends. So an incomplete page is never used. The digests detect accidents, not forgery.
 //
-// An archive has an aggregate as a whole, or leaves it out. A left_out line then takes its place,
-// and names the aggregate if its head does. An import skips and counts it. Verification and
-// comparison report it as a fault.
+// An archive has an aggregate as a whole, or leaves it out. A left_out line then takes its place.
+// It names the aggregate if the name can be read from the head. An import skips and counts it.
+// Verification and comparison report it as a fault.
 //
 // An archive is as confidential as the journal. Events that are deleted from a journal stay in its
 // archives. Encrypted events cannot be read there either after their key was destroyed.

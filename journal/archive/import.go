@@ -48,8 +48,9 @@ type ImportProgress struct {
 // commit ids.
 //
 // The journal is consistent at every moment, because each page of the archive is one transaction
-// with the head. No event is written before a digest has verified its line. In the layout Packed, a
-// page that contains the last event of the snapshot of a later page is two transactions.
+// with the head. No event is written before a digest has verified its line. In the layout Packed,
+// the last event of a snapshot must be the end of a commit. If a page contains this event and a
+// later page contains the snapshot, the page is written in two transactions.
 //
 // The snapshot is written with the last page of its aggregate. An aggregate whose early events are
 // truncated cannot be loaded before that. In the layout Packed the snapshot is written by a

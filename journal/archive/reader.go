@@ -54,7 +54,7 @@ type reader struct {
 	offset int64    // the place after the last line that was read
 
 	header  *line
-	leftOut int64 // number of such aggregates so far
+	leftOut int64 // number of aggregates so far that were left out
 	total   bool
 	faulty  bool // next has returned an error
 	seeks   bool // it skips lines up to the next aggregate, since the last one is damaged

@@ -17,7 +17,7 @@ import (
 // Errors are SerializationExceptions and ValidationExceptions. A SerializationException has
 // priority, because DynamoDB reads the whole body first.
 //
-// A null counts as missing. An attribute value without a type becomes nil, which its user must
+// A null counts as missing. An attribute value without a type becomes nil, which the caller must
 // refuse. Decode keeps no part of the body.
 func Decode(body []byte, into any) error {
 	r := &reader{data: body}

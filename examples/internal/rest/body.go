@@ -27,7 +27,7 @@ func timed(w http.ResponseWriter, body io.ReadCloser, timeout time.Duration) io.
 		return body
 	}
 	t := timedBody{body, http.NewResponseController(w)}
-	// If deadlines are not supported, there is none.
+	// If w does not support deadlines, the body has no time limit.
 	_ = t.control.SetReadDeadline(time.Now().Add(timeout))
 	return t
 }

@@ -19,7 +19,7 @@ type Config struct {
 	// Explain returns the status for an error of the application, and the detail for the client.
 	// Errors of the journal, of reading requests and of deadlines need no explanation.
 	Explain func(error) (status int, detail string, ok bool)
-	// For errors that a client cannot fix. Default: slog.Default().
+	// Logger logs errors that a client cannot fix. Default: slog.Default().
 	Logger *slog.Logger
 }
 

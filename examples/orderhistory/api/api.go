@@ -61,7 +61,7 @@ type Config struct {
 	Ready     func(context.Context) error // returns why the process cannot serve
 	Metrics   http.Handler
 
-	// For errors that a client cannot fix. Default: slog.Default().
+	// Logger logs errors that a client cannot fix. Default: slog.Default().
 	Logger *slog.Logger
 	Now    func() time.Time // default: time.Now
 	NewID  func() string    // for ids of orders; default: random UUIDs

@@ -9,8 +9,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// People too can enter values that are too long or too many. They see the labels of the page, not
-// the names in the description. Programs make the other faults.
+// Users of the page can enter values that are too long or too many. Messages about such faults
+// contain the labels of the page, not the names in the description. Only programs make other
+// faults.
 
 // parameterLabel returns the x-label of a parameter, or its name.
 func parameterLabel(p *openapi3.Parameter) string {

@@ -77,7 +77,7 @@ func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
 
 func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	// It makes no request.
+	// The DAO has no client, because an invalid filter is refused without a request.
 	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})})
 	for query, reason := range map[string]string{
 		"status=EATEN":                        "status: it must be one of APPROVAL_PENDING, APPROVED, REJECTED, CANCELLED",

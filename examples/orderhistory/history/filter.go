@@ -21,9 +21,9 @@ const (
 
 // Filter selects the orders of a consumer. The zero value selects all of them.
 type Filter struct {
-	// Selects orders that are not older. Zero means no limit.
+	// Since selects orders that were created at this time or later. Zero means no limit.
 	Since time.Time
-	// Selects older orders. Zero means no limit.
+	// Until selects orders that were created before this time. Zero means no limit.
 	Until time.Time
 	// Each status selects only orders with that status.
 	Status         order.Status

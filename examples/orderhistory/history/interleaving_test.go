@@ -48,8 +48,8 @@ func interleavings(left map[string]int) (all [][]string) {
 	return all
 }
 
-// Each order receives its events in another possible order. A second group, which does not know the
-// first, follows some events behind, so all its events are old.
+// Each order receives its events in another possible order. A second group, with its own positions,
+// handles each event some events later than the first group. So all its events are old.
 func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

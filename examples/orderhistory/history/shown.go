@@ -16,8 +16,9 @@ import (
 // see the position a moment before the order, although one transaction writes both. AwaitOrder
 // polls until ctx ends.
 //
-// Errors: the context's, together with [ErrNotFound] if the order is missing; otherwise the order
-// as it was last read is returned too; journal.ErrThrottled.
+// Errors: journal.ErrThrottled, and the error of ctx. If ctx ends, AwaitOrder also returns the
+// order as it was last read. If the history does not have the order, the error is an [ErrNotFound]
+// too.
 func (d *OrderHistoryDao) AwaitOrder(ctx context.Context, event aggregate.ID, number uint64) (last Order, err error) {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		o, err := d.FindOrder(ctx, event.Value)

@@ -52,7 +52,7 @@ func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) 
 	if config.Prefix == "" {
 		config.Prefix = DefaultPrefix
 	}
-	// Each takes about 1,000 write units a second; the number never changes.
+	// Each shard takes about 1,000 write units a second. The number of shards never changes.
 	config.Journal.Shards = 4
 	app, err := millrace.Open(ctx, client, config)
 	if err != nil {

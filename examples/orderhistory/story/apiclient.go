@@ -34,7 +34,7 @@ type refusal struct {
 
 func (e *refusal) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Title, e.Detail) }
 
-// sendTwice is the number of commands for each one that is sent twice although the API has replied.
+// sendTwice says how often a command is sent twice although the API has replied: one of ten.
 const sendTwice = 10
 
 // command sends a command until there is a reply. The reply is "not found" until a policy has

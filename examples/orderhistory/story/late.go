@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// lateGroup is a group that has no positions of the history's group.
+// lateGroup is another group than the history's, so it has its own positions.
 const lateGroup = "late"
 
 // beginnings is the number of events of each aggregate that the late group handles. It handles no

@@ -29,10 +29,10 @@ var (
 	dishes      = []string{"Chicken Vindaloo", "Garlic Naan", "Green Curry", "Lasagne", "Miso Soup", "Pizza Bianca", "Steak Frites", "Tiramisu"}
 )
 
-// contendedEvery is the number of orders for each one that consumer and kitchen change at once.
+// contendedEvery says how many orders the consumer and the kitchen change at once: one of five.
 const contendedEvery = 5
 
-// plan returns the plans for a seed, whatever the results of the actors are.
+// plan returns the plans for a seed. They do not depend on the results of the actors.
 func plan(seed uint64, orders, consumers int) []planned {
 	random := rand.New(rand.NewPCG(seed, 0))
 	plans := make([]planned, orders)

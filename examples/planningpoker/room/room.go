@@ -23,10 +23,10 @@ type Event = aggregate.Event[Room]
 // Events are the events that follow from a command.
 type Events = aggregate.Events[Room]
 
-// Decision decides on a command to a room. A command that asks for the current state changes
-// nothing, so it may be sent again. [Pick], [Reveal] and [Refresh] may only be sent again with
-// their round; otherwise they could apply to the next one. Errors of all commands except [Open]:
-// [ErrNotFound], [ErrExpired].
+// Decision decides on a command to a room. A command whose effect the room already shows changes
+// nothing, so it may be sent again. [Pick], [Reveal] and [Refresh] may only be sent again with the
+// number of their round. With 0 they could apply to the next round. Errors of all commands except
+// [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
