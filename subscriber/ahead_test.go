@@ -69,7 +69,7 @@ func TestNoEventIsGivenUpForOneBehindItThatFails(t *testing.T) {
 	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 	for name, of := range map[string]struct {
 		policy  subscriber.FailurePolicy
-		goes    uint64 // to
+		goes    uint64 // the position at the end
 		givenUp func(*testing.T, *journal.Journal) uint64
 	}{
 		"skip": {subscriber.Skip(1), 6, func(t *testing.T, j *journal.Journal) uint64 {

@@ -89,14 +89,14 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func
 
 const lull = 500 * time.Millisecond
 
-// page is the number of bytes to reserve for a page of the tail. DynamoDB reads at most 1 MB for a
-// page. If the budget is small, one reader takes only an eighth of it.
+// page returns the number of bytes to reserve for a page of the tail. DynamoDB reads at most 1 MB
+// for a page. If the budget is small, one reader takes only an eighth of it.
 func (b *budget) page() int { return min(1<<20, b.size/8) }
 
-// share is the number of bytes that one stream may hold when the budget is exceeded. A stream may
-// hold one event of any size in addition. The share is so small that handlers that hang in all
-// lanes except one leave half of the budget to the other streams. With a share of only a few
-// events, reading them would be expensive.
+// share returns the number of bytes that one stream may hold when the budget is exceeded. A stream
+// may hold one event of any size in addition. The share is so small that handlers that hang in all
+// lanes except one leave half of the budget to the other streams. It is at least minShare, because
+// it is expensive to read only a few events at a time.
 func (b *budget) share() int { return max(minShare, b.size/(2*b.lanes)) }
 
 const minShare = 16 << 10

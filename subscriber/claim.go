@@ -14,7 +14,8 @@ import (
 // former owner can only store late what its handlers have acked. A transaction must be fenced,
 // which takes a write. There are two kinds of them. One is a handler's transaction: once a shard
 // has seen one, claim fences all positions. The other is the transaction in which a former owner
-// skips or defers an event: late, it would write a record of an event that was handled.
+// skips or defers an event: if it arrived late, it would write a record of an event that was
+// handled.
 func (c *committer) claim(st *stream) error {
 	if c.untouched(st.id) {
 		c.claimed(st, 0, true)

@@ -28,8 +28,9 @@ type position struct {
 	longest int
 }
 
-// commit lets a handler move a position in its own transaction, from before the event number to the
-// event that the function to returns. It calls to when it knows the current position.
+// commit lets a handler move a position in its own transaction. The position must be before the
+// event number. It moves to the event that the function to returns. commit calls to when it knows
+// the current position.
 func (c *committer) commit(
 	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {

@@ -293,7 +293,8 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 }
 
 // today returns the events that upcasters make of a stored event, without the types that are not
-// wanted. Each has its own id: that of the stored event, and from the second on its place appended.
+// wanted. The first event has the id of the stored event. The others have the same id with their
+// place appended.
 // An upcaster that panics would end the process, and then the process of the next owner, so today
 // returns the panic as an error.
 func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err error) {

@@ -69,8 +69,9 @@
 // The epoch of a shard rises with each change of its owner, and is stored with every position. A
 // former owner that does not know of the change can store the positions of events that its handlers
 // have acked until the new owner has stored something. It never moves a position back. So an event
-// is not delivered again once the owner of its time has stored its position. Transactions of a
-// former owner's handlers ([Position.Commit]) fail after a handler of the new owner has begun one.
+// is not delivered again once the member that owned the shard at that time has stored its position.
+// Transactions of a former owner's handlers ([Position.Commit]) fail after a handler of the new
+// owner has begun one.
 //
 // Package groups lists groups with their lag, and pauses, resets and removes them. It also lists
 // parked aggregates and skipped events.
@@ -85,10 +86,11 @@
 //
 //   - The live read reads the tail of each shard from a cursor on, and polls its end.
 //   - Trailing reads read the same part of the tail again when it is 0.5 seconds old, and once more
-//     when it is [Config.TrailingDelay] old (only then if that is below a second). They are
-//     necessary because the index is eventually consistent and clocks differ. So each event is read
-//     about three times. Events that are already that old when they are first read, such as history
-//     for a new group, are read once. A backlog does not postpone trailing reads.
+//     when it is [Config.TrailingDelay] old. If TrailingDelay is below a second, there is only the
+//     second of these reads. Trailing reads are necessary because the index is eventually
+//     consistent and clocks differ. So each event is read about three times. Events that are
+//     already that old when they are first read, such as history for a new group, are read once. A
+//     backlog does not postpone trailing reads.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
 //   - A reconciliation compares the journal with the positions every [Config.ReconcileInterval]:
 //     all heads in the classic layout, and recent events in the packed layout. It finds events that

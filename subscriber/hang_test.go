@@ -28,7 +28,7 @@ func apparatus(t *testing.T, shards int) (*journal.Journal, *dynamotest.DB, *dyn
 	return open(t, db.Client()), db, dynamotest.NewProxy(t, db.Client())
 }
 
-// forGood matches requests whose reply never comes.
+// forGood returns a fault with which the reply never comes.
 func forGood() dynamotest.Fault { return dynamotest.Latency(1000*time.Hour, 1000*time.Hour) }
 
 // receivePatiently returns the next message, by the fake clock.
@@ -186,7 +186,7 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	config := subscriber.WithIdleStreams(broadcast(j), 1)
 	config.TrailingDelay = 100 * time.Millisecond
 	_, messages := subscribe(t, config)
-	other := open(t, db.Client()) // which does not wake the subscriber
+	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	n := 0
 	others := func() {
 		for range 5 {

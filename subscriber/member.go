@@ -263,8 +263,9 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 	}
 }
 
-// reportEnded adds to the next membership what has become of this member's ended terms: of shards
-// that it frees, and of shards that were taken from it. It returns the terms that it has reported.
+// reportEnded adds to the next membership how terms of this member have ended: the terms of shards
+// that it frees, and of shards that were taken from it. A term ends fenced or unfenced. reportEnded
+// returns the terms that it has reported.
 func (m *member) reportEnded(next checkpoint.Membership, ended []int) (checkpoint.Membership, []checkpoint.Term) {
 	var reported []checkpoint.Term
 	for _, n := range ended {

@@ -320,7 +320,7 @@ func (m *model) runAhead() {
 	m.q.enqueue(nil, true, m.shown)
 }
 
-// rewind is the reaction of the source to a cursor in the future.
+// turnBack does what the source does when the cursor is in the future.
 func (m *model) turnBack() {
 	m.q.rewind(m.now)
 	m.shown, m.turned = m.now, true

@@ -46,9 +46,9 @@ func Block() FailurePolicy { return FailurePolicy{} }
 
 // Park parks an aggregate after a number of failed attempts at one event: its events wait in the
 // journal until an operator unparks it (groups.Groups.Parked, Unpark). A handler also fails while
-// its database is down, and a decoding while its keys cannot be read. So choose a number of
-// attempts whose pauses outlast an outage: by default Park(20) takes about six minutes. See
-// [FailurePolicy].
+// its database is down, and an encrypted event cannot be decoded while its key cannot be read. So
+// choose a number of attempts whose pauses outlast an outage: by default Park(20) takes about six
+// minutes. See [FailurePolicy].
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // aggregate is not parked. A request of that transaction may still take effect after the aggregate
@@ -66,8 +66,8 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 //   - empty, if the event cannot be read, or if the message would exceed the limit of 400 KB of a
 //     publisher to a journal. The metadata payload_poisoned then says so.
 //
-// If the publisher fails, the event is retried. If the error decides whether a handler gives up an
-// event, use the middleware of Watermill instead.
+// If the publisher fails, the event is retried. To decide by the error whether an event is given
+// up, use the middleware of Watermill instead.
 //
 // The message is published before the position is stored. After a crash between the two, the next
 // owner of the shard delivers the event again, so an event may be in the poison queue twice.
@@ -93,9 +93,10 @@ func PoisonQueue(attempts int, publisher message.Publisher, topic string) Failur
 //
 // Record and position are written in one transaction, so an event is skipped with its record or not
 // at all. After the last attempt has failed, the owner of the shard does not deliver the event
-// again, even if it has to repeat that write. A member that takes over before the write counts from
-// the start. With [Config.Positions] of another kind the record is written before the position. A
-// crash in between leaves the record of an event that is delivered again.
+// again, even if it has to repeat that write. A member that takes over before the write counts
+// attempts from the start. If positions are in another store ([Config.Positions]), the record is
+// written before the position. A crash in between leaves the record of an event that is delivered
+// again.
 //
 // Later events are handled as if the skipped one had been handled, so use Skip only if the events
 // of an aggregate do not depend on each other. Events that fail while a database is down are

@@ -48,8 +48,8 @@ func (a Advance) Done(old map[string]types.AttributeValue) bool {
 }
 
 // Moved reports whether an earlier attempt of this member has moved the position to another number,
-// after the attempt was given up. No other member has taken over. A new attempt reads what the
-// earlier one did.
+// after the attempt was given up. Then no other member has taken over, and a new attempt reads the
+// result of the earlier one.
 func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 	return checkpoint.Moved(old, a.Epoch, a.From)
 }
@@ -109,7 +109,7 @@ func (d *deliverer) positionsOfTable() (*tablePositions, error) {
 	return table, nil
 }
 
-// alone returns the last event of a commit for the message's event alone.
+// alone returns the position after a commit that handles only the message's event.
 func (p *Position) alone() uint64 { return p.record.Number }
 
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {

@@ -54,8 +54,8 @@ type briefError struct{ err error }
 func (e briefError) Error() string { return checkpoint.Bounded(e.err.Error()) }
 func (e briefError) Unwrap() error { return e.err }
 
-// reasonOf returns the text that is stored for an error that occurred a number of times in a row,
-// in at most most bytes. The text of an Error method that panics shows the panic.
+// reasonOf returns the text that is stored for an error that occurred a number of times in a row.
+// most is its maximum length in bytes. If the Error method panics, the text shows the panic.
 func reasonOf(cause error, failures, most int) string {
 	often := ", " + times(failures)
 	return checkpoint.BoundedTo(fmt.Sprint(cause), most-len(often)) + often

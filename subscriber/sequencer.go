@@ -64,7 +64,7 @@ type limits struct {
 	// forgotten streams.
 	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
-	// From maxUnfinished streams on, reconciliations wait.
+	// Reconciliations wait while maxUnfinished or more streams are unfinished.
 	maxUnfinished int
 	behindAfter   time.Duration
 }

@@ -63,8 +63,8 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
 }
 
-// A position does not show that there are events that the cursor has passed and the entry does not
-// cover.
+// The cursor may have passed events that the entry does not cover. The position does not show that
+// they exist.
 func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()

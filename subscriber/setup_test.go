@@ -108,7 +108,7 @@ func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, 
 	return sub, messages
 }
 
-// write appends n events to an aggregate that has had events so far.
+// write appends n events to an aggregate. after is the number of events that it has so far.
 func write(t *testing.T, j *journal.Journal, id string, after, n int) {
 	t.Helper()
 	for n > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Otherwise Router.Run would return, and the program would end.
+// If Subscribe returned an error, Router.Run would return it, and the program would end.
 func TestASubscriptionBeginsAmidADisturbance(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]dynamotest.Fault{

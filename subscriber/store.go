@@ -12,9 +12,9 @@ import (
 // PositionStore stores the position of a group on each aggregate: the number of the last acked
 // event.
 //
-// An epoch is the term of one owner of a shard. A store refuses a call with [ErrFenced] if it has
-// seen a newer epoch, or if the position is not the one that the caller expects. A caller that is
-// refused has lost the shard.
+// An epoch is a number that identifies the term of one owner of a shard. A store refuses a call
+// with [ErrFenced] if it has seen a newer epoch, or if the position is not the one that the caller
+// expects. A caller that is refused has lost the shard.
 //
 // The subscriber claims the position of each aggregate once in a term, before the first message,
 // and again after an Advance that failed. A handler can make the Advance in a transaction of its

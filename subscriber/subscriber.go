@@ -18,8 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
-// Subscriber is a Watermill subscriber that tails a journal. It is safe for
-// concurrent use.
+// Subscriber is a Watermill subscriber that tails a journal. It is safe for concurrent use.
 type Subscriber struct {
 	config     Config
 	checkpoint *checkpoint.Store
@@ -52,7 +51,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	}
 	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
 		// A commit whose outcome is unknown keeps its date while it is repeated. After that time
-		// its events appear behind the last trailing read.
+		// its events appear in a part of the tail that the last trailing read has passed.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
 			"with their aggregate's next event or by a reconciliation; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
 			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
