@@ -39,7 +39,7 @@ var update = flag.Bool("update", false, "write the tables of docs/reference/cost
 // Document is a state of a given size.
 type Document struct{ Text string }
 
-// Written leads to a state of State bytes, and has padding itself.
+// Written changes the state to one of State bytes. Pad makes the event itself larger.
 type Written struct {
 	State int
 	Pad   string

@@ -32,7 +32,7 @@ func membership(t *testing.T) string {
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)
 			now := time.Date(2025, 6, 1, 12, 0, 0, 123e6, time.UTC)
-			// The request of a member.
+			// one is the entry of a member when it joins.
 			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Heartbeat: checkpoint.NextHeartbeat(0, now, 10*time.Second)}
 			current := checkpoint.NewMembership(shards, time.Time{})
 			change := func(next checkpoint.Membership) bill {

@@ -55,7 +55,7 @@ type example struct {
 
 var examples = []example{{10, 16, 2}, {100, 16, 2}, {500, 16, 4}, {5_000, 32, 16}}
 
-// figures are those of the page of costs.
+// figures holds figures of the page of costs, docs/reference/cost.md.
 type figures struct {
 	commit, first, snapshot, load, projection, position float64
 	bytes                                               float64 // of an event in the tables
@@ -125,13 +125,14 @@ func (f figures) consumed(t *testing.T) figures {
 	return f
 }
 
-// cost is a figure of the page of costs: of a table, a column, and the row that begins with cells.
+// cost returns a figure of the page of costs: from a table, a column, and the row that begins with
+// cells.
 func cost(t *testing.T, table, column string, cells ...string) float64 {
 	t.Helper()
 	return figure(t, page, table, column, cells...)
 }
 
-// figure is a figure of a page.
+// figure returns a figure of a page.
 func figure(t *testing.T, page, table, column string, cells ...string) float64 {
 	t.Helper()
 	content, err := os.ReadFile(page)
@@ -160,8 +161,8 @@ func figure(t *testing.T, page, table, column string, cells ...string) float64 {
 	return 0
 }
 
-// stored is how many bytes an event takes in the journal and its indexes, to the nearest 10. The
-// exact number depends on the zeros at the end of the dates of the run.
+// stored returns the bytes that an event takes in the journal and its indexes, to the nearest 10.
+// The exact number depends on the zeros at the end of the dates of the run.
 func stored(t *testing.T, layout journal.Layout) float64 {
 	t.Helper()
 	w := newWorld(t, layout)
@@ -205,11 +206,11 @@ func (f figures) of(e example) []part {
 	}
 }
 
-// eventUnits are read units of an event of 1 KB that a group reads by its key.
+// eventUnits is the number of read units of an event of 1 KB that a group reads by its key.
 const eventUnits = 0.5
 
-// tailUnits is a bound of what a group reads of the tail each second, for each shard, by the events
-// of the shard in a second.
+// tailUnits returns an upper bound of the read units per second that a group needs to read the tail
+// of a shard. events is the number of events of the shard per second.
 func tailUnits(events float64) float64 { return max(min(4.5, 0.6+2*events), 0.15*events) }
 
 func sum(parts []part) (write, read float64) {
@@ -225,7 +226,7 @@ func provisioned(write, read float64) float64 {
 	return hours * (math.Ceil(write/utilization)*writeCapacity + math.Ceil(read/utilization)*readCapacity)
 }
 
-// growth is in GB a month.
+// growth returns by how many GB the tables grow in a month.
 func (f figures) growth(e example) float64 { return f.bytes * e.events * seconds / 1e9 }
 
 func (f figures) units() string {
@@ -243,7 +244,8 @@ func (f figures) units() string {
 	return b.String()
 }
 
-// processUnits is a table of what a process of two steps consumes in the packed layout.
+// processUnits returns the table of the units that a process of two steps consumes in the packed
+// layout.
 func processUnits(t *testing.T) string {
 	t.Helper()
 	step := func(rows ...string) (read, write float64) {
@@ -277,7 +279,7 @@ func processUnits(t *testing.T) string {
 	return b.String()
 }
 
-// The formulas of the page, with sizes in KB of 1,000 bytes.
+// commitSize and snapshotUnits are formulas of the page, with sizes in KB of 1,000 bytes.
 func commitSize(events, each float64) float64 { return (events*each + 0.2 + 0.05*(events-1)) / 1.024 }
 
 func snapshotUnits(state float64) float64 { return math.Ceil((state + 0.2) / 1.024) }

@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shell runs the commands of the tutorial. It knows only those, so that the test needs nothing but
-// Go: cd, mkdir, export, curl, and programs that it finds.
+// shell runs the commands of the tutorial: cd, mkdir, export, curl, and programs that it finds. It
+// implements the first four itself, so that the test needs nothing but Go.
 type shell struct {
 	dir     string
 	env     []string
@@ -89,7 +89,7 @@ func (s *shell) start(ctx context.Context, block string) (*process, error) {
 	return p, nil
 }
 
-// interrupt is Ctrl+C. It returns what the command has printed.
+// interrupt sends Ctrl+C to a running command, and returns what the command has printed.
 func (s *shell) interrupt(command string) (output string, err error) {
 	p := s.running[command]
 	if p == nil {
@@ -131,7 +131,7 @@ func commands(block string) (all []string) {
 
 var word = regexp.MustCompile(`'([^']*)'|(\S+)`)
 
-// words returns the words of a command. Single quotes hold one together.
+// words returns the words of a command. Text in single quotes is one word, even with spaces.
 func words(command string) (all []string) {
 	for _, found := range word.FindAllStringSubmatch(command, -1) {
 		all = append(all, found[1]+found[2])
