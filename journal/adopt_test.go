@@ -145,7 +145,7 @@ func TestAdoptLooksAtAllSnapshots(t *testing.T) {
 	t.Parallel()
 	client, config := database(t), ownTables(document)
 	foreignTables(t, client, config, aidIndex, tailIndex)
-	// These are in shards below 8, which look right either way.
+	// These aggregates are in shards below 8, which look right with 8 shards and with 16.
 	for _, value := range []string{"2", "4", "5", "7", "8"} {
 		foreignAggregate(t, client, config, value, 1)
 	}

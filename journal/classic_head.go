@@ -127,7 +127,7 @@ func (l *classic) updateOfHead(c *commit, head item, condition string, names map
 		if encoding, ok := head[attrEncoding]; ok {
 			sets, values[":e"] = append(sets, "#e = :e"), encoding
 		} else {
-			remove = append(remove, "#e") // which is the encoding of the earlier snapshot
+			remove = append(remove, "#e") // the encoding of the earlier snapshot
 		}
 	}
 	if list, ok := head[attrRedundant]; ok {

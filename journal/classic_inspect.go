@@ -120,7 +120,7 @@ func (l *classic) journalPages(ctx context.Context, aggregateType string, do fun
 }
 
 func (l *classic) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
-	// One event of each aggregate, to be reported if the aggregate has no head.
+	// sound holds one event of each aggregate. The event is reported if the aggregate has no head.
 	sound := map[aggregate.ID]*CorruptItemError{}
 	for _, it := range items {
 		if it[attrCommandID] != nil || it[attrFormat] != nil {

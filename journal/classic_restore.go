@@ -44,7 +44,7 @@ func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
 	}
 	head := l.headItem(c)
-	// It also counts events before the first record if those are truncated.
+	// The version also counts events before the first record if those are truncated.
 	head[l.config.Attributes.Version] = numberValue(r.Head.Version)
 	if r.Expected == 0 && r.Head.TruncatedBefore > 0 {
 		head[attrTruncatedBefore] = numberValue(r.Head.TruncatedBefore)

@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// ownRecord reads the same as recordOf, even if parts of an item are missing or differ from what
-// this package writes.
+// ownRecord, which reads rows, must return the same as recordOf, which reads items. This holds even
+// if parts of an item are missing or differ from what this package writes.
 func TestRowsAreReadAsItemsAre(t *testing.T) {
 	t.Parallel()
 	l := classicOf(engineOf(Config{Shards: 4}))

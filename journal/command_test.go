@@ -320,7 +320,8 @@ func TestACommandIsRememberedForItsRetentionAndMayRunAgainAfterwards(t *testing.
 			_, err = s.execute(t, user("1"), 1, 1, "pay")
 			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
-			// It keeps it as long as the commit's item, unless a snapshot was stored since.
+			// The packed layout keeps a command as long as the item of its commit, unless a
+			// snapshot was stored since.
 			if s.isPacked() {
 				return
 			}

@@ -106,7 +106,7 @@ func TestATruncationThatMeetsCommitsEndsWithItsContext(t *testing.T) {
 	assert.Zero(t, s.head(t, user("1")).TruncatedBefore)
 }
 
-// Otherwise their events would stay forever, and a tombstone cannot be undone.
+// Without time to live the events would stay forever, and a tombstone cannot be undone.
 func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 	t.Parallel()
 	for name, config := range classics() {

@@ -137,7 +137,8 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 				return err
 			}
 		}
-		// It belongs to a history that was replaced, or another truncation replaced it meanwhile.
+		// The stored snapshot belongs to a history that was replaced, or another truncation has
+		// replaced the row meanwhile.
 		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), attributeNames("#b", attrBefore, "#c", attrCommit)
 		put.ExpressionAttributeValues = item{":b": stored[attrBefore], ":c": stored[attrCommit]}
 		if !sleep(ctx, wait.NextBackOff()) {

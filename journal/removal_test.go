@@ -315,7 +315,8 @@ func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
 	})
 }
 
-// Otherwise the events that the further truncation removed would be reported as corrupt.
+// If the head were moved back, the events that the other truncation has removed would be reported
+// as corrupt.
 func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")

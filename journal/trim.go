@@ -84,7 +84,7 @@ func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, nam
 	update = "SET " + strings.Join(sets, ", ")
 	if _, encoded := stored[attrEncoding]; !encoded {
 		names["#e"] = attrEncoding
-		update += " REMOVE #e" // which belongs to an earlier Trim
+		update += " REMOVE #e" // the encoding of an earlier Trim
 	}
 	return update, names, values
 }

@@ -46,7 +46,7 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 	own := true
 	known := sync.OnceFunc(func() { leased <- own })
 	defer known() // if the lease fails or panics
-	// It runs after the deferred function below, since a panic is a failure too.
+	// This function runs after the deferred function below, because a panic is a failure too.
 	defer func(ctx context.Context) {
 		if err != nil {
 			m.countFailed(ctx)

@@ -29,7 +29,7 @@ var errConnectionRefused = &smithyhttp.RequestSendError{Err: &net.OpError{Op: "d
 
 func TestAnOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
-	// Each attempt fails at once, so the outage is longer than the journal's retries.
+	// With this budget the journal makes one attempt, so the outage is longer than its retries.
 	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		down := 10 // requests

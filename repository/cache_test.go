@@ -194,7 +194,7 @@ func TestAHistoryThatWasPutBackIsLoadedAnew(t *testing.T) {
 	repo := s.accounts(t, repository.Config{Cache: 10})
 	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
 	require.NoError(t, err)
-	// It stands for a backup: the same aggregate has one event there.
+	// other stands for a backup, in which the same aggregate has one event.
 	other := setup(t)
 	_, err = other.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(7))
 	require.NoError(t, err)

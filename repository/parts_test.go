@@ -495,7 +495,8 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 						paid <- err
 						return
 					}
-					// Otherwise the auditor rarely finds no payment in progress.
+					// Without a pause, a payment would be in progress nearly all the time, and the
+					// auditor would have to wait.
 					dynamotest.For(time.Millisecond)(ctx)
 				}
 				paid <- nil

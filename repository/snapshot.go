@@ -183,7 +183,7 @@ func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number
 			return a, nil
 		}
 		if s.Number == 0 {
-			// Its number is unknown, and so is the place of the one before it.
+			// The number of this snapshot is unknown, so the snapshot before it cannot be found.
 			return r.restore(head, nil), nil
 		}
 		left = min(left, s.Number) - 1

@@ -50,7 +50,7 @@ func TestACursorThatAFormerOwnerLeftInTheFutureHidesNothing(t *testing.T) {
 
 func TestATimeOfReconciliationInTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
-	j, db, _ := late(t, "hidden") // which only a reconciliation finds
+	j, db, _ := late(t, "hidden") // only a reconciliation finds this aggregate
 	config := quick(at(t, db.Client(), tomorrow))
 	config.ReconcileInterval = 20 * time.Millisecond
 	first, _ := subscribe(t, subscriber.WithCursorInterval(config, time.Millisecond))

@@ -95,14 +95,15 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	st.entry, st.inherited = true, &b
 	q.unfinished[st] = struct{}{}
 	st.listed = b.Head
-	// It stays until an attempt in this term fails, even if the entry is written again before.
+	// The failure stays until an attempt in this term fails, even if the entry is written again
+	// before.
 	st.failure = b.Failure
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active
 		q.ready(st, true)
 		return
 	}
-	// The owner that parked it never deletes the entry, and earlier owners cannot.
+	// The owner that has parked the aggregate never deletes the entry, and earlier owners cannot.
 	st.state, st.listed = parked, always
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)
@@ -115,7 +116,8 @@ func (q *sequencer) rewind(to int64) {
 	defer q.mu.Unlock()
 	q.rewinds++
 	q.final, q.reconciledAt = to, time.Time{}
-	// Otherwise an earlier reconciliation would count as done while this one is not.
+	// With the saved cursor of before, an earlier reconciliation would count as done although the
+	// one that is due now is not.
 	q.saved = savedCursor{}
 }
 

@@ -20,7 +20,8 @@ import (
 var ErrMembershipChanged = errors.New("the membership of the consumer group has changed meanwhile")
 
 const (
-	// It sorts after all rows of a shard, which can be in the same partition: see RemoveShard.
+	// membershipRow sorts after all rows of a shard, which can be in the same partition: see
+	// RemoveShard.
 	membershipRow     = "shards"
 	registryPartition = "groups"
 

@@ -45,8 +45,8 @@ type Program struct {
 	Row string
 	// As names programs whose permissions this one needs too.
 	As []string
-	// Both are its own permissions in every layout. Classic and Packed are those that it needs only
-	// in one layout.
+	// Both holds the permissions that the program itself needs in both layouts. Classic and Packed
+	// hold those that it needs only in that layout.
 	Both, Classic, Packed Needs
 }
 

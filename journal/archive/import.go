@@ -250,8 +250,8 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 		t.compare = last
 		return t, nil
 	}
-	// One of them no longer has the last event that both had, so nothing proves that they have the
-	// same history.
+	// The archive or the journal no longer has the last event that both had, so nothing proves that
+	// they have the same history.
 	if !t.done {
 		return nil, different("no common event is left to compare, and the archive has later events")
 	}

@@ -48,7 +48,7 @@ func Example() {
 	s.query(ctx, before, s.place("a", 1999))
 
 	now := s.deploy(ctx, "1", "2")
-	// It has form "2", which the earlier release ignores.
+	// The new generation has form "2", so the earlier release ignores it.
 	next, err := now.Begin(ctx)
 	check(err)
 	check(now.CatchUp(ctx, next, nil))

@@ -178,7 +178,7 @@ func Compare(a, b Number) int {
 
 // Add returns a+b. It returns an error if the sum has too many digits or is too large.
 func Add(a, b Number) (Number, error) {
-	// Both become integers, multiplied by the same power of ten.
+	// Add converts both numbers to integers: each is multiplied by the same power of ten.
 	power := min(a.point-len(a.digits), b.point-len(b.digits))
 	sum := new(big.Int).Add(a.integer(power), b.integer(power))
 	var n Number
