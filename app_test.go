@@ -730,7 +730,7 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	_, err = millrace.Process(t.Context(), app, shippings, nil, process.Config{})
 	require.Error(t, err, "no topics")
 	offline := db.Inject(dynamotest.CutConnection(), dynamotest.Table("shop-process"))
-	// It would retry for 30 seconds.
+	// Without a deadline, Process would retry for 30 seconds.
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = millrace.Process(soon, app, shippings, topics, process.Config{})

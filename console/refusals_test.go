@@ -162,7 +162,7 @@ func TestActionsAreRefusedToOtherSitesAndVisitors(t *testing.T) {
 		"from a cross-site page":  {func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, "a page of another site"},
 		"from a subdomain":        {func(r *http.Request, _ url.Values) { r.Header.Set("Sec-Fetch-Site", "same-site") }, "a page of another site"},
 		"with another's cookie": {func(r *http.Request, _ url.Values) {
-			// It comes before the cookie of the visit.
+			// Another cookie of the same name comes before the cookie of the visit.
 			r.Header.Set("Cookie", "millrace_console="+strings.Repeat("x", 43))
 		}, "does not belong to this visit"},
 	} {

@@ -53,7 +53,8 @@ func (w *world) errorPages() []string {
 func TestEachPageCanBeReadAndRunsNoneOfItsTexts(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		u := chromium.User(t, "Ada", browsertest.Still)
-		// Each page is tested once on each layout, since that takes time.
+		// To save time, each layout is tested in one window only: classic on a desktop, packed on a
+		// phone.
 		if w.Journal().Config().Layout == journal.Packed {
 			u = chromium.User(t, "Ben", browsertest.Phone, browsertest.Dark, browsertest.Still)
 		}

@@ -58,7 +58,7 @@ func numbered(kind string, n int) (ids []string) {
 func (s *shop) addHistory(ctx context.Context) error {
 	return errors.Join(
 		s.addTroubledOrders(ctx), s.addUnpaidOrders(ctx), s.addLongOrders(ctx), s.addOddEvents(ctx), s.addPeople(ctx),
-		// These come last, since a blocked aggregate is behind others.
+		// Regular orders come last, so that blocked aggregates are behind events of other orders.
 		s.addRegularOrders(ctx),
 	)
 }

@@ -140,7 +140,7 @@ func excusesOf(lines []entry, lease time.Duration) excuses {
 func (x excuses) repeat(lines []entry, finished, again int, now time.Time) bool {
 	first, second := lines[finished], lines[again]
 	if x.inTrouble(second.Member, second.At, now) {
-		// It may handle messages that it has received before.
+		// A member that is stalled or killed may still handle messages that it received before.
 		return true
 	}
 	if first.Kind == done {
@@ -148,7 +148,7 @@ func (x excuses) repeat(lines []entry, finished, again int, now time.Time) bool 
 		return false
 	}
 	if at, ok := x.killed[first.Member]; ok && at < again && lines[at].At.Sub(first.At) < lossWindow {
-		// Its unstored positions are lost.
+		// The member was killed before it had stored the position.
 		return true
 	}
 	// A member in trouble may be evicted by others, and may evict others.

@@ -23,7 +23,7 @@ type process struct {
 	ended chan struct{}
 	err   error
 
-	// These fields belong to the keeper.
+	// Only the goroutine of the keeper uses the following fields.
 	frozen, killed, termed bool
 	leaves                 bool // it is not replaced
 }

@@ -318,7 +318,7 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 		d.last(func() { exporter.run(ctx, plan.exports) })
 	}
 	if plan.outage > 0 {
-		// It also runs when no events are written any more.
+		// The outages continue for a while after the last event was written.
 		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) })
 	}
 	return d, nil

@@ -128,7 +128,7 @@ func (l *life) handle(msg *message.Message) {
 	}
 	if l.sagas != nil && !poisoned {
 		if l.sagas.Handle(msg) == nil {
-			// It may still be nacked and delivered again.
+			// The message may still be nacked and delivered again.
 			w.oracle.handles(s, number)
 		} else {
 			failed = true

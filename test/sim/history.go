@@ -8,7 +8,7 @@ import (
 
 // history is the history of one aggregate in one group.
 type history struct {
-	// Each event up to here was acked by some member.
+	// acked is the number up to which each event was acked by some member.
 	acked   uint64
 	stored  []stored
 	members map[*member]*acquaintance

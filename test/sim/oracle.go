@@ -106,7 +106,7 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)
 	}
 	a.out, a.ctx = number, ctx
-	// It continues at its place until it notices.
+	// A member continues at its own place until it notices a reset.
 	if a.resets < h.resets {
 		if o.trace.now() > max(h.reset, m.born)+m.notices {
 			o.finding(Repeated, "%s hands out %s #%d, but the aggregate was reset at %v, and it has not read that", m.name, s, number, h.reset)

@@ -188,7 +188,8 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			CloseTimeout:       time.Duration(draw.Pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
-			// Each event is a separate transaction. A sabotage of the fence shows there soonest.
+			// With a projection each event is a separate transaction, so the world must be small. A
+			// sabotage of the fence shows soonest there.
 			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000,
 			workers:    draw.Pick(r, 1, 8, 1000),
 			work:       time.Duration(draw.Pick(r, 0, 100, 2000)) * time.Microsecond,

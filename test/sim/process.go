@@ -144,7 +144,7 @@ func (l *life) close() {
 const (
 	// noticeSlack is the time for which a member may continue after its lease. By its own clock it
 	// stops then. Other members wait for LeaseDuration after they have read its last heartbeat,
-	// which is later than it was sent.
+	// which they do later than the member sends it.
 	noticeSlack = 100 * time.Millisecond
 	// closeSlack is the time that Close may take with faults, in addition to CloseTimeout and the
 	// two requests to the membership of half a LeaseDuration each: to store the positions and the

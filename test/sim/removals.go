@@ -101,7 +101,8 @@ func (r *remover) expiry() time.Duration {
 type removal struct {
 	id     aggregate.ID
 	before uint64
-	// It deletes the whole aggregate; before is the event after its last one.
+	// deletes reports a deletion of the whole aggregate. Then before is the number after its last
+	// event.
 	deletes bool
 	after   time.Duration
 }

@@ -19,7 +19,7 @@ func TestTheOracleForgivesAMemberThatPassesOverWhatWasRemoved(t *testing.T) {
 	s.remove(s.aggregate(), 4)
 	s.handle(s.a, 2)
 	s.handle(s.a, 4)
-	// It has also passed over the events before it.
+	// Member b has also passed over the removed events before event 4.
 	s.handle(s.b, 4)
 	s.store(s.a, s.s, 4, true)
 	assert.Empty(t, s.findings)

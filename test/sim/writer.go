@@ -20,12 +20,12 @@ type writer struct {
 	name    string
 	random  *rand.Rand
 	journal func() *journal.Journal // nil while its process is down
-	// Its own clock; nil if it writes in a process that subscribes.
+	// clock is the writer's own clock. It is nil if the process of the writer also subscribes.
 	clock   *clock
 	commits int                     // number of commits to write
 	version map[aggregate.ID]uint64 // as far as it knows
 	ids     int                     // number of event ids
-	// It passes the last version as proven, if it knows it.
+	// proves reports that the writer passes the last version as proven, if it knows it.
 	proves bool
 }
 
@@ -85,7 +85,7 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 			w.version[id] = receipt.Version
 			w.world.oracle.committed(w.name, s, receipt.Version, ids)
 			return
-		// It will not know that the next time.
+		// The writer forgets the deletion, so that it writes to the aggregate again.
 		case errors.As(err, &deleted):
 			w.world.oracle.refused(w.name, s, deleted.Version)
 			return

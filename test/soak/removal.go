@@ -76,7 +76,7 @@ func (w *writer) truncate() {
 		}
 	case errors.Is(err, journal.ErrConflict):
 		w.truth.see("conflict of a removal")
-		// It is from one of many attempts, and says nothing about the current version.
+		// The conflict is from one of many attempts, and says nothing about the current version.
 		return
 	case errors.Is(err, journal.ErrUnavailable):
 		w.truth.see("removal failed")

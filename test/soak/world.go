@@ -100,7 +100,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 			forgets := draw.Pick(random, 0, 0, 0.02)
 			run.turns.tick = func() {
 				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
-				// It forgets ClientRequestTokens, as after ten minutes.
+				// DynamoDB forgets a ClientRequestToken after ten minutes.
 				if random.Float64() < forgets {
 					clock.Advance(11 * time.Minute)
 				}

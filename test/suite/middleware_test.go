@@ -60,7 +60,7 @@ func TestAHandlerThatTimesOutGetsItsMessageAgainWithTimeLeft(t *testing.T) {
 			s := newStore(t)
 			pub, _ := s.ordered(t, "publisher")
 			var got received
-			// One message of one aggregate, so one at a time.
+			// There is one aggregate, so its messages are handled one at a time.
 			tried := 0
 			startRouter(t, func(router *message.Router) {
 				router.AddMiddleware(middlewares...)

@@ -99,7 +99,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	app, err := millrace.Open(ctx, client, millrace.Config{
 		Journal: journal.Config{
 			Tables: tables, Layout: config.Layout, RetryBudget: trailingDelay / 2,
-			// Each takes about 1,000 write units a second; the number never changes.
+			// Each shard takes about 1,000 write units a second. Their number never changes.
 			Shards: 4,
 		},
 		Subscriber: config.Subscriber, Logger: watermill.NewSlogLogger(config.Logger),
