@@ -495,8 +495,7 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 						paid <- err
 						return
 					}
-					// Without a pause, a payment would be in progress nearly all the time, and the
-					// auditor would have to wait.
+					// Without a pause, a payment would be in progress nearly all the time.
 					dynamotest.For(time.Millisecond)(ctx)
 				}
 				paid <- nil
