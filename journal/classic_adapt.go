@@ -14,8 +14,8 @@ import (
 //
 // In the first case, the head has a snapshot that is ahead of it: the head or its version was put
 // back, or a journal was restored and the version corrected. The snapshot belongs to a history that
-// does not exist any more. It would be believed as soon as the new history has as many events. So
-// the commit removes it, and also the listed redundant snapshots that are ahead.
+// does not exist any more. Loads would use it as soon as the new history has as many events. So the
+// commit removes it, and also the listed redundant snapshots that are ahead.
 //
 // In the second case, events were truncated, and a snapshot of a later schema stands for them. This
 // program is older, and would replace that snapshot by one that newer programs refuse. So the

@@ -14,9 +14,9 @@ import (
 
 // Create creates the journal, snapshot and checkpoint tables that do not exist, waits until they
 // and their indexes are active, and stores the descriptor. It may be called again, and by several
-// processes at once: it verifies tables that exist. It turns on time to live for new tables, and
-// for tables that are marked as restored ([MarkRestored]), because a restore turns it off. These
-// are the journal table and the snapshot table. Only items that should expire have a time to live.
+// processes at once: it verifies tables that exist. It turns on time to live for the journal table
+// and the snapshot table if they are new or marked as restored ([MarkRestored]), because a restore
+// turns it off. Only items that should expire have a time to live.
 //
 // Tables that have items but no descriptor were made by another program. Create does not change
 // them and returns [ErrNoDescriptor]; see [Adopt]. While DynamoDB throttles, fails or cannot be

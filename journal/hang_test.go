@@ -23,7 +23,7 @@ type hanging struct {
 	waits []time.Duration
 }
 
-// hang injects it for the calls of an operation.
+// hang makes the calls of an operation hang.
 func (h *hanging) hang(proxy *dynamotest.Proxy, operation string, when ...dynamotest.When) {
 	when = append(when, dynamotest.On(operation))
 	proxy.Inject(dynamotest.CutConnection(), when...)

@@ -96,8 +96,8 @@ func TestAJointCommitIsRefusedWhereOneOfItsAggregatesHasMoved(t *testing.T) {
 	})
 }
 
-// The tombstone is behind the last event, where a condition check expects the next commit. In the
-// classic layout it keeps the version.
+// In the packed layout the tombstone is after the last event, where a condition check expects the
+// next commit. In the classic layout the tombstone keeps the version.
 func TestAJointCommitSeesThatAnAggregateThatItOnlyReadWasDeleted(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
 		s.write(t, user("1"), 1, 2)
@@ -408,7 +408,7 @@ func TestAJointCommitHoldsAsMuchAsATransaction(t *testing.T) {
 		for i := range n {
 			p := part(user(fmt.Sprint(i)), 0, 1)
 			p.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
-			// There is no room for it.
+			// The transaction has no room for redundant snapshots.
 			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1}
 			c.Parts = append(c.Parts, p)
 		}

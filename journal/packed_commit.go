@@ -37,7 +37,7 @@ type packedCommit struct {
 	guards bool
 	// commands for which this commit has written guards
 	guarded map[string]bool
-	// the number of noted commands from which it writes guards
+	// the largest number of commands that the commit notes; beyond it, they become guards
 	mostNoted int
 	// known holds the commands of the aggregate before the commit, and then those after it. It is
 	// nil if they are not known.

@@ -92,8 +92,8 @@ func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 
 // check reads the descriptor again in the background if the information is older than checkEvery.
 // It waits for the read only if the information is older than patience, and returns the error of
-// the read. A read that is under way may have begun long ago, if the process was suspended. So it
-// may have to wait for a second one.
+// the read. A read that is under way may have begun long ago, if the process was suspended. So
+// check may have to wait for a second read.
 func (p *packed) check(ctx context.Context, patience time.Duration) error {
 	for range 2 {
 		_, age := p.known(p.config.Now())

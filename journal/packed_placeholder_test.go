@@ -138,7 +138,8 @@ func TestPackedAnEncodingAsksAboutADeletedAggregate(t *testing.T) {
 	assert.ErrorAs(t, err, new(*journal.DeletedError))
 }
 
-// Its reply was lost, another writer made it a guard, and a commit with events has its place.
+// The reply to the command was lost. Then another writer has made the command a guard, and a commit
+// with events has taken its place.
 func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)
@@ -172,7 +173,7 @@ func TestPackedManyCommandsWithoutEventsAtATimeAreAllExecuted(t *testing.T) {
 	require.NoError(t, writers.Wait())
 }
 
-// Each of them would write the same guards.
+// With the same limit for all, each of these commands would write the same guards.
 func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)
@@ -249,7 +250,8 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	require.ErrorAs(t, beyond(user("bob")), new(*journal.DeletedError))
 }
 
-// The search for the command is limited by the journal's budget, and so is the error.
+// The retry budget, not the caller's deadline, ends the search for the command. So the error is not
+// a DeadlineExceeded.
 func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -266,7 +268,7 @@ func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 	})
 }
 
-// A guard that cannot be read shows whether its first attempt was written.
+// Only the guard shows whether the first attempt was written, and it cannot be read.
 func TestPackedACommandWhoseGuardCannotBeReadMayBeWritten(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)

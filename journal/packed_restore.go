@@ -207,8 +207,8 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 }
 
 // pinRestored also stores the snapshot as the one that stands for truncated events, if this journal
-// lacks those events too. It does so before the latest snapshot is stored. So an interrupted
-// restoration is repeated.
+// lacks those events too. It does so before the latest snapshot is stored. If the restoration is
+// interrupted in between, the latest snapshot is missing, so the next run repeats it.
 func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 	id, before := r.Head.Aggregate, r.Head.TruncatedBefore
 	if before <= 1 {

@@ -321,7 +321,8 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 			var sound bool
 			if sound, err = p.isSound(ctx, id, old); sound {
 				number, _ := uintOf(row[attrCount])
-				// The same number means that it is this one, and a reply was lost.
+				// A snapshot with the same number is this one: the reply to an earlier attempt was
+			// lost.
 				return old.snapshot.Number == number, nil
 			}
 		}

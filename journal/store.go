@@ -155,7 +155,7 @@ func (s *store) transactGetUnless(
 }
 
 // putNew returns an action that never overwrites an item. A stale writer of the event-store-adapter
-// family could.
+// family can overwrite one.
 func (s *store) putNew(table string, it item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           &table,
