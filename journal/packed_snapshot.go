@@ -322,7 +322,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 			if sound, err = p.isSound(ctx, id, old); sound {
 				number, _ := uintOf(row[attrCount])
 				// A snapshot with the same number is this one: the reply to an earlier attempt was
-			// lost.
+				// lost.
 				return old.snapshot.Number == number, nil
 			}
 		}
