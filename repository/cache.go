@@ -95,8 +95,9 @@ func (c cache[S]) forget(id aggregate.ID) {
 }
 
 // catchUp brings a cached aggregate to the version of its head. It returns false if the aggregate
-// must be loaded again. Events do not say which redundant snapshots the head lists by now. Removed
-// events are replaced by a snapshot.
+// must be loaded again. There are three such cases: it is too far behind, events that it needs were
+// removed, or redundant snapshots are kept. In the last case there are new ones, and events do not
+// say which ones the head lists.
 func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
 	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil

@@ -69,7 +69,7 @@ type execution[S any] struct {
 	options options
 	result  Aggregate[S]
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	// The id of the commit in unknown that the last run of decide made.
+	// latest is the id of the commit that the last run of decide made, if its outcome is unknown.
 	latest string
 
 	compared bool // orMoved has read the version
@@ -122,7 +122,7 @@ func (e *execution[S]) attempt(
 		return a, conflict, err
 	case err == nil:
 		return next, nil, nil
-	// The command itself may be the reason.
+	// An earlier execution of this command may be the reason for the error.
 	case dependsOnState(ctx, err):
 		a, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", err))
 		return a, nil, err
@@ -264,7 +264,7 @@ func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (
 		return a, false, nil
 	}
 	if kept && last.Actual >= max(a.Version, e.handledVersion(ctx, e.id)) {
-		// ^The conflict holds the version, so the head need not be read.
+		// The conflict holds the version, so the head need not be read.
 		if kept, err = e.catchUp(ctx, &a, last.Actual); kept && err == nil {
 			return a, true, nil
 		}

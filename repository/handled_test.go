@@ -88,8 +88,8 @@ func TestACommandIsNotRefusedForAStateThatATransactionIsReplacing(t *testing.T) 
 
 // eachTorn calls a handler of the deposit of 30 with the given number, which is the last event,
 // while only a part of its transaction is visible. There are three cases: the deposit is the first
-// event of its account; or the account was emptied after it was cached; or it was empty then and
-// has one more event since.
+// event of its account; or the account was emptied after it was cached; or it was empty when it was
+// cached, and has one more event since.
 func eachTorn(t *testing.T, handle func(t *testing.T, r *accounts, id string, number uint64)) {
 	t.Helper()
 	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {

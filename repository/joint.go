@@ -63,7 +63,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError
 	switch {
 	case err == nil && refusal != nil:
 		return nil, e.orKnown(ctx, refusal)
-	// The command itself may be the reason.
+	// An earlier execution of this command may be the reason for the error.
 	case err != nil && dependsOnState(ctx, err):
 		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	case err == nil:

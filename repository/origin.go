@@ -11,7 +11,7 @@ import (
 
 // origin proves where an aggregate comes from, and holds data that its next commit needs.
 type origin[S any] struct {
-	// The proof is bound to by, id and version.
+	// The proof is bound to the values of these three fields.
 	by      *Repository[S]
 	id      aggregate.ID
 	version uint64
@@ -30,7 +30,7 @@ type origin[S any] struct {
 
 	redundant []uint64 // the redundant snapshots that the head lists
 	listed    bool     // redundant is known
-	// The stored snapshot has an earlier form and must be replaced.
+	// rebuild reports that the stored snapshot has an earlier form and must be replaced.
 	rebuild bool
 }
 

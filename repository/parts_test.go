@@ -326,7 +326,7 @@ func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
 		require.NoError(t, s.journal.Delete(t.Context(), account("gone"), 1, journal.Removal{}))
 		var parts repository.Parts
 		a := accounts.Part(&parts, "a")
-		// The cache has it.
+		// The cache holds the account that was deleted.
 		accounts.Part(&parts, "gone")
 		err := parts.Execute(t.Context(), func() error {
 			a.Append(Deposited{1})

@@ -16,7 +16,8 @@ func Every(n uint) SnapshotPolicy {
 }
 
 // Never is a policy that stores no snapshots. Loads still use the snapshots that exist; see
-// [Config.IgnoreSnapshots]. As with any policy, a commit that replaces a snapshot which this
-// program cannot use stores the state, see [Config.SnapshotSchema]. In the layout journal.Classic
-// so does the first commit of an aggregate, because the schema of the tables requires it.
+// [Config.IgnoreSnapshots]. Two kinds of commits store the state with any policy. One is a commit
+// that replaces a snapshot which this program cannot use, see [Config.SnapshotSchema]. The other,
+// in the layout journal.Classic, is the first commit of an aggregate, because the schema of the
+// tables requires it.
 func Never(Commit) bool { return false }

@@ -16,7 +16,7 @@ type Repository[S any] struct {
 	config     Config
 	codec      SnapshotCodec
 	newEventID func() string
-	// An assignment copies a value of S completely.
+	// flat reports that an assignment copies a value of S completely.
 	flat     bool
 	cache    cache[S]
 	counters counters

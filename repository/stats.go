@@ -11,18 +11,19 @@ import (
 // Stats counts the work of a repository since it was made. A commit of [Parts] counts for the
 // repository of each part that has events.
 type Stats struct {
-	// Runs of a decision by Execute. More than one for a call means conflicts.
+	// Decisions counts the runs of decisions by Execute. A call with conflicts has several runs.
 	Decisions uint64
 	Refused   uint64 // decisions that returned an error
 
 	Commits uint64 // commits that were written
 	Events  uint64 // events in those commits
-	// Commits that were not written, because another writer was faster.
+	// Conflicts counts commits that were not written, because another writer was faster.
 	Conflicts uint64
-	// Commits that were not written, because their command was executed before.
+	// Repeated counts commits that were not written, because their command was executed before.
 	Repeated uint64
-	Unknown  uint64 // commits whose outcome was unknown, each time
-	// Commits that were not written for another reason.
+	// Unknown counts commits whose outcome was unknown, also if it became known later.
+	Unknown uint64
+	// Failed counts commits that were not written for another reason.
 	Failed uint64
 	// CommitTime is the total time of all commits that the counts above include, with the
 	// repetitions of their requests, and without loads and decisions.
@@ -32,9 +33,10 @@ type Stats struct {
 	SnapshotsLeftOut uint64 // not stored; the Logger has the reasons
 
 	Loads uint64 // reads of the current state of an aggregate
-	// Decisions and loads that started from a state in the cache.
+	// CacheHits counts decisions and loads that started from a state in the cache.
 	CacheHits uint64
-	// Decisions and loads that did not, with a Config.Cache.
+	// CacheMisses counts decisions and loads that found no state in the cache. It is 0 without a
+	// Config.Cache.
 	CacheMisses uint64
 }
 

@@ -47,7 +47,8 @@ func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
 	poisoned := map[policy]float64{skips: draw.Pick(r, 5.0, 20, 60), parks: draw.Pick(r, 3.0, 10), stops: draw.Pick(r, 1.0, 3)}[f.policy]
 	events := float64(p.commits*(1+p.commit)) / 2
 	f.poison = min(0.05, poisoned/events)
-	// Chance failures must stay rare enough to remain chance failures.
+	// Events also fail by chance. The number of attempts must be so high that few of them are given
+	// up for that reason.
 	chance := g.handlers.nack
 	if g.handlers.sagas {
 		chance = 0.5 // of any of its commands

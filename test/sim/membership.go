@@ -47,7 +47,7 @@ func membershipChangeOf(in any) (c membershipChange, ok bool) {
 			member, err := strconv.ParseUint(strings.TrimPrefix(name, ":m"), 10, 64)
 			switch _, isCondition := value.(*types.AttributeValueMemberN); {
 			case err != nil:
-			// The condition is on its heartbeat: it is removed.
+			// A number is the heartbeat that a condition requires: the change removes this member.
 			case isCondition:
 				c.gone = append(c.gone, member)
 			default:

@@ -103,7 +103,8 @@ type exchange struct {
 	over   bool     // the sender has continued
 }
 
-// Do sends a request, or does not.
+// Do sends a request over the wire, unless a fault prevents that. It returns an error if the
+// request or its reply is lost.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	if w.isDead() { // nothing is sent any more
 		return nil, errDead

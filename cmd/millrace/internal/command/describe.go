@@ -29,8 +29,8 @@ type journalLine struct {
 	Tables     []tableLine       `json:"tables"`
 }
 
-// tableLine is one of its tables. Items and bytes are DynamoDB's, which counts them every six hours
-// or so.
+// tableLine is a table of a journal as JSON. DynamoDB updates the numbers of items and bytes about
+// every six hours.
 type tableLine struct {
 	Holds   string   `json:"holds"` // "journal", "snapshot", "checkpoint"
 	Name    string   `json:"name"`

@@ -1,5 +1,5 @@
 // Package command is the command line: what each command takes, does and prints, and how it exits.
 //
-// [Run] is the whole program. All that it talks to comes from an [Env], so that a test runs it as a
-// person would.
+// [Run] is the whole program. It reaches everything outside through an [Env], so a test can run it
+// as a user does.
 package command
