@@ -66,7 +66,7 @@ REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encr
 # make test-all runs these without the race detector: pages in a browser, the costs of operations, and
 # the code of the documentation, many small packages that take long to compile. The tests of
 # ./console and of planning poker's load serve pages with the detector.
-UNRACED := ./examples/console ./examples/planningpoker/web ./test/costs ./test/docs/...
+UNRACED := ./examples/console ./examples/orderhistory ./examples/planningpoker/web ./test/costs ./test/docs/...
 
 # All packages except those above.
 ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(UNRACED) ./test/interop/...),$(shell go list $(PACKAGES)))

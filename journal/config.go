@@ -27,8 +27,9 @@ type Config struct {
 	Attributes Attributes
 
 	// Shards is the number of logical shards over which each aggregate type is spread, 1 to 65,536.
-	// [Create] and [Adopt] need it. It can never be changed afterwards; 16 is a good choice unless
-	// you know better. [Open] takes it from the descriptor, and refuses another number.
+	// [Create] and [Adopt] need it, and it can never be changed afterwards. Choose one for each 250
+	// events a second that you expect, 16 if you do not know. [Open] takes the number from the
+	// descriptor, and refuses another one.
 	//
 	// A partition of DynamoDB accepts 1,000 write units a second. In the layout Classic a shard
 	// therefore accepts about 500 commits a second, and fewer if states are larger than 1 KB, since

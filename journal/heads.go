@@ -15,9 +15,8 @@ type HeadsQuery struct {
 	// AggregateType selects one type; only its partitions are read. Default: empty, which selects
 	// all types.
 	AggregateType string
-	// After is the aggregate of the last head that was yielded. The sequence begins after it.
-	// Default: zero, which begins with the first. If AggregateType is set, After must have that
-	// type.
+	// After is the aggregate of the last head that was yielded, to continue after it. Default:
+	// zero, which begins with the first. If AggregateType is set, After must have that type.
 	After aggregate.ID
 	// Limit is the number of heads after which the sequence ends. Heads that are passed to Corrupt
 	// do not count. To continue, set After to the last one. Default: 0, which is no limit.

@@ -59,8 +59,8 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // lifeKey is the key of the context of a writer's life in all contexts derived from it.
 type lifeKey struct{}
 
-// unhurry gives operations no deadline with turns: how many attempts the SDK makes before it would
-// depend on the speed of the machine.
+// unhurry removes the deadline of operations with turns. Otherwise the number of the SDK's attempts
+// would depend on the speed of the machine.
 func (w *wire) unhurry(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("SoakUnhurry", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
