@@ -48,20 +48,22 @@ export GORACE := atexit_sleep_ms=0
 # compiled at the same time. Its short form publishes some hundred.
 SUITE := ./test/suite/...
 
-# The store and the Pub/Sub. make test also runs them on DynamoDB Local.
-CORE := ./journal ./repository/... ./publisher/... ./subscriber/...
+# The store and the Pub/Sub. make test also runs them on DynamoDB Local. As in the other lists,
+# packages that take long come first.
+CORE := ./subscriber/... ./journal ./repository/... ./publisher/...
 
 # Tests that compare with DynamoDB Local, or kill processes that use it. They need DynamoDB Local.
 ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamotest/internal/expression \
 	./dynamotest/internal/value ./internal/dynamolocal/dynamolocaltest ./test/chaos
 
-# The simulation takes longest, so it begins first.
-SIM := ./test/cmd/sim
+# These take long, so they begin first.
+SLOW := ./test/cmd/sim ./test/soak
 
 # The other packages that use a database. make test runs them on dynamotest, and make test-all on
 # DynamoDB Local.
-REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
-	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
+REST := ./examples/orderhistory/story ./examples/console ./journal/archive ./test/soak ./examples/orderhistory \
+	./cmd/millrace/... ./process/... ./examples/... ./internal/checkpoint ./internal/tables ./projection/... \
+	./journal/compress ./journal/encrypt ./aggregate/protobuf ./test/sqlsuite
 
 # make test-all runs these without the race detector: pages in a browser, the costs of operations, and
 # the code of the documentation, many small packages that take long to compile. The tests of
@@ -69,7 +71,7 @@ REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encr
 UNRACED := ./examples/console ./examples/orderhistory ./examples/planningpoker/web ./test/costs ./test/docs/...
 
 # All packages except those above.
-ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) $(UNRACED) ./test/interop/...),$(shell go list $(PACKAGES)))
+ON_DYNAMOTEST = $(SLOW) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SLOW) $(UNRACED) ./test/interop/...),$(shell go list $(PACKAGES)))
 
 .PHONY: chromium
 chromium:
@@ -87,7 +89,7 @@ LOCAL_TEST := go test -vet=off -p 2 -timeout $(TEST_TIMEOUT)
 test: chromium $(EMULATOR) ## Run the tests: all on dynamotest with the race detector, store and Pub/Sub also on DynamoDB Local (10 minutes)
 	$(DYNAMOTEST_TEST) -short $(SUITE)
 	$(DYNAMOTEST_TEST) $(ON_DYNAMOTEST)
-	$(EMULATOR) -- $(LOCAL_TEST) $(ON_LOCAL) $(CORE)
+	$(EMULATOR) -- $(LOCAL_TEST) $(CORE) $(ON_LOCAL)
 
 .PHONY: test-all
 test-all: chromium $(EMULATOR) ## Run what make test leaves out: documentation, costs, Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)

@@ -189,7 +189,7 @@ func TestStatesRefuseToReplayMoreThanTheLimitBeforeTheyReadEvents(t *testing.T) 
 func TestStatesReadEventsAsTheyAreConsumed(t *testing.T) {
 	t.Parallel()
 	eachLayoutCounted(t, func(t *testing.T, s store, cost func(func()) float64) {
-		repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Never, Cache: 1})
 		large := Noted{strings.Repeat("x", 20_000)}
 		for range 30 {
 			_, err := repo.Execute(t.Context(), "42", always[Account](large, large, large, large, large))

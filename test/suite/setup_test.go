@@ -81,7 +81,7 @@ func (s store) pubSub(t *testing.T, p publisher.Config, c subscriber.Config) (me
 	p.Journal, c.Journal = j, j
 	// The suite nacks one message a hundred times, and fails when a redelivery takes longer than 15
 	// seconds. The default pauses grow to 30 seconds.
-	c.NackResendSleep, c.MaxNackResendSleep = 100*time.Millisecond, 100*time.Millisecond
+	c.NackResendSleep, c.MaxNackResendSleep = 10*time.Millisecond, 10*time.Millisecond
 	pub, err := publisher.NewPublisher(p, testLogger(t))
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(c, testLogger(t))

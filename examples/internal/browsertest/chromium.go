@@ -21,6 +21,11 @@ var errMissing = errors.New("browser tests need Chromium: install it (Debian: ap
 
 // Chromium is a browser. The zero value is ready to use. The first user starts the browser.
 type Chromium struct {
+	// Tabs requires a browser in which a tab hides the other tabs of its window. Otherwise
+	// chromium-headless-shell is preferred if it is installed, because it needs half of the
+	// processor time. It has no tabs.
+	Tabs bool
+
 	start  sync.Once
 	ctx    context.Context // the context of chromedp, which keeps the browser running
 	cancel context.CancelFunc
@@ -38,7 +43,7 @@ func (c *Chromium) Close() {
 // running returns the context of the running browser.
 func (c *Chromium) running(t testing.TB) context.Context {
 	t.Helper()
-	path, err := find()
+	path, err := c.find()
 	if err != nil {
 		if testing.Short() {
 			t.Skip(err)
@@ -68,8 +73,12 @@ func (c *Chromium) run(path string) error {
 	return chromedp.Run(browser)
 }
 
-func find() (path string, err error) {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+func (c *Chromium) find() (path string, err error) {
+	names := []string{"chromium", "chromium-browser", "google-chrome"}
+	if !c.Tabs {
+		names = append([]string{"chromium-headless-shell"}, names...)
+	}
+	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
 			return path, nil
 		}

@@ -16,11 +16,15 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-var chromium browsertest.Chromium // one for all tests
+var (
+	chromium browsertest.Chromium // one for all tests, except those that open tabs
+	tabbed   = browsertest.Chromium{Tabs: true}
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	chromium.Close()
+	tabbed.Close()
 	os.Exit(code)
 }
 

@@ -88,7 +88,7 @@ func TestWindowsThatAreClosedDoNotPauseOthers(t *testing.T) {
 func TestManyTabsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.Config{})
-	ada := chromium.User(t, "Ada")
+	ada := tabbed.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
 	browsertest.Evaluate[any](ada, fmt.Sprintf(`{ window.others = Array.from({length: %d}, () => open(location.href)); null; }`, many))
