@@ -61,7 +61,7 @@ func TestAGroupReadsNoMoreOfTheTailThanThePageOfSizingSays(t *testing.T) {
 				}
 				return events, time.Since(begin)
 			}
-			write(15 * time.Second) // until both trailing reads have new events to read all the time
+			write(15 * time.Second) // until both trailing reads always find new events
 
 			var units float64
 			recording := db.Record()
