@@ -35,9 +35,16 @@ type Chromium struct {
 // Close ends the browser.
 func (c *Chromium) Close() {
 	c.start.Do(func() {})
-	if c.cancel != nil {
-		c.cancel()
+	if c.cancel == nil {
+		return
 	}
+	// Without this request only a script that runs the browser would end.
+	if c.err == nil {
+		ctx, cancel := context.WithTimeout(c.ctx, startPatience)
+		defer cancel()
+		_ = chromedp.Cancel(ctx)
+	}
+	c.cancel()
 }
 
 // running returns the context of the running browser.
