@@ -48,11 +48,11 @@ export GORACE := atexit_sleep_ms=0
 # compiled at the same time. Its short form publishes some hundred.
 SUITE := ./test/suite/...
 
-# The store and the Pub/Sub. make test also runs them on DynamoDB Local. As in the other lists,
-# packages that take long come first.
-CORE := ./subscriber/... ./journal ./repository/... ./publisher/...
+# The store and the Pub/Sub, which make test also runs on DynamoDB Local, and tests that kill
+# processes. As in the other lists, packages that take long come first.
+CORE := ./subscriber ./test/chaos ./journal ./repository/... ./subscriber/... ./publisher/...
 
-# Tests that compare with DynamoDB Local, or kill processes that use it. They need DynamoDB Local.
+# Tests that need DynamoDB Local. Most compare it with dynamotest.
 ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamotest/internal/expression \
 	./dynamotest/internal/value ./internal/dynamolocal/dynamolocaltest ./test/chaos
 
