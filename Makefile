@@ -87,7 +87,7 @@ DYNAMOTEST_TEST := env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -vet=off -p
 LOCAL_TEST := go test -vet=off -p 2 -timeout $(TEST_TIMEOUT)
 
 .PHONY: test
-test: chromium $(EMULATOR) ## Run the tests: all on dynamotest with the race detector, store and Pub/Sub also on DynamoDB Local (10 minutes)
+test: chromium $(EMULATOR) ## Run the tests: on dynamotest with the race detector, store and Pub/Sub also on DynamoDB Local (10 minutes)
 	$(DYNAMOTEST_TEST) -short $(SUITE)
 	$(DYNAMOTEST_TEST) $(ON_DYNAMOTEST)
 	$(EMULATOR) -- $(LOCAL_TEST) $(CORE) $(ON_LOCAL)
