@@ -530,6 +530,7 @@ func TestThePositionIsStoredAfterEachAckWhereThatIsAskedFor(t *testing.T) {
 		msg.Ack()
 	}
 	eventually(t, "the last one is stored", func() bool { return stored(t, j) == 5 })
+	require.NoError(t, sub.Close())
 	assert.EqualValues(t, 5, sub.Stats().Positions)
 }
 

@@ -43,6 +43,20 @@ func TestMembersWithDifferentLeasesKeepTheirShards(t *testing.T) {
 	})
 }
 
+func TestADeadMemberIsReplacedAfterItsOwnLease(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 2)
+		p := &process{Client: client}
+		first := leased(t, p, time.Second)
+		eventually(t, "it has all shards", func() bool { return len(numbers(first)) == 2 })
+		p.kill()
+
+		standby := leased(t, client, time.Hour)
+		eventually(t, "it has all shards", func() bool { return len(numbers(standby)) == 2 })
+	})
+}
+
 func TestAMemberThatMissesSomeHeartbeatsKeepsItsShards(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

@@ -110,13 +110,13 @@ func (m *member) work(ctx context.Context) {
 	defer m.expiry.Stop()
 	heartbeat := time.NewTicker(m.config.LeaseDuration / heartbeatsPerLease)
 	defer heartbeat.Stop()
-	check := time.NewTimer(m.config.LeaseDuration)
-	defer check.Stop()
 	// The member sends heartbeats until its last shard has ended, which may be after the end of
 	// ctx.
 	asking := m.closing
 	ending := ctx.Done()
 	m.adjust(asking, ctx.Err() != nil)
+	check := time.NewTimer(m.nextCheck()) // a dead member may have a shorter lease
+	defer check.Stop()
 	for {
 		select {
 		case <-ending:
