@@ -28,6 +28,31 @@ func entryOf(t *testing.T, j *journal.Journal) (checkpoint.Behind, bool) {
 	return b, listed
 }
 
+// holdEntry fails the writes of the entry of x until release.
+func holdEntry(faults interface {
+	Inject(dynamotest.Fault, ...dynamotest.When) *dynamotest.Injection
+}) *dynamotest.Injection {
+	return faults.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+}
+
+// awaitFailure waits until the failure of x is noted.
+func awaitFailure(t *testing.T, sub *subscriber.Subscriber) {
+	t.Helper()
+	eventually(t, "the failure is noted", func() bool {
+		shards := sub.Shards()
+		return len(shards) == 1 && shards[0].Blocked == 1
+	})
+}
+
+// release lets the entry of x be written. A write that began before the failure was noted does not
+// contain it, so release waits until a later one has begun, too.
+func release(t *testing.T, j *journal.Journal, ys *int, held *dynamotest.Injection) {
+	t.Helper()
+	before := held.Fired()
+	busy(t, j, ys, "a later write has begun", func() bool { return held.Fired() >= before+2 })
+	held.Remove()
+}
+
 // refuse nacks a message with an error.
 func refuse(msg *message.Message, err error) {
 	subscriber.SetNackReason(msg.Context(), err)
@@ -45,7 +70,7 @@ func TestAnAggregateThatFailsIsListedWithTheReasonAndTheAttempts(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 		write(t, j, "x", 0, 2)
-		held := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+		held := holdEntry(faulty)
 		sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 		xs, ys := apart(messages), 0
 		receive(t, xs).Ack()
@@ -54,7 +79,7 @@ func TestAnAggregateThatFailsIsListedWithTheReasonAndTheAttempts(t *testing.T) {
 			refuse(receive(t, xs), errDeclined)
 		}
 		fourth := receive(t, xs) // so the third failure has been recorded
-		held.Remove()
+		release(t, j, &ys, held)
 		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 
 		entry, _ := entryOf(t, j)
@@ -106,8 +131,11 @@ func TestANewOwnerKeepsTheFailureUntilAnAttemptOfItsOwnFails(t *testing.T) {
 		})
 		return entry
 	}
+	held := holdEntry(faulty)
 	first, messages := takeOver()
 	refuse(receive(t, messages), errDeclined)
+	awaitFailure(t, first)
+	release(t, j, &ys, held)
 	failure := rewritten(first).Failure
 	require.NotNil(t, failure)
 	require.Equal(t, "the card was declined, once", failure.Reason)
@@ -118,11 +146,11 @@ func TestANewOwnerKeepsTheFailureUntilAnAttemptOfItsOwnFails(t *testing.T) {
 	assert.Equal(t, failure, rewritten(second).Failure)
 	require.NoError(t, second.Close())
 
-	held := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+	held = holdEntry(faulty)
 	third, messages := takeOver()
 	refuse(receive(t, messages), errors.New("the card has expired"))
-	eventually(t, "it is noted", func() bool { return third.Shards()[0].Blocked == 1 })
-	held.Remove()
+	awaitFailure(t, third)
+	release(t, j, &ys, held)
 	failure = rewritten(third).Failure
 	require.NotNil(t, failure)
 	assert.Equal(t, "the card has expired, once", failure.Reason)
@@ -155,9 +183,12 @@ func TestAReasonOfAnySortIsListedAtTheCostOfOneUnit(t *testing.T) {
 			write(t, j, "x", 0, 1)
 			recording := db.Record()
 			defer recording.Stop()
-			_, messages := subscribe(t, once(eager(j)))
+			held := holdEntry(db)
+			sub, messages := subscribe(t, once(eager(open(t, db.Client(testdb.Once)))))
 			xs, ys := apart(messages), 0
 			refuse(receive(t, xs), of.err)
+			awaitFailure(t, sub)
+			release(t, j, &ys, held)
 			busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 
 			entry, _ := entryOf(t, j)
@@ -174,17 +205,21 @@ func TestAReasonOfAnySortIsListedAtTheCostOfOneUnit(t *testing.T) {
 
 func TestAnAggregateWhoseEventCannotBeGivenUpIsListedWithTheReasonOfThat(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
+	client := create(t, 1)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	config := eager(j)
+	config := eager(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.PoisonQueue(1, unreachable{}, "poison")
-	_, messages := subscribe(t, config)
+	held := holdEntry(faulty)
+	sub, messages := subscribe(t, config)
 	xs, ys := apart(messages), 0
 	go func() {
 		for msg := range xs {
 			refuse(msg, errDeclined)
 		}
 	}()
+	awaitFailure(t, sub)
+	release(t, j, &ys, held)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 
 	entry, _ := entryOf(t, j)
