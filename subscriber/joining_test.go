@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -16,33 +17,35 @@ import (
 // A deployment starts all members at once, and each join changes one item.
 func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 	t.Parallel()
-	const members = 50
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 64}))
-	j := open(t, db.Client())
-	db.Inject(dynamotest.Latency(5*time.Millisecond, 15*time.Millisecond))
-	recording := db.Record()
-	defer recording.Stop()
-	var all sync.WaitGroup
-	for range members {
-		config := quick(j)
-		config.LeaseDuration = time.Hour // no heartbeat is counted
-		sub := newSubscriber(t, config)
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_, err := sub.Subscribe(t.Context(), topic)
-			assert.NoError(t, err)
-		}()
-	}
-	all.Wait()
-	require.Eventually(t, func() bool {
-		g, err := groups.New(j).Get(t.Context(), "group", topic)
-		return err == nil && len(g.Members) == members
-	}, patience, 20*time.Millisecond)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const members = 50
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 64}))
+		j := open(t, db.Client())
+		db.Inject(dynamotest.Latency(5*time.Millisecond, 15*time.Millisecond))
+		recording := db.Record()
+		defer recording.Stop()
+		var all sync.WaitGroup
+		for range members {
+			config := quick(j)
+			config.LeaseDuration = time.Hour // no heartbeat is counted
+			sub := newSubscriber(t, config)
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				_, err := sub.Subscribe(t.Context(), topic)
+				assert.NoError(t, err)
+			}()
+		}
+		all.Wait()
+		require.Eventually(t, func() bool {
+			g, err := groups.New(j).Get(t.Context(), "group", topic)
+			return err == nil && len(g.Members) == members
+		}, patience, 20*time.Millisecond)
 
-	writes := len(recording.Calls("UpdateItem", "TransactWriteItems"))
-	_, units := recording.Units()
-	t.Logf("%d writes, %.0f units", writes, units)
-	assert.Less(t, writes, 8*members, "joins, attempts that others overtook, and the shares that members give each other")
+		writes := len(recording.Calls("UpdateItem", "TransactWriteItems"))
+		_, units := recording.Units()
+		t.Logf("%d writes, %.0f units", writes, units)
+		assert.Less(t, writes, 8*members, "joins, attempts that others overtook, and the shares that members give each other")
+	})
 }
