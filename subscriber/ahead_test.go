@@ -146,23 +146,25 @@ func TestNoEventIsGivenUpWhereManyTakeTooLong(t *testing.T) {
 // A message that is sent meanwhile would spend its time waiting, and count as failed.
 func TestAnEventDoesNotComeAloneWhileItIsAmongOthers(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 3)
-	config := quick(j)
-	config.AckDeadline = 500 * time.Millisecond
-	config.Failures = subscriber.Skip(5) // the event alone may take five times as long
-	goOn := make(chan struct{})
-	sub, seen := ahead(t, config, client, func(_ context.Context, records []*journal.Record) error {
-		if len(records) > 1 {
-			<-goOn
-		}
-		return nil
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 3)
+		config := quick(j)
+		config.AckDeadline = 500 * time.Millisecond
+		config.Failures = subscriber.Skip(5) // the event alone may take five times as long
+		goOn := make(chan struct{})
+		sub, seen := ahead(t, config, client, func(_ context.Context, records []*journal.Record) error {
+			if len(records) > 1 {
+				<-goOn
+			}
+			return nil
+		})
+		eventually(t, "it waits", func() bool { return sub.Stats().Failures >= 2 })
+		assert.Len(t, seen.all(), 1)
+		assert.EqualValues(t, 1, sub.Stats().Delivered)
+		close(goOn)
+		eventually(t, "all are handled", func() bool { return stored(t, j) == 3 })
+		assert.Empty(t, skipped(t, j))
 	})
-	eventually(t, "it waits", func() bool { return sub.Stats().Failures >= 2 })
-	assert.Len(t, seen.all(), 1)
-	assert.EqualValues(t, 1, sub.Stats().Delivered)
-	close(goOn)
-	eventually(t, "all are handled", func() bool { return stored(t, j) == 3 })
-	assert.Empty(t, skipped(t, j))
 }

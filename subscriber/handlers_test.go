@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -52,33 +53,35 @@ func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := create(t, 1)
-			j := open(t, client)
-			write(t, j, "x", 0, 2)
-			config := quick(j)
-			config.AckDeadline = 200 * time.Millisecond
-			config.Failures = policy
-			sub, messages := subscribe(t, config)
-			msg := receive(t, messages)
-			goOn, committed := make(chan struct{}), make(chan error, 1)
-			position, _ := subscriber.PositionFromContext(msg.Context())
-			go func() {
-				committed <- position.Commit(msg.Context(), func(_ context.Context, a subscriber.Advance) error {
-					<-goOn
-					return transact(context.Background(), client, a)
-				})
-			}()
-			eventually(t, "it is put off", func() bool { return sub.Stats().Expired > 0 && sub.Stats().Failures > 0 })
-			close(goOn)
-			require.NoError(t, <-committed)
-
-			for next := ""; next != "x/2"; { // it may have been delivered again
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				client := create(t, 1)
+				j := open(t, client)
+				write(t, j, "x", 0, 2)
+				config := quick(j)
+				config.AckDeadline = 200 * time.Millisecond
+				config.Failures = policy
+				sub, messages := subscribe(t, config)
 				msg := receive(t, messages)
-				next = string(msg.Payload)
-				msg.Ack()
-			}
-			stats := sub.Stats()
-			assert.Zero(t, stats.Parked+stats.Poisoned)
+				goOn, committed := make(chan struct{}), make(chan error, 1)
+				position, _ := subscriber.PositionFromContext(msg.Context())
+				go func() {
+					committed <- position.Commit(msg.Context(), func(_ context.Context, a subscriber.Advance) error {
+						<-goOn
+						return transact(context.Background(), client, a)
+					})
+				}()
+				eventually(t, "it is put off", func() bool { return sub.Stats().Expired > 0 && sub.Stats().Failures > 0 })
+				close(goOn)
+				require.NoError(t, <-committed)
+
+				for next := ""; next != "x/2"; { // it may have been delivered again
+					msg := receive(t, messages)
+					next = string(msg.Payload)
+					msg.Ack()
+				}
+				stats := sub.Stats()
+				assert.Zero(t, stats.Parked+stats.Poisoned)
+			})
 		})
 	}
 }

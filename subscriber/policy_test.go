@@ -51,21 +51,23 @@ func TestTheMessageShowsHowOftenItWasDelivered(t *testing.T) {
 
 func TestAMessageThatIsNotAckedInTimeComesAgain(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	write(t, j, "x", 0, 1)
-	config := quick(j)
-	config.AckDeadline = 50 * time.Millisecond
-	sub, messages := subscribe(t, config)
-	slow := receive(t, messages)
-	ended(t, slow)
-	again := receive(t, messages)
-	assert.Equal(t, "x/1", string(again.Payload))
-	slow.Ack() // the answer no longer counts
-	again.Nack()
-	msg := receive(t, messages)
-	assert.Equal(t, "x/1", string(msg.Payload))
-	msg.Ack()
-	assert.EqualValues(t, 1, sub.Stats().Expired)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 1)
+		write(t, j, "x", 0, 1)
+		config := quick(j)
+		config.AckDeadline = 50 * time.Millisecond
+		sub, messages := subscribe(t, config)
+		slow := receive(t, messages)
+		ended(t, slow)
+		again := receive(t, messages)
+		assert.Equal(t, "x/1", string(again.Payload))
+		slow.Ack() // the answer no longer counts
+		again.Nack()
+		msg := receive(t, messages)
+		assert.Equal(t, "x/1", string(msg.Payload))
+		msg.Ack()
+		assert.EqualValues(t, 1, sub.Stats().Expired)
+	})
 }
 
 func TestOnlyRequestedTypesAreDeliveredAndTheOthersCountAsHandled(t *testing.T) {

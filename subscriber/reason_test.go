@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -98,18 +99,20 @@ func TestTheReasonIsThatOfTheLastAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := setup(t, 1)
-			write(t, j, "x", 0, 2)
-			config := quick(j)
-			config.AckDeadline = 500 * time.Millisecond
-			config.Failures = subscriber.Skip(2)
-			_, messages := subscribe(t, config)
-			first := receive(t, messages)
-			subscriber.SetNackReason(first.Context(), errors.New("that of an earlier attempt"))
-			first.Nack()
-			of.answer(receive(t, messages))
-			assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
-			assert.Equal(t, of.want, skipped(t, j)[0].Reason)
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				j := setup(t, 1)
+				write(t, j, "x", 0, 2)
+				config := quick(j)
+				config.AckDeadline = 500 * time.Millisecond
+				config.Failures = subscriber.Skip(2)
+				_, messages := subscribe(t, config)
+				first := receive(t, messages)
+				subscriber.SetNackReason(first.Context(), errors.New("that of an earlier attempt"))
+				first.Nack()
+				of.answer(receive(t, messages))
+				assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+				assert.Equal(t, of.want, skipped(t, j)[0].Reason)
+			})
 		})
 	}
 	subscriber.SetNackReason(t.Context(), errDeclined) // the context of no message

@@ -209,66 +209,70 @@ func TestAnEventThatWasHandledAfterAllIsNotGivenUp(t *testing.T) {
 // A handler whose message was given up may still run its transaction, which counts.
 func TestASkipWaitsForAHandlersTransaction(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 2)
-	config := quick(j)
-	config.AckDeadline = 10 * time.Millisecond
-	config.Failures = subscriber.Skip(1)
-	sub, messages := subscribe(t, config)
-	msg := receive(t, messages)
-	goOn, committed := make(chan struct{}), make(chan error, 1)
-	position, _ := subscriber.PositionFromContext(msg.Context())
-	go func() {
-		committed <- position.Commit(context.Background(), func(ctx context.Context, a subscriber.Advance) error {
-			<-goOn
-			return transact(ctx, client, a)
-		})
-	}()
-	eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
-	assert.Empty(t, skipped(t, j))
-	close(goOn)
-	require.NoError(t, <-committed)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 2)
+		config := quick(j)
+		config.AckDeadline = 10 * time.Millisecond
+		config.Failures = subscriber.Skip(1)
+		sub, messages := subscribe(t, config)
+		msg := receive(t, messages)
+		goOn, committed := make(chan struct{}), make(chan error, 1)
+		position, _ := subscriber.PositionFromContext(msg.Context())
+		go func() {
+			committed <- position.Commit(context.Background(), func(ctx context.Context, a subscriber.Advance) error {
+				<-goOn
+				return transact(ctx, client, a)
+			})
+		}()
+		eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
+		assert.Empty(t, skipped(t, j))
+		close(goOn)
+		require.NoError(t, <-committed)
 
-	next := receive(t, messages)
-	assert.Equal(t, "x/2", string(next.Payload))
-	next.Ack()
-	assert.Zero(t, sub.Stats().Skipped)
-	assert.Empty(t, skipped(t, j))
+		next := receive(t, messages)
+		assert.Equal(t, "x/2", string(next.Payload))
+		next.Ack()
+		assert.Zero(t, sub.Stats().Skipped)
+		assert.Empty(t, skipped(t, j))
+	})
 }
 
 func TestCloseDoesNotWaitForAHandlersTransactionThatHangs(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 1)
-	config := quick(j)
-	config.AckDeadline, config.CloseTimeout = 10*time.Millisecond, 10*time.Millisecond
-	config.Failures = subscriber.Skip(1)
-	sub, messages := subscribe(t, config)
-	msg := receive(t, messages)
-	goOn, entered := make(chan struct{}), make(chan struct{})
-	defer close(goOn)
-	position, _ := subscriber.PositionFromContext(msg.Context())
-	go func() {
-		_ = position.Commit(context.Background(), func(context.Context, subscriber.Advance) error {
-			close(entered)
-			<-goOn
-			return errRefused
-		})
-	}()
-	<-entered
-	eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 1)
+		config := quick(j)
+		config.AckDeadline, config.CloseTimeout = 10*time.Millisecond, 10*time.Millisecond
+		config.Failures = subscriber.Skip(1)
+		sub, messages := subscribe(t, config)
+		msg := receive(t, messages)
+		goOn, entered := make(chan struct{}), make(chan struct{})
+		defer close(goOn)
+		position, _ := subscriber.PositionFromContext(msg.Context())
+		go func() {
+			_ = position.Commit(context.Background(), func(context.Context, subscriber.Advance) error {
+				close(entered)
+				<-goOn
+				return errRefused
+			})
+		}()
+		<-entered
+		eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
 
-	closed := make(chan error, 1)
-	go func() { closed <- sub.Close() }()
-	select {
-	case err := <-closed:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		require.FailNow(t, "Close does not return")
-	}
-	assert.Empty(t, skipped(t, j))
+		closed := make(chan error, 1)
+		go func() { closed <- sub.Close() }()
+		select {
+		case err := <-closed:
+			require.NoError(t, err)
+		case <-time.After(patience):
+			require.FailNow(t, "Close does not return")
+		}
+		assert.Empty(t, skipped(t, j))
+	})
 }
 
 func TestAMemberThatLostItsShardSkipsNothing(t *testing.T) {
