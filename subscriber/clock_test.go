@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -75,24 +76,26 @@ func TestClocksThatAreFarOffAreWarnedOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := create(t, 1)
-			config := quick(open(t, client))
-			config.TrailingDelay = time.Second
-			log := &diary{}
-			sub, err := subscriber.NewSubscriber(config, log)
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, sub.Close()) })
-			messages, err := sub.Subscribe(t.Context(), topic)
-			require.NoError(t, err)
-			eventually(t, "the tail is read to its end", func() bool {
-				shards := sub.Shards()
-				return len(shards) == 1 && shards[0].CaughtUp
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				client := create(t, 1)
+				config := quick(open(t, client))
+				config.TrailingDelay = time.Second
+				log := &diary{}
+				sub, err := subscriber.NewSubscriber(config, log)
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, sub.Close()) })
+				messages, err := sub.Subscribe(t.Context(), topic)
+				require.NoError(t, err)
+				eventually(t, "the tail is read to its end", func() bool {
+					shards := sub.Shards()
+					return len(shards) == 1 && shards[0].CaughtUp
+				})
+
+				write(t, at(t, client, func() time.Time { return time.Now().Add(c.offset) }), "x", 0, 1)
+
+				receiveAll(t, messages, 1)
+				eventually(t, "the warning is logged", func() bool { return len(log.of(c.want)) == 1 })
 			})
-
-			write(t, at(t, client, func() time.Time { return time.Now().Add(c.offset) }), "x", 0, 1)
-
-			receiveAll(t, messages, 1)
-			eventually(t, "the warning is logged", func() bool { return len(log.of(c.want)) == 1 })
 		})
 	}
 }

@@ -35,70 +35,72 @@ func atRest(t *testing.T, j *journal.Journal) {
 
 func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	t.Parallel()
-	client := create(t, 4)
-	j, g := open(t, client), groups.New(open(t, client))
-	config := shortLease(j)
-	config.Failures = subscriber.Stop(3)
-	first, messages := subscribe(t, config)
-	second, others := subscribe(t, config)
-	eventually(t, "they share", func() bool { return len(numbers(first)) == 2 && len(numbers(second)) == 2 })
-	write(t, j, "x", 0, 2)
-	if held := numbers(second); eventlog.Of(j).Shard(account("x")) == held[0] || eventlog.Of(j).Shard(account("x")) == held[1] {
-		first, second, messages, others = second, first, others, messages
-	}
-
-	nack(t, messages, "x/1", 3)
-	atRest(t, j)
-	now := state(t, j)
-	assert.True(t, now.Paused)
-	require.NotNil(t, now.Stopped)
-	assert.Equal(t, groups.Stopped{
-		Aggregate: account("x"), Number: 1, EventType: "deposited", At: now.Stopped.At, Reason: "the message was nacked without a reason (see subscriber.NackReason), 3 times",
-	}, *now.Stopped)
-	assert.WithinDuration(t, time.Now(), now.Stopped.At, patience)
-	assert.EqualValues(t, 1, first.Stats().Stopped)
-	assert.Zero(t, second.Stats().Stopped)
-	assert.Zero(t, stored(t, j), "nothing is passed over")
-
-	write(t, j, "y", 0, 1)
-	awaitHeartbeats(t, j, 2)
-	require.NoError(t, g.Pause(t.Context(), "group", topic))
-	assert.NotNil(t, state(t, j).Stopped, "to pause it changes nothing")
-	assert.EqualValues(t, 3, first.Stats().Delivered, "nothing came")
-	assert.Zero(t, second.Stats().Delivered, "nothing came")
-
-	require.NoError(t, g.Resume(t.Context(), "group", topic))
-	now = state(t, j)
-	assert.False(t, now.Paused)
-	assert.Nil(t, now.Stopped)
-	all := make(chan string)
-	go func() {
-		failures := 0
-		for {
-			select {
-			case msg := <-messages:
-				if string(msg.Payload) == "x/1" && failures < 2 {
-					failures++
-					msg.Nack() // attempts are counted from the start
-					continue
-				}
-				all <- string(msg.Payload)
-				msg.Ack()
-			case msg := <-others:
-				if string(msg.Payload) == "x/1" && failures < 2 {
-					failures++
-					msg.Nack()
-					continue
-				}
-				all <- string(msg.Payload)
-				msg.Ack()
-			case <-t.Context().Done():
-				return
-			}
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 4)
+		j, g := open(t, client), groups.New(open(t, client))
+		config := shortLease(j)
+		config.Failures = subscriber.Stop(3)
+		first, messages := subscribe(t, config)
+		second, others := subscribe(t, config)
+		eventually(t, "they share", func() bool { return len(numbers(first)) == 2 && len(numbers(second)) == 2 })
+		write(t, j, "x", 0, 2)
+		if held := numbers(second); eventlog.Of(j).Shard(account("x")) == held[0] || eventlog.Of(j).Shard(account("x")) == held[1] {
+			first, second, messages, others = second, first, others, messages
 		}
-	}()
-	assert.ElementsMatch(t, []string{"x/1", "x/2", "y/1"}, []string{<-all, <-all, <-all})
-	assert.False(t, state(t, j).Paused)
+
+		nack(t, messages, "x/1", 3)
+		atRest(t, j)
+		now := state(t, j)
+		assert.True(t, now.Paused)
+		require.NotNil(t, now.Stopped)
+		assert.Equal(t, groups.Stopped{
+			Aggregate: account("x"), Number: 1, EventType: "deposited", At: now.Stopped.At, Reason: "the message was nacked without a reason (see subscriber.NackReason), 3 times",
+		}, *now.Stopped)
+		assert.WithinDuration(t, time.Now(), now.Stopped.At, patience)
+		assert.EqualValues(t, 1, first.Stats().Stopped)
+		assert.Zero(t, second.Stats().Stopped)
+		assert.Zero(t, stored(t, j), "nothing is passed over")
+
+		write(t, j, "y", 0, 1)
+		awaitHeartbeats(t, j, 2)
+		require.NoError(t, g.Pause(t.Context(), "group", topic))
+		assert.NotNil(t, state(t, j).Stopped, "to pause it changes nothing")
+		assert.EqualValues(t, 3, first.Stats().Delivered, "nothing came")
+		assert.Zero(t, second.Stats().Delivered, "nothing came")
+
+		require.NoError(t, g.Resume(t.Context(), "group", topic))
+		now = state(t, j)
+		assert.False(t, now.Paused)
+		assert.Nil(t, now.Stopped)
+		all := make(chan string)
+		go func() {
+			failures := 0
+			for {
+				select {
+				case msg := <-messages:
+					if string(msg.Payload) == "x/1" && failures < 2 {
+						failures++
+						msg.Nack() // attempts are counted from the start
+						continue
+					}
+					all <- string(msg.Payload)
+					msg.Ack()
+				case msg := <-others:
+					if string(msg.Payload) == "x/1" && failures < 2 {
+						failures++
+						msg.Nack()
+						continue
+					}
+					all <- string(msg.Payload)
+					msg.Ack()
+				case <-t.Context().Done():
+					return
+				}
+			}
+		}()
+		assert.ElementsMatch(t, []string{"x/1", "x/2", "y/1"}, []string{<-all, <-all, <-all})
+		assert.False(t, state(t, j).Paused)
+	})
 }
 
 func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *testing.T) {
@@ -158,19 +160,21 @@ func TestAFormerOwnerStopsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := create(t, 1)
-			j, faulty := open(t, client), dynamotest.NewProxy(t, client)
-			write(t, j, "x", 0, 1)
-			config := shortLease(open(t, faulty.Client(testdb.Once)))
-			config.Failures = subscriber.Stop(1)
-			sub, messages := subscribe(t, config)
-			meanwhile := dynamotest.Pause(func(context.Context) { interfere(t, j, groups.New(j)) })
-			faulty.Inject(meanwhile, dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
-			nack(t, messages, "x/1", 1)
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				client := create(t, 1)
+				j, faulty := open(t, client), dynamotest.NewProxy(t, client)
+				write(t, j, "x", 0, 1)
+				config := shortLease(open(t, faulty.Client(testdb.Once)))
+				config.Failures = subscriber.Stop(1)
+				sub, messages := subscribe(t, config)
+				meanwhile := dynamotest.Pause(func(context.Context) { interfere(t, j, groups.New(j)) })
+				faulty.Inject(meanwhile, dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
+				nack(t, messages, "x/1", 1)
 
-			assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "it comes again")
-			assert.Zero(t, sub.Stats().Stopped)
-			assert.False(t, state(t, j).Paused)
+				assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "it comes again")
+				assert.Zero(t, sub.Stats().Stopped)
+				assert.False(t, state(t, j).Paused)
+			})
 		})
 	}
 }
@@ -197,21 +201,23 @@ func TestAGroupThatAnOperatorHasPausedMeanwhileIsPausedByThem(t *testing.T) {
 
 func TestAStoppedGroupGoesOnWithoutTheEventThatAnOperatorSkips(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	g := groups.New(j)
-	write(t, j, "x", 0, 2)
-	config := shortLease(j)
-	config.Failures = subscriber.Stop(1)
-	_, messages := subscribe(t, config)
-	nack(t, messages, "x/1", 1)
-	atRest(t, j)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 1)
+		g := groups.New(j)
+		write(t, j, "x", 0, 2)
+		config := shortLease(j)
+		config.Failures = subscriber.Stop(1)
+		_, messages := subscribe(t, config)
+		nack(t, messages, "x/1", 1)
+		atRest(t, j)
 
-	why := state(t, j).Stopped
-	require.NotNil(t, why)
-	require.NoError(t, g.Skip(t.Context(), "group", why.Aggregate, why.Number))
-	assert.NotNil(t, state(t, j).Stopped, "until it is resumed")
-	require.NoError(t, g.Resume(t.Context(), "group", topic))
+		why := state(t, j).Stopped
+		require.NotNil(t, why)
+		require.NoError(t, g.Skip(t.Context(), "group", why.Aggregate, why.Number))
+		assert.NotNil(t, state(t, j).Stopped, "until it is resumed")
+		require.NoError(t, g.Resume(t.Context(), "group", topic))
 
-	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
-	assert.Equal(t, []uint64{1}, skippedNumbers(t, j))
+		assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+		assert.Equal(t, []uint64{1}, skippedNumbers(t, j))
+	})
 }
