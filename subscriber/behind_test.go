@@ -25,6 +25,7 @@ import (
 func eager(j *journal.Journal) subscriber.Config {
 	config := quick(j)
 	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
+	config.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
 	return subscriber.WithCursorInterval(config, time.Millisecond)
 }
 

@@ -81,43 +81,45 @@ func TestAHandlerThatDidNotAnswerInTimeMovesNoPositionOnceTheShardIsFree(t *test
 		for _, when := range []string{"after", "amid"} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				t.Parallel()
-				j := setup(t, 1)
-				write(t, j, "x", 0, 5)
-				config := quick(j)
-				config.CloseTimeout = 50 * time.Millisecond
-				sub, messages := subscribe(t, config)
-				receiveAll(t, messages, acked)
-				position, ok := subscriber.PositionFromContext(receive(t, messages).Context())
-				require.True(t, ok)
-				if acked > 0 {
-					eventually(t, "that is stored, as it cannot be amid a transaction", func() bool { return stored(t, j) == uint64(acked) })
-				}
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					j := setup(t, 1)
+					write(t, j, "x", 0, 5)
+					config := quick(j)
+					config.CloseTimeout = 50 * time.Millisecond
+					sub, messages := subscribe(t, config)
+					receiveAll(t, messages, acked)
+					position, ok := subscriber.PositionFromContext(receive(t, messages).Context())
+					require.True(t, ok)
+					if acked > 0 {
+						eventually(t, "that is stored, as it cannot be amid a transaction", func() bool { return stored(t, j) == uint64(acked) })
+					}
 
-				begun, closed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-				commit := func() {
-					ended <- position.Commit(context.WithoutCancel(t.Context()), func(ctx context.Context, advance subscriber.Advance) error {
-						close(begun)
-						<-closed
-						_, err := j.Client().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{advance.Item}})
-						return err
-					})
-				}
-				if when == "amid" {
-					go commit()
-					<-begun
-				}
-				require.NoError(t, sub.Close())
-				close(closed)
-				if when == "after" {
-					commit()
-					require.ErrorIs(t, <-ended, subscriber.ErrFenced)
-				} else {
-					var refused *types.TransactionCanceledException
-					require.ErrorAs(t, <-ended, &refused)
-				}
+					begun, closed, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+					commit := func() {
+						ended <- position.Commit(context.WithoutCancel(t.Context()), func(ctx context.Context, advance subscriber.Advance) error {
+							close(begun)
+							<-closed
+							_, err := j.Client().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{advance.Item}})
+							return err
+						})
+					}
+					if when == "amid" {
+						go commit()
+						<-begun
+					}
+					require.NoError(t, sub.Close())
+					close(closed)
+					if when == "after" {
+						commit()
+						require.ErrorIs(t, <-ended, subscriber.ErrFenced)
+					} else {
+						var refused *types.TransactionCanceledException
+						require.ErrorAs(t, <-ended, &refused)
+					}
 
-				_, messages = subscribe(t, quick(j))
-				assert.Equal(t, expect("x", acked+1, 5), receiveAll(t, messages, 5-acked))
+					_, messages = subscribe(t, quick(j))
+					assert.Equal(t, expect("x", acked+1, 5), receiveAll(t, messages, 5-acked))
+				})
 			})
 		}
 	}

@@ -86,7 +86,7 @@ func quick(j *journal.Journal) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "group",
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
-		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
+		TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }
