@@ -23,7 +23,7 @@ import (
 
 // eager returns a config that soon lists aggregates as behind, and often moves the cursor.
 func eager(j *journal.Journal) subscriber.Config {
-	config := quick(j)
+	config := unanswered(quick(j))
 	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
 	config.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
 	return subscriber.WithCursorInterval(config, time.Millisecond)

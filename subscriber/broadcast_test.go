@@ -70,7 +70,7 @@ func TestABroadcastHasNoPositionToCommit(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, broadcast(j))
+	_, messages := subscribe(t, unanswered(broadcast(j)))
 	position, ok := subscriber.PositionFromContext(receive(t, messages).Context())
 	require.True(t, ok)
 	require.ErrorIs(t, position.Commit(t.Context(), nil), subscriber.ErrNoPosition)

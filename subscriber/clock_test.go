@@ -109,7 +109,7 @@ func TestAnAggregateThatBeginsWithItsFirstEventKeepsThatStart(t *testing.T) {
 	write1 := func(offset time.Duration, after int) {
 		write(t, at(t, client, func() time.Time { return start.Add(offset) }), "x", after, 1)
 	}
-	config := quick(open(t, client))
+	config := unanswered(quick(open(t, client)))
 	config.Start = subscriber.At(start)
 	write1(time.Millisecond, 0)
 	first, messages := subscribe(t, config)

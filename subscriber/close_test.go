@@ -25,7 +25,7 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 	idle()
 	before := runtime.NumGoroutine()
 	for range 3 {
-		sub, messages := subscribe(t, quick(j))
+		sub, messages := subscribe(t, unanswered(quick(j)))
 		receiveAll(t, messages, 5)
 		_, err := sub.Subscribe(t.Context(), topic) // a member without a shard
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ func TestAFlushWhoseReplyWasLostDoesNotCostTheShard(t *testing.T) {
 	write(t, j, "y", 0, 1)
 	// Other updates of the row are claims.
 	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onRow("position/x-0", "#p"))
-	sub, messages := subscribe(t, quick(open(t, faulty.Client(testdb.Once))))
+	sub, messages := subscribe(t, unanswered(quick(open(t, faulty.Client(testdb.Once)))))
 	first := map[string]*message.Message{}
 	for range 2 {
 		msg := receive(t, messages)
@@ -53,7 +53,7 @@ func TestAFlushThatFailsWritesOneLine(t *testing.T) {
 		write(t, j, fmt.Sprint("a", i), 0, 1)
 	}
 	faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("position/", ""))
-	config := quick(open(t, faulty.Client(testdb.Once)))
+	config := unanswered(quick(open(t, faulty.Client(testdb.Once))))
 	config.CommitInterval = time.Hour
 	log := &diary{}
 	sub, err := subscriber.NewSubscriber(config, log)

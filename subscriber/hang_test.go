@@ -152,7 +152,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	const most, inFlight = 10, 4
-	config := subscriber.WithMaxUnstored(quick(open(t, proxy.Client())), most)
+	config := subscriber.WithMaxUnstored(unanswered(quick(open(t, proxy.Client()))), most)
 	config.MaxInFlight = inFlight
 	proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
 		update := in.(*dynamodb.UpdateItemInput)

@@ -81,14 +81,22 @@ func open(t *testing.T, client journal.Client) *journal.Journal {
 }
 
 // quick returns a config whose intervals suit tests. The lease has its default, so that a slow
-// machine does not make a member lose it.
+// machine does not make a member lose it. TrailingDelay and CloseTimeout leave time for the same
+// reason.
 func quick(j *journal.Journal) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "group",
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
 		TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
-		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
+		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: 5 * time.Second,
 	}
+}
+
+// unanswered returns a config for a test that leaves a message without an answer, so that Close
+// does not wait long for it.
+func unanswered(config subscriber.Config) subscriber.Config {
+	config.CloseTimeout = time.Second
+	return config
 }
 
 func newSubscriber(t *testing.T, config subscriber.Config) *subscriber.Subscriber {

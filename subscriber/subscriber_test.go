@@ -254,7 +254,7 @@ func TestHandlersThatHangLeaveRoomForTheRest(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	config := quick(j)
+	config := unanswered(quick(j))
 	config.BufferBytes, config.MaxInFlight = 512<<10, 3
 	_, messages := subscribe(t, config)
 	receive(t, messages) // and hangs
@@ -336,7 +336,7 @@ func TestABlockedAggregateIsFoundAgainAfterTheCursorHasPassedIt(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
-		config := quick(j)
+		config := unanswered(quick(j))
 		config.TrailingDelay, config.BehindAfter = time.Millisecond, time.Millisecond
 		write(t, j, "blocked", 0, 2)
 		first, messages := subscribe(t, config)
