@@ -167,6 +167,18 @@ func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
 	}
 }
 
+// eachLayoutInFakeTime runs a test about time limits, or about what has a limit of a second, with a
+// store of each layout.
+func eachLayoutInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { test(t, setupIn(t, layout)) })
+		})
+	}
+}
+
 func (s store) isPacked() bool { return s.journal.Config().Layout == journal.Packed }
 
 // commits returns the operation that writes a commit of a few small events.
