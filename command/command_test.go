@@ -23,6 +23,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
+// patience limits the time that a test waits before it fails.
+const patience = 2 * time.Minute
+
 type account struct{ Balance int }
 
 type deposited struct{ Amount int }
@@ -183,7 +186,7 @@ func TestCommandsComeByAnyPubSub(t *testing.T) {
 		require.NoError(t, err)
 		go func() { _ = router.Run(context.WithoutCancel(t.Context())) }()
 		require.NoError(t, bus.Send(t.Context(), &deposit{name, 1}))
-		require.Eventually(t, func() bool { return len(w.stored(t, name)) == 1 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(w.stored(t, name)) == 1 }, patience, time.Millisecond)
 		metadata := w.stored(t, name)[0].Metadata
 		assert.Equal(t, "c", metadata.CorrelationID(), name)
 		_, err = uuidOf(metadata.CausationID())

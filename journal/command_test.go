@@ -28,6 +28,7 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	db.Clock().Freeze()
 	config = ownTables(config)
 	config.Now, config.Shards = db.Clock().Now, cmp.Or(config.Shards, 7)
+	config.RetryBudget = cmp.Or(config.RetryBudget, time.Minute) // as in setup
 	s := store{client: db.Client()}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -211,31 +212,33 @@ func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			for _, c := range allCalls {
-				opened := false
-				client := offline(func(operation string) (*http.Response, error) {
-					if !opened {
-						return descriptorReply()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				for _, c := range allCalls {
+					opened := false
+					client := offline(func(operation string) (*http.Response, error) {
+						if !opened {
+							return descriptorReply()
+						}
+						assert.Equal(t, c.operation, operation, c.name)
+						return refuse(http.StatusBadRequest, code, "")
+					})
+					j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
+					require.NoError(t, err)
+					opened = true
+
+					err = c.do(t.Context(), eventlog.Of(j))
+
+					require.Error(t, err, c.name)
+					assertOnly(t, err, want)
+					assert.ErrorContains(t, err, "says the test", "DynamoDB's own words")
+					var sdk interface{ ErrorCode() string }
+					require.ErrorAs(t, err, &sdk, c.name)
+					assert.Equal(t, code, sdk.ErrorCode())
+					if want != nil {
+						assert.ErrorContains(t, err, `"`+c.table(j.Config().Tables)+`"`, c.name)
 					}
-					assert.Equal(t, c.operation, operation, c.name)
-					return refuse(http.StatusBadRequest, code, "")
-				})
-				j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
-				require.NoError(t, err)
-				opened = true
-
-				err = c.do(t.Context(), eventlog.Of(j))
-
-				require.Error(t, err, c.name)
-				assertOnly(t, err, want)
-				assert.ErrorContains(t, err, "says the test", "DynamoDB's own words")
-				var sdk interface{ ErrorCode() string }
-				require.ErrorAs(t, err, &sdk, c.name)
-				assert.Equal(t, code, sdk.ErrorCode())
-				if want != nil {
-					assert.ErrorContains(t, err, `"`+c.table(j.Config().Tables)+`"`, c.name)
 				}
-			}
+			})
 		})
 	}
 }

@@ -80,7 +80,7 @@ func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 
 // After a refusal that follows a lost reply, Append searches for the commit of the earlier attempt.
 func TestALookForALostCommitThatHangsIsGivenUp(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		taken := item{"id": text("taken")}
 		s.put(t, c.name, taken)

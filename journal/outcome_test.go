@@ -320,7 +320,7 @@ func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {
 }
 
 func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		first, all := s.Config().Tables.Snapshot, fmt.Sprintf("%q or %q", s.Config().Tables.Journal, s.Config().Tables.Snapshot)
 		if s.isPacked() { // a commit is one item in one table
 			first, all = s.Config().Tables.Journal, fmt.Sprintf("%q", s.Config().Tables.Journal)
@@ -343,25 +343,23 @@ func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
 				fmt.Sprintf("no capacity left for table %s: try again later", all),
 			},
 		} {
-			t.Run(name, func(t *testing.T) {
-				j := s.through(t, s.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) {
-					return c.answer()
-				}), impatient)
+			j := s.through(t, s.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) {
+				return c.answer()
+			}), impatient)
 
-				_, err := j.Append(t.Context(), one(name))
+			_, err := j.Append(t.Context(), one(name))
 
-				assertOnly(t, err, c.want)
-				require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
-				assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
-				assert.ErrorContains(t, err, c.text)
-				s.requireNothingWritten(t, user(name))
-			})
+			assertOnly(t, err, c.want)
+			require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+			assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
+			assert.ErrorContains(t, err, c.text)
+			s.requireNothingWritten(t, user(name))
 		}
 	})
 }
 
 func TestAnOutcomeThatStaysUnknownUntilTheBudgetEndsIsReadFromTheTable(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		j := s.through(t, s.onCommits(func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
 			return lose(t, send)
 		}), impatient)

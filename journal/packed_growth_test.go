@@ -22,73 +22,75 @@ import (
 // time up to which they have read. No event is missed.
 func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
-		open := func() eventlog.Log {
-			return s.through(t, s.client)
-		}
-		writers, readers := []eventlog.Log{open(), open(), open()}, []eventlog.Log{open(), open()}
-		versions := map[aggregate.ID]uint64{}
-		cursors := make([]eventlog.Cursor, 2)
-		seen := map[string]bool{}
-		read := func() {
-			for shard := range cursors {
-				reader := readers[shard]
-				for more := true; more; {
-					page, err := reader.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: shard, After: cursors[shard], Limit: 1 + r.IntN(20)})
-					require.NoError(t, err)
-					for _, record := range page.Records {
-						seen[fmt.Sprint(record.Aggregate.Value, "/", record.Number)] = true
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
+			open := func() eventlog.Log {
+				return s.through(t, s.client)
+			}
+			writers, readers := []eventlog.Log{open(), open(), open()}, []eventlog.Log{open(), open()}
+			versions := map[aggregate.ID]uint64{}
+			cursors := make([]eventlog.Cursor, 2)
+			seen := map[string]bool{}
+			read := func() {
+				for shard := range cursors {
+					reader := readers[shard]
+					for more := true; more; {
+						page, err := reader.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: shard, After: cursors[shard], Limit: 1 + r.IntN(20)})
+						require.NoError(t, err)
+						for _, record := range page.Records {
+							seen[fmt.Sprint(record.Aggregate.Value, "/", record.Number)] = true
+						}
+						cursors[shard], more = page.Next, page.More
 					}
-					cursors[shard], more = page.Next, page.More
 				}
 			}
-		}
-		grown := 2
-		for range 300 {
-			switch r.IntN(10) {
-			case 0:
-				if _, err := writers[r.IntN(len(writers))].GrowTail(t.Context(), grown*2); err == nil {
-					grown *= 2
-				} else {
-					require.ErrorAs(t, err, new(*journal.ConfigError))
+			grown := 2
+			for range 300 {
+				switch r.IntN(10) {
+				case 0:
+					if _, err := writers[r.IntN(len(writers))].GrowTail(t.Context(), grown*2); err == nil {
+						grown *= 2
+					} else {
+						require.ErrorAs(t, err, new(*journal.ConfigError))
+					}
+				case 1:
+					// A reader crashes. Another one continues at the stored time.
+					shard := r.IntN(2)
+					readers[shard] = open()
+					cursors[shard] = eventlog.Cursor{OccurredAt: cursors[shard].OccurredAt}
+				case 2:
+					writers[r.IntN(len(writers))] = open()
+				case 3:
+					db.Clock().Advance(time.Duration(r.IntN(240)) * time.Second)
+				case 4, 5:
+					db.Clock().Advance(time.Duration(r.IntN(2000)) * time.Millisecond)
+					read()
+				default:
+					id := user(fmt.Sprint(r.IntN(40)))
+					receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), eventlog.Commit{
+						Aggregate: id, Expected: versions[id], Proven: true, Events: events(int(versions[id])+1, 1+r.IntN(2)),
+					})
+					require.NoError(t, err)
+					versions[id] = receipt.Version
 				}
-			case 1:
-				// A reader crashes. Another one continues at the stored time.
-				shard := r.IntN(2)
-				readers[shard] = open()
-				cursors[shard] = eventlog.Cursor{OccurredAt: cursors[shard].OccurredAt}
-			case 2:
-				writers[r.IntN(len(writers))] = open()
-			case 3:
-				db.Clock().Advance(time.Duration(r.IntN(240)) * time.Second)
-			case 4, 5:
-				db.Clock().Advance(time.Duration(r.IntN(2000)) * time.Millisecond)
-				read()
-			default:
-				id := user(fmt.Sprint(r.IntN(40)))
-				receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), eventlog.Commit{
-					Aggregate: id, Expected: versions[id], Proven: true, Events: events(int(versions[id])+1, 1+r.IntN(2)),
-				})
+			}
+			read()
+			for id, version := range versions {
+				for n := uint64(1); n <= version; n++ {
+					require.True(t, seen[fmt.Sprint(id.Value, "/", n)], "seed %d: event %d of %s, %d partitions", seed, n, id, grown)
+				}
+			}
+			var all int
+			for record, err := range open().Tail(t.Context(), "user-account", time.Time{}) {
 				require.NoError(t, err)
-				versions[id] = receipt.Version
+				require.NotNil(t, record)
+				all++
 			}
+			require.Len(t, seen, all)
 		}
-		read()
-		for id, version := range versions {
-			for n := uint64(1); n <= version; n++ {
-				require.True(t, seen[fmt.Sprint(id.Value, "/", n)], "seed %d: event %d of %s, %d partitions", seed, n, id, grown)
-			}
-		}
-		var all int
-		for record, err := range open().Tail(t.Context(), "user-account", time.Time{}) {
-			require.NoError(t, err)
-			require.NotNil(t, record)
-			all++
-		}
-		require.Len(t, seen, all)
-	}
+	})
 }
 
 func TestPackedAReaderThatCannotLearnOfNewPartitionsReadsNoTail(t *testing.T) {
@@ -132,58 +134,64 @@ func TestPackedTheTailGrowsToPowersOfTwoOnceAtATime(t *testing.T) {
 
 func TestPackedAProcessOfBeforeARestoreWritesNothing(t *testing.T) {
 	t.Parallel()
-	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
-	s.write(t, user("1"), 1, 1)
-	require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
-	db.Clock().Advance(2 * time.Minute)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed})
+		s.write(t, user("1"), 1, 1)
+		require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
+		db.Clock().Advance(2 * time.Minute)
 
-	_, err := s.proven(t, user("1"), 1, 1)
-	require.ErrorIs(t, err, journal.ErrRestored)
-	_, err = s.proven(t, user("2"), 0, 1)
-	require.ErrorIs(t, err, journal.ErrRestored)
-	s.Log = s.through(t, s.client)
-	_, err = s.proven(t, user("1"), 1, 1)
-	require.NoError(t, err)
+		_, err := s.proven(t, user("1"), 1, 1)
+		require.ErrorIs(t, err, journal.ErrRestored)
+		_, err = s.proven(t, user("2"), 0, 1)
+		require.ErrorIs(t, err, journal.ErrRestored)
+		s.Log = s.through(t, s.client)
+		_, err = s.proven(t, user("1"), 1, 1)
+		require.NoError(t, err)
+	})
 }
 
 func TestPackedWritersLearnOfNewPartitions(t *testing.T) {
 	t.Parallel()
-	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
-	_, err := s.through(t, s.client).GrowTail(t.Context(), 8)
-	require.NoError(t, err)
-	db.Clock().Advance(11 * time.Minute)
-	used := map[string]bool{}
-	for n := range 40 {
-		s.write(t, user(fmt.Sprint(n)), 1, 1)
-		it := s.get(t, s.Config().Tables.Journal, s.packedKey(user(fmt.Sprint(n)), "1"))
-		used[fmt.Sprint(it["p"])] = true
-	}
-	assert.Greater(t, len(used), 4)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
+		_, err := s.through(t, s.client).GrowTail(t.Context(), 8)
+		require.NoError(t, err)
+		db.Clock().Advance(11 * time.Minute)
+		used := map[string]bool{}
+		for n := range 40 {
+			s.write(t, user(fmt.Sprint(n)), 1, 1)
+			it := s.get(t, s.Config().Tables.Journal, s.packedKey(user(fmt.Sprint(n)), "1"))
+			used[fmt.Sprint(it["p"])] = true
+		}
+		assert.Greater(t, len(used), 4)
+	})
 }
 
 func TestPackedAReportOfAProcessThatWasIdleHasNewPartitions(t *testing.T) {
 	t.Parallel()
-	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
-	idle := s.through(t, s.client)
-	_, err := s.GrowTail(t.Context(), 8)
-	require.NoError(t, err)
-	db.Clock().Advance(11 * time.Minute)
-	for n := range 20 {
-		s.write(t, user(fmt.Sprint(n)), 1, 1)
-	}
-	found := 0
-	for _, err := range idle.Tail(t.Context(), user("").Type, time.Time{}) {
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
+		idle := s.through(t, s.client)
+		_, err := s.GrowTail(t.Context(), 8)
 		require.NoError(t, err)
-		found++
-	}
-	assert.Equal(t, 20, found)
-	idle = s.through(t, s.client)
-	_, err = s.through(t, s.client).GrowTail(t.Context(), 16)
-	require.ErrorContains(t, err, "again after")
-	for stray, err := range idle.Strays(t.Context(), "") {
-		require.NoError(t, err)
-		assert.Fail(t, "an item is in its place", stray)
-	}
+		db.Clock().Advance(11 * time.Minute)
+		for n := range 20 {
+			s.write(t, user(fmt.Sprint(n)), 1, 1)
+		}
+		found := 0
+		for _, err := range idle.Tail(t.Context(), user("").Type, time.Time{}) {
+			require.NoError(t, err)
+			found++
+		}
+		assert.Equal(t, 20, found)
+		idle = s.through(t, s.client)
+		_, err = s.through(t, s.client).GrowTail(t.Context(), 16)
+		require.ErrorContains(t, err, "again after")
+		for stray, err := range idle.Strays(t.Context(), "") {
+			require.NoError(t, err)
+			assert.Fail(t, "an item is in its place", stray)
+		}
+	})
 }
 
 // A process that wakes up reads the descriptor once for all of its requests. No request waits
@@ -229,19 +237,21 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 // None of the first requests of an idle process may use outdated information.
 func TestPackedNoneOfManyCommitsOfAnIdleProcessPassesARestore(t *testing.T) {
 	t.Parallel()
-	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
-	s.write(t, user("1"), 1, 1)
-	require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
-	db.Clock().Advance(time.Hour)
-	db.Inject(dynamotest.Latency(10*time.Millisecond, 20*time.Millisecond), dynamotest.On("GetItem"))
-	var all sync.WaitGroup
-	for n := range 20 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Expected: 5, Proven: true, Events: events(6, 1)})
-			assert.ErrorIs(t, err, journal.ErrRestored)
-		}()
-	}
-	all.Wait()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed})
+		s.write(t, user("1"), 1, 1)
+		require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
+		db.Clock().Advance(time.Hour)
+		db.Inject(dynamotest.Latency(10*time.Millisecond, 20*time.Millisecond), dynamotest.On("GetItem"))
+		var all sync.WaitGroup
+		for n := range 20 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Expected: 5, Proven: true, Events: events(6, 1)})
+				assert.ErrorIs(t, err, journal.ErrRestored)
+			}()
+		}
+		all.Wait()
+	})
 }

@@ -132,7 +132,7 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 }
 
 func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
-	onClassic(t, func(t *testing.T, s store) {
+	onClassicInFakeTime(t, func(t *testing.T, s store) {
 		id := user("1")
 		proxy := dynamotest.NewProxy(t, s.client)
 		j := s.through(t, proxy.Client(testdb.Once), impatient)

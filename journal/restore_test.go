@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -109,14 +110,16 @@ func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
 		for _, layout := range layouts {
 			t.Run(fmt.Sprint(layout, " ", name), func(t *testing.T) {
 				t.Parallel()
-				s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: budget})
-				lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: budget})
+					lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 
-				_, err := s.Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
+					_, err := s.Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
 
-				require.NoError(t, err)
-				assert.Positive(t, lost.Fired())
-				s.requireVersion(t, user("1"), 3)
+					require.NoError(t, err)
+					assert.Positive(t, lost.Fired())
+					s.requireVersion(t, user("1"), 3)
+				})
 			})
 		}
 	}
@@ -124,16 +127,18 @@ func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
 
 func TestARestorationThatMayNotBeWrittenIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: time.Nanosecond})
-		db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		r := restoration(user("1"), 0, old(user("1"), 1, 3))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		for _, layout := range layouts {
+			s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: time.Nanosecond})
+			db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			r := restoration(user("1"), 0, old(user("1"), 1, 3))
 
-		_, err := s.Restore(t.Context(), r)
-		require.ErrorIs(t, err, journal.ErrOutcomeUnknown, layout)
-		_, err = s.Restore(t.Context(), r)
-		require.NoError(t, err, "it may be repeated")
-	}
+			_, err := s.Restore(t.Context(), r)
+			require.ErrorIs(t, err, journal.ErrOutcomeUnknown, layout)
+			_, err = s.Restore(t.Context(), r)
+			require.NoError(t, err, "it may be repeated")
+		}
+	})
 }
 
 func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {

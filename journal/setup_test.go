@@ -110,6 +110,29 @@ func onClassic(t *testing.T, test func(t *testing.T, s store)) {
 	}
 }
 
+// onClassicInFakeTime runs a test about time limits like onClassic.
+func onClassicInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	inFakeTime(t, classics(), test)
+}
+
+// eachLayoutInFakeTime runs a test about time limits like eachLayout.
+func eachLayoutInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	inFakeTime(t, configs(), test)
+}
+
+func inFakeTime(t *testing.T, configs map[string]journal.Config, test func(t *testing.T, s store)) {
+	t.Helper()
+	t.Parallel()
+	for name, config := range configs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { test(t, setup(t, config)) })
+		})
+	}
+}
+
 // through opens the journal with another client.
 func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) eventlog.Log {
 	t.Helper()
@@ -122,7 +145,7 @@ func (s store) through(t *testing.T, client journal.Client, change ...func(*jour
 	return eventlog.Of(j)
 }
 
-// impatient makes Append give up at the first failure.
+// impatient makes Append give up at the first failure. Each request then has a second at most.
 func impatient(c *journal.Config) { c.RetryBudget = time.Nanosecond }
 
 func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }

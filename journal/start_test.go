@@ -34,8 +34,6 @@ func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 
 func TestAStartEndsAtOnceForGoodReasonsAndWithItsContextForOthers(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
 	for name, c := range map[string]struct {
 		fault dynamotest.Fault
 		want  error
@@ -46,16 +44,22 @@ func TestAStartEndsAtOnceForGoodReasonsAndWithItsContextForOthers(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy := dynamotest.NewProxy(t, db.Client())
-			tries := proxy.Inject(c.fault, dynamotest.On("GetItem"))
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			_, err := journal.Open(ctx, proxy.Client(testdb.Once), journal.Config{})
-			require.ErrorIs(t, err, c.want)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			assert.Greater(t, tries.Fired(), 1)
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t)
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+				proxy := dynamotest.NewProxy(t, db.Client())
+				tries := proxy.Inject(c.fault, dynamotest.On("GetItem"))
+				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+				defer cancel()
+				_, err := journal.Open(ctx, proxy.Client(testdb.Once), journal.Config{})
+				require.ErrorIs(t, err, c.want)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Greater(t, tries.Fired(), 1)
+			})
 		})
 	}
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
 	_, err := journal.Open(t.Context(), db.Client(), journal.Config{Tables: journal.Tables{Journal: "missing"}})
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 }

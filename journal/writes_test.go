@@ -412,21 +412,23 @@ func TestATransactionOnAnItemOfTheCallersIsWaitedFor(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			s, db := inMemory(t, journal.Config{Layout: layout})
-			c := s.callersTable(t)
-			conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				s, db := inMemory(t, journal.Config{Layout: layout})
+				c := s.callersTable(t)
+				conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
 
-			receipt, err := s.Append(t.Context(), with("1", c.count("n")))
+				receipt, err := s.Append(t.Context(), with("1", c.count("n")))
 
-			require.NoError(t, err)
-			assert.Equal(t, 3, conflict.Fired())
-			s.requireWrittenOnce(t, "1", receipt, 1)
+				require.NoError(t, err)
+				assert.Equal(t, 3, conflict.Fired())
+				s.requireWrittenOnce(t, "1", receipt, 1)
 
-			db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
-			_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
-			require.ErrorIs(t, err, journal.ErrContended)
-			require.ErrorContains(t, err, c.name, "the table may be any")
-			s.requireNothingWritten(t, user("2"))
+				db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
+				_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
+				require.ErrorIs(t, err, journal.ErrContended)
+				require.ErrorContains(t, err, c.name, "the table may be any")
+				s.requireNothingWritten(t, user("2"))
+			})
 		})
 	}
 }

@@ -99,9 +99,14 @@ func (f *fixture) model() (ack chan<- struct{}) {
 	return tokens
 }
 
-// config returns the config of a feed with the default key, the id of the aggregate.
+// config returns the config of a feed with the default key, the id of the aggregate. Its time
+// limits are so long that only a test that sets one reaches it.
 func (f *fixture) config() live.Config {
-	return live.Config{Journal: f.journal, Group: "model", Topics: []string{"counter"}}
+	return live.Config{
+		Journal: f.journal, Group: "model", Topics: []string{"counter"},
+		WaitTimeout: time.Hour, RefreshInterval: time.Hour, WriteTimeout: time.Hour,
+		Subscriber: subscriber.Config{CloseTimeout: patience},
+	}
 }
 
 // waiting returns the config of a feed with its own wait.

@@ -101,7 +101,7 @@ func TestACommitOfUnknownOutcomeIsLookedFor(t *testing.T) {
 	t.Parallel()
 	// There is one attempt. Its reply is lost, and the read with which the journal resolves it
 	// fails.
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		lost := 0
 		s.wire.set(func(w *wire) {
@@ -127,7 +127,7 @@ func TestACommitOfUnknownOutcomeIsLookedFor(t *testing.T) {
 
 func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 	t.Parallel()
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		rival := s.another()
 		s.wire.set(func(w *wire) {
@@ -158,7 +158,7 @@ func TestACommitOfUnknownOutcomeWhosePlaceWasRemovedIsReportedAtOnce(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+			eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 				p := s.publisher(publisher.Config{CommitTimeout: 3 * time.Second})
 				rival := s.another()
 				s.wire.set(func(w *wire) {
@@ -186,7 +186,7 @@ func TestACommitOfUnknownOutcomeWhosePlaceWasRemovedIsReportedAtOnce(t *testing.
 
 func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 	t.Parallel()
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{CommitTimeout: 300 * time.Millisecond})
 		p.ResolveFor(100 * time.Millisecond)
 		s.wire.set(func(w *wire) {
@@ -224,7 +224,7 @@ func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 
 func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 	t.Parallel()
-	eachStore(t, journal.Config{}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{CommitTimeout: 3 * time.Second})
 		rival := s.another()
 		s.wire.set(func(w *wire) {
@@ -290,7 +290,7 @@ func TestATextNamesThreeAggregatesAndCountsTheRest(t *testing.T) {
 
 func TestThrottlingIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		throttled := &smithy.GenericAPIError{Code: "ThrottlingException"}
 		reads := 0

@@ -30,7 +30,7 @@ var errConnectionRefused = &smithyhttp.RequestSendError{Err: &net.OpError{Op: "d
 func TestAnOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	// With this budget the journal makes one attempt, so the outage is longer than its retries.
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{})
 		down := 10 // requests
 		refuse := func() error {
@@ -83,7 +83,7 @@ func TestAnOutageOfTheServiceThatHasTheCredentialsIsWaitedOut(t *testing.T) {
 
 func TestAnOutageThatOutlastsTheCommitTimeoutSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
-	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+	eachStoreInFakeTime(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
 		p := s.publisher(publisher.Config{CommitTimeout: 100 * time.Millisecond})
 		s.wire.set(func(w *wire) { w.onRead = func() error { return errConnectionRefused } })
 
@@ -103,7 +103,7 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 		for name, expects := range map[string]bool{name: false, name + ", of an expected version": true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				eachStore(t, journal.Config{}, func(t *testing.T, s *store) {
+				eachStoreInFakeTime(t, journal.Config{}, func(t *testing.T, s *store) {
 					proxy := dynamotest.NewProxy(t, s.client)
 					first := proxy.Inject(dynamotest.Late(), dynamotest.On(s.commits()), dynamotest.Times(1))
 					pause := dynamotest.PauseReply

@@ -17,6 +17,10 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
+// patience limits the time that a test waits before it fails. It also is the time limit of journals
+// and publishers whose limits are not what a test is about, so that a slow machine passes too.
+const patience = 2 * time.Minute
+
 // store is an empty journal of one test.
 type store struct {
 	t      testing.TB
@@ -29,6 +33,9 @@ func newStore(t testing.TB, config journal.Config) *store {
 	t.Helper()
 	client := testdb.Client(t)
 	config.Shards = 4
+	if config.RetryBudget == 0 {
+		config.RetryBudget = patience
+	}
 	require.NoError(t, journal.Create(context.Background(), client, config))
 	w := &wire{Client: client}
 	j, err := journal.Open(context.Background(), w, config)
@@ -50,6 +57,21 @@ func eachStore(t *testing.T, config journal.Config, test func(t *testing.T, s *s
 	}
 }
 
+// eachStoreInFakeTime runs a test about time limits on each layout.
+func eachStoreInFakeTime(t *testing.T, config journal.Config, test func(t *testing.T, s *store)) {
+	t.Helper()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				of := config
+				of.Layout = layout
+				test(t, newStore(t, of))
+			})
+		})
+	}
+}
+
 func (s *store) isPacked() bool { return s.Config().Layout == journal.Packed }
 
 // commits returns the operation that writes a commit of a few small events.
@@ -63,7 +85,7 @@ func (s *store) commits() string {
 // another returns the same journal in another process.
 func (s *store) another() *journal.Journal {
 	s.t.Helper()
-	j, err := journal.Open(context.Background(), s.client, journal.Config{})
+	j, err := journal.Open(context.Background(), s.client, journal.Config{RetryBudget: patience})
 	require.NoError(s.t, err)
 	return j
 }
@@ -72,6 +94,11 @@ func (s *store) publisher(config publisher.Config) *publisher.Publisher {
 	s.t.Helper()
 	if config.Journal == nil {
 		config.Journal = s.Journal
+	}
+	for _, limit := range []*time.Duration{&config.CommitTimeout, &config.CloseTimeout} {
+		if *limit == 0 {
+			*limit = patience
+		}
 	}
 	p, err := publisher.NewPublisher(config, nil)
 	require.NoError(s.t, err)
@@ -158,7 +185,7 @@ func indexes(from, to int) []int {
 // eventually waits until a condition is true.
 func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
-	require.Eventually(t, condition, time.Minute, time.Millisecond, append([]any{what}, args...)...)
+	require.Eventually(t, condition, patience, time.Millisecond, append([]any{what}, args...)...)
 }
 
 // receive waits for a value from a channel.
@@ -167,7 +194,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		require.FailNow(t, "waited in vain for "+what)
 		panic("unreachable")
 	}

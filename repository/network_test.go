@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -129,15 +130,17 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 
 func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	j, err := journal.Open(t.Context(), s.client, journal.Config{RetryBudget: time.Nanosecond})
-	require.NoError(t, err)
-	repo, err := repository.New(j, Accounts, repository.Config{})
-	require.NoError(t, err)
-	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
-	_, err = repo.Execute(t.Context(), "42", Deposit(1))
-	require.ErrorIs(t, err, journal.ErrThrottled)
-	throttled.Remove()
-	_, err = repo.Load(t.Context(), "42")
-	assert.ErrorIs(t, err, journal.ErrNotFound)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		j, err := journal.Open(t.Context(), s.client, journal.Config{RetryBudget: time.Nanosecond})
+		require.NoError(t, err)
+		repo, err := repository.New(j, Accounts, repository.Config{})
+		require.NoError(t, err)
+		throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
+		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		require.ErrorIs(t, err, journal.ErrThrottled)
+		throttled.Remove()
+		_, err = repo.Load(t.Context(), "42")
+		assert.ErrorIs(t, err, journal.ErrNotFound)
+	})
 }

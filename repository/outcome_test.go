@@ -22,7 +22,8 @@ func (s store) hideOutcome(request dynamotest.Fault) {
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
 }
 
-// impatient returns a store that sends each commit once.
+// impatient returns a store that sends each commit once. Each request then has a second at most, so
+// its tests run in fake time.
 func (s store) impatient(t *testing.T) store {
 	t.Helper()
 	return s.open(t, journal.Config{RetryBudget: time.Nanosecond})
@@ -40,23 +41,25 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
 			t.Run(name+", "+cached, func(t *testing.T) {
 				t.Parallel()
-				s := setup(t).impatient(t)
-				repo := s.accounts(t, config)
-				s.hideOutcome(test.lost)
-				decisions := 0
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					s := setup(t).impatient(t)
+					repo := s.accounts(t, config)
+					s.hideOutcome(test.lost)
+					decisions := 0
 
-				a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
-					decisions++
-					return deposits(3), nil
-				}, repository.CommandID("pay"))
+					a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+						decisions++
+						return deposits(3), nil
+					}, repository.CommandID("pay"))
 
-				require.NoError(t, err)
-				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
-				assert.Equal(t, test.decisions, decisions)
-				assert.Len(t, s.records(t, a.ID), 3)
-				calls := s.calls.Counts()
-				assert.Equal(t, test.decisions, calls["TransactWriteItems"])
-				assert.LessOrEqual(t, calls["GetItem"], 8)
+					require.NoError(t, err)
+					assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
+					assert.Equal(t, test.decisions, decisions)
+					assert.Len(t, s.records(t, a.ID), 3)
+					calls := s.calls.Counts()
+					assert.Equal(t, test.decisions, calls["TransactWriteItems"])
+					assert.LessOrEqual(t, calls["GetItem"], 8)
+				})
 			})
 		}
 	}
@@ -64,81 +67,91 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 
 func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t *testing.T) {
 	t.Parallel()
-	for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
-		s := setup(t)
-		rival := open(t, s.direct).accounts(t, repository.Config{})
-		s = s.impatient(t)
-		s.hideOutcome(dynamotest.LoseReply())
-		s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
-			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+			s := setup(t)
+			rival := open(t, s.direct).accounts(t, repository.Config{})
+			s = s.impatient(t)
+			s.hideOutcome(dynamotest.LoseReply())
+			s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+				_, err := rival.Execute(context.Background(), "42", Deposit(1000))
+				require.NoError(t, err)
+			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 			require.NoError(t, err)
-		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
-		require.NoError(t, err)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
-		assert.Len(t, s.records(t, a.ID), 2)
-	}
+			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
+			assert.Len(t, s.records(t, a.ID), 2)
+		}
+	})
 }
 
 // The request of the first run arrives after the second run has decided. The commit of the second
 // decision was not written, so its results must not reach the caller.
 func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	decisions := 0
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-		if decisions++; decisions == 2 {
-			require.Equal(t, 1, late.Arrive())
-		}
-		return Events{Deposited{decisions}}, nil
-	}, repository.CommandID("pay"))
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
-	assert.Len(t, s.records(t, a.ID), 1)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		decisions := 0
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			if decisions++; decisions == 2 {
+				require.Equal(t, 1, late.Arrive())
+			}
+			return Events{Deposited{decisions}}, nil
+		}, repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+		assert.Len(t, s.records(t, a.ID), 1)
+	})
 }
 
 // The request of the first run arrives when the second run cannot load.
 func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
-	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
-	decisions := 0
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-		decisions++
-		return Events{Deposited{5}}, nil
-	}, repository.CommandID("pay"))
-	require.NoError(t, err)
-	assert.Equal(t, 1, arrived.Fired())
-	assert.Equal(t, 1, decisions)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+		s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+		decisions := 0
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			decisions++
+			return Events{Deposited{5}}, nil
+		}, repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, 1, arrived.Fired())
+		assert.Equal(t, 1, decisions)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
+	})
 }
 
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
-	require.NoError(t, err)
-	s = s.impatient(t)
-	s.hideOutcome(dynamotest.LoseReply())
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+		require.NoError(t, err)
+		s = s.impatient(t)
+		s.hideOutcome(dynamotest.LoseReply())
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+	})
 }
 
 func TestACommandWithoutAnIDIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	s.hideOutcome(dynamotest.LoseReply())
-	decisions := 0
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-		decisions++
-		return deposits(1), nil
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		s.hideOutcome(dynamotest.LoseReply())
+		decisions := 0
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			decisions++
+			return deposits(1), nil
+		})
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.Equal(t, 1, decisions)
 	})
-	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	assert.Equal(t, 1, decisions)
 }
 
 func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
@@ -153,7 +166,7 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			testdb.WithFakeTime(t, func(t *testing.T) {
-				s := setup(t)
+				s := setup(t).open(t, journal.Config{RetryBudget: 5 * time.Second})
 				repo := s.accounts(t, repository.Config{})
 				_, err := repo.Execute(t.Context(), "42", Deposit(1))
 				require.NoError(t, err)
@@ -212,49 +225,53 @@ func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *te
 
 func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	rival := s.accounts(t, repository.Config{})
-	s = s.impatient(t)
-	s.hideOutcome(dynamotest.CutConnection())
-	decisions := 0
-	_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(a Account) (Events, error) {
-		if decisions++; decisions == 2 {
-			_, err := rival.Execute(t.Context(), "42", Withdraw(5))
-			require.NoError(t, err)
-		}
-		if a.Balance < 5 {
-			return nil, ErrInsufficientFunds
-		}
-		return Events{Withdrawn{5}}, nil
-	}, repository.CommandID("pay"))
-	require.ErrorIs(t, err, ErrInsufficientFunds)
-	assert.Equal(t, 3, decisions)
-	assert.Len(t, s.records(t, account("42")), 2)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5))
+		require.NoError(t, err)
+		rival := s.accounts(t, repository.Config{})
+		s = s.impatient(t)
+		s.hideOutcome(dynamotest.CutConnection())
+		decisions := 0
+		_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(a Account) (Events, error) {
+			if decisions++; decisions == 2 {
+				_, err := rival.Execute(t.Context(), "42", Withdraw(5))
+				require.NoError(t, err)
+			}
+			if a.Balance < 5 {
+				return nil, ErrInsufficientFunds
+			}
+			return Events{Withdrawn{5}}, nil
+		}, repository.CommandID("pay"))
+		require.ErrorIs(t, err, ErrInsufficientFunds)
+		assert.Equal(t, 3, decisions)
+		assert.Len(t, s.records(t, account("42")), 2)
+	})
 }
 
 func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	rival := s.accounts(t, repository.Config{})
-	s = s.impatient(t)
-	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	decisions := 0
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		rival := s.accounts(t, repository.Config{})
+		s = s.impatient(t)
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		decisions := 0
 
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-		if decisions++; decisions == 1 {
-			return nil, nil
-		}
-		require.Equal(t, 1, late.Arrive())
-		_, err := rival.Execute(t.Context(), "42", Deposit(10))
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			if decisions++; decisions == 1 {
+				return nil, nil
+			}
+			require.Equal(t, 1, late.Arrive())
+			_, err := rival.Execute(t.Context(), "42", Deposit(10))
+			require.NoError(t, err)
+			return deposits(1000), nil // more events than a commit can have
+		}, repository.CommandID("nothing"))
+
 		require.NoError(t, err)
-		return deposits(1000), nil // more events than a commit can have
-	}, repository.CommandID("nothing"))
-
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
-	assert.Equal(t, 2, decisions)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
+		assert.Equal(t, 2, decisions)
+	})
 }
 
 // A request may take long to arrive. Only a later version proves that it will not be written.
@@ -279,20 +296,22 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 
 func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	s.hideOutcome(dynamotest.CutConnection())
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	decisions := 0
-	_, err := s.accounts(t, repository.Config{}).Execute(ctx, "42", func(Account) (Events, error) {
-		if decisions++; decisions == 2 {
-			cancel()
-		}
-		return deposits(1), nil
-	}, repository.CommandID("pay"))
-	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	require.ErrorIs(t, err, context.Canceled)
-	assert.Equal(t, 2, decisions)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		s.hideOutcome(dynamotest.CutConnection())
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		decisions := 0
+		_, err := s.accounts(t, repository.Config{}).Execute(ctx, "42", func(Account) (Events, error) {
+			if decisions++; decisions == 2 {
+				cancel()
+			}
+			return deposits(1), nil
+		}, repository.CommandID("pay"))
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Equal(t, 2, decisions)
+	})
 }
 
 // The error of a decision is only the decision's, even if it reports an unknown outcome.
@@ -310,34 +329,38 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 
 func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	// The head can be read. All other requests hang until the caller gives up.
-	hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
-		dynamotest.Table("journal"), dynamotest.After(1))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		// The head can be read. All other requests hang until the caller gives up.
+		hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
+			dynamotest.Table("journal"), dynamotest.After(1))
 
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 
-	hanging.Remove()
-	var unknown *journal.OutcomeUnknownError
-	require.ErrorAs(t, err, &unknown)
-	require.Len(t, s.records(t, account("42")), 1, "the first attempt was written")
-	executed, err := s.journal.Resolve(t.Context(), unknown)
-	require.NoError(t, err)
-	assert.True(t, executed)
+		hanging.Remove()
+		var unknown *journal.OutcomeUnknownError
+		require.ErrorAs(t, err, &unknown)
+		require.Len(t, s.records(t, account("42")), 1, "the first attempt was written")
+		executed, err := s.journal.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		assert.True(t, executed)
+	})
 }
 
 func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	// The head can be read, but events and guards cannot.
-	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		// The head can be read, but events and guards cannot.
+		throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
 
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 
-	throttled.Remove()
-	require.Len(t, s.records(t, account("42")), 1)
-	assert.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	assert.NotErrorIs(t, err, journal.ErrThrottled)
+		throttled.Remove()
+		require.Len(t, s.records(t, account("42")), 1)
+		assert.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.NotErrorIs(t, err, journal.ErrThrottled)
+	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -30,6 +31,21 @@ func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s sto
 			t.Parallel()
 			db := dynamotest.New(t)
 			test(t, db, openOn(t, db, journal.Config{Layout: layout}))
+		})
+	}
+}
+
+// eachInMemoryInFakeTime runs a test about time limits with a database in memory for each layout.
+func eachInMemoryInFakeTime(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
+	t.Helper()
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t)
+				test(t, db, openOn(t, db, journal.Config{Layout: layout}))
+			})
 		})
 	}
 }
@@ -131,7 +147,7 @@ func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
 
 // The outcome is unknown, the next run cannot load, and then the commit arrives.
 func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
-	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s0 store) {
+	eachInMemoryInFakeTime(t, func(t *testing.T, db *dynamotest.DB, s0 store) {
 		endow(t, s0.accounts(t, repository.Config{}), "read", 7)
 		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
 		accounts := s.accounts(t, repository.Config{})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -199,51 +200,55 @@ func TestACommandOfSeveralAggregatesIsRepeatedUntilItsOutcomeIsKnown(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t).impatient(t)
-			accounts := s.accounts(t, repository.Config{})
-			s.proxy.Inject(test.lost, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(3), dynamotest.Times(1))
-			var parts repository.Parts
-			a, b, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "b"), accounts.Part(&parts, "c")
-			decisions := 0
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				s := setup(t).impatient(t)
+				accounts := s.accounts(t, repository.Config{})
+				s.proxy.Inject(test.lost, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+				s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(3), dynamotest.Times(1))
+				var parts repository.Parts
+				a, b, read := accounts.Part(&parts, "a"), accounts.Part(&parts, "b"), accounts.Part(&parts, "c")
+				decisions := 0
 
-			err := parts.Execute(t.Context(), func() error {
-				decisions++
-				a.Append(Deposited{1})
-				b.Append(Deposited{2})
-				return nil
-			}, repository.CommandID("pay"))
+				err := parts.Execute(t.Context(), func() error {
+					decisions++
+					a.Append(Deposited{1})
+					b.Append(Deposited{2})
+					return nil
+				}, repository.CommandID("pay"))
 
-			require.NoError(t, err)
-			assert.Equal(t, test.decisions, decisions)
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("a"), State: Account{1}, Version: 1}, bare(a.Aggregate()))
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("b"), State: Account{2}, Version: 1}, bare(b.Aggregate()))
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("c")}, bare(read.Aggregate()))
-			assert.Len(t, s.records(t, account("a")), 1)
+				require.NoError(t, err)
+				assert.Equal(t, test.decisions, decisions)
+				assert.Equal(t, repository.Aggregate[Account]{ID: account("a"), State: Account{1}, Version: 1}, bare(a.Aggregate()))
+				assert.Equal(t, repository.Aggregate[Account]{ID: account("b"), State: Account{2}, Version: 1}, bare(b.Aggregate()))
+				assert.Equal(t, repository.Aggregate[Account]{ID: account("c")}, bare(read.Aggregate()))
+				assert.Len(t, s.records(t, account("a")), 1)
+			})
 		})
 	}
 }
 
 func TestAnUnknownOutcomeOfSeveralAggregatesCanBeResolved(t *testing.T) {
 	t.Parallel()
-	s := setup(t).impatient(t)
-	accounts := s.accounts(t, repository.Config{})
-	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
-	var parts repository.Parts
-	accounts.Part(&parts, "a")
-	b := accounts.Part(&parts, "b")
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		accounts := s.accounts(t, repository.Config{})
+		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
+		var parts repository.Parts
+		accounts.Part(&parts, "a")
+		b := accounts.Part(&parts, "b")
 
-	err := parts.Execute(t.Context(), func() error {
-		b.Append(Deposited{2})
-		return nil
+		err := parts.Execute(t.Context(), func() error {
+			b.Append(Deposited{2})
+			return nil
+		})
+
+		var unknown *journal.OutcomeUnknownError
+		require.ErrorAs(t, err, &unknown)
+		written, err := s.journal.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		assert.True(t, written)
 	})
-
-	var unknown *journal.OutcomeUnknownError
-	require.ErrorAs(t, err, &unknown)
-	written, err := s.journal.Resolve(t.Context(), unknown)
-	require.NoError(t, err)
-	assert.True(t, written)
 }
 
 func TestAPartCanBeForOneVersionAlone(t *testing.T) {

@@ -34,7 +34,7 @@ func (s store) redundant(t *testing.T, id string) (numbers []uint64) {
 func TestRedundantSnapshotsAreKeptUpToTheirCountAndTheOldestGoFirst(t *testing.T) {
 	t.Parallel()
 	for keep, want := range map[int][]uint64{0: {6}, 1: {6}, 3: {4, 5, 6}, 100: {1, 2, 3, 4, 5, 6}} {
-		eachLayout(t, func(t *testing.T, s store) {
+		eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: keep}})
 
 			for range 6 {
@@ -88,7 +88,7 @@ func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
 
 func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}, Cache: 10}
 		writers := []*repository.Repository[Account]{s.accounts(t, config), open(t, s.client).accounts(t, config)}
 		for i := range 12 {
@@ -101,7 +101,7 @@ func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T
 
 func TestFewerAreKeptOnceTheCountIsLowered(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		many := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 80}})
 		for range 80 {
 			_, err := many.Execute(t.Context(), "42", Deposit(1))
@@ -376,7 +376,7 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 
 func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, func(t *testing.T, s store) {
+	eachLayoutInFakeTime(t, func(t *testing.T, s store) {
 		// This repository does not know the list.
 		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -123,6 +124,10 @@ func deposits(n int) aggregate.Events[Account] {
 	return slices.Repeat(aggregate.Events[Account]{Deposited{1}}, n)
 }
 
+// patience is the RetryBudget of journals whose budget is not what a test is about, so that a slow
+// machine passes too.
+const patience = 2 * time.Minute
+
 // store is a journal that only one test uses.
 type store struct {
 	client  *dynamodb.Client // through the proxy; sends each request once
@@ -158,6 +163,18 @@ func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
 			test(t, setupIn(t, layout))
+		})
+	}
+}
+
+// eachLayoutInFakeTime runs a test about time limits, or about what has a limit of a second, with a
+// store of each layout.
+func eachLayoutInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { test(t, setupIn(t, layout)) })
 		})
 	}
 }
@@ -218,6 +235,9 @@ func open(t *testing.T, client *dynamodb.Client) store {
 // open opens the journal, and clears the recorded requests.
 func (s store) open(t *testing.T, config journal.Config) store {
 	t.Helper()
+	if config.RetryBudget == 0 {
+		config.RetryBudget = patience
+	}
 	var err error
 	s.journal, err = journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)

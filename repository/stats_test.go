@@ -13,7 +13,7 @@ import (
 )
 
 func TestStatsCountWhatARepositoryDoes(t *testing.T) {
-	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+	eachInMemory(t, func(t *testing.T, _ *dynamotest.DB, s store) {
 		rival := s.accounts(t, repository.Config{})
 		repo := open(t, s.direct).accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1)})
 		counted := func(do func()) repository.Stats {
@@ -53,13 +53,18 @@ func TestStatsCountWhatARepositoryDoes(t *testing.T) {
 		})
 		assert.EqualValues(t, 1, refused.Refused)
 		assert.Zero(t, refused.Commits)
+	})
+}
 
+func TestStatsCountACommitThatFails(t *testing.T) {
+	eachInMemoryInFakeTime(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		repo := s.open(t, journal.Config{RetryBudget: time.Millisecond}).accounts(t, repository.Config{})
 		db.Inject(dynamotest.Conflict(), dynamotest.On("TransactWriteItems", "PutItem"), dynamotest.Times(1000))
-		impatient, err := journal.Open(t.Context(), db.Client(), journal.Config{RetryBudget: time.Millisecond})
-		require.NoError(t, err)
-		repo, err = repository.New(impatient, Accounts, repository.Config{})
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, counted(execute(journal.ErrContended)).Failed)
+
+		_, err := repo.Execute(t.Context(), "a", Deposit(1))
+
+		require.ErrorIs(t, err, journal.ErrContended)
+		assert.EqualValues(t, 1, repo.Stats().Failed)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,6 +92,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 		},
 		"unknown": {
 			do: func(w *world) error {
+				w.open(100 * time.Millisecond)
 				w.db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"))
 				_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
 				return err

@@ -60,7 +60,12 @@ func TestANackWithoutAnErrorIsAnAttemptToo(t *testing.T) {
 		return nil
 	}, tracing.Middleware(w.config))
 
-	assert.Equal(t, int64(2), attributesOf(w.named("process account", 2)[1])["millrace.delivery.attempt"])
+	// The second handling can end before the first, which goes on after its Nack.
+	var attempts []any
+	for _, span := range w.named("process account", 2) {
+		attempts = append(attempts, attributesOf(span)["millrace.delivery.attempt"])
+	}
+	assert.ElementsMatch(t, []any{int64(1), int64(2)}, attempts)
 }
 
 func TestAHandlingWhoseMessagesCannotBePublishedIsAnAttempt(t *testing.T) {

@@ -68,13 +68,19 @@ func setup(t *testing.T) *world {
 	w.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans))
 	w.config = tracing.Config{TracerProvider: w.tracer, Propagator: propagation.TraceContext{}}
 	require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: 1}))
-	var err error
-	w.journal, err = journal.Open(t.Context(), w.db.Client(), journal.Config{RetryBudget: 100 * time.Millisecond})
-	require.NoError(t, err)
-	w.plain, err = repository.New(w.journal, Accounts, repository.Config{MaxAttempts: 3})
-	require.NoError(t, err)
-	w.accounts = tracing.NewRepository(w.plain, w.config)
+	w.open(patience)
 	return w
+}
+
+// open opens the journal with the time for which commits are repeated.
+func (w *world) open(retryBudget time.Duration) {
+	w.t.Helper()
+	var err error
+	w.journal, err = journal.Open(w.t.Context(), w.db.Client(), journal.Config{RetryBudget: retryBudget})
+	require.NoError(w.t, err)
+	w.plain, err = repository.New(w.journal, Accounts, repository.Config{MaxAttempts: 3})
+	require.NoError(w.t, err)
+	w.accounts = tracing.NewRepository(w.plain, w.config)
 }
 
 // begin starts a span, such as the span of a request.

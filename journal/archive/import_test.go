@@ -305,14 +305,16 @@ func (r *brokenReader) Read(p []byte) (int, error) {
 
 func TestAnImportIsPatientWithTablesThatGrow(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), journal.Config{RetryBudget: time.Nanosecond})
-	from.write(t, account("1"), 1, 3)
-	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
-	text := from.export(t)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), journal.Config{RetryBudget: time.Nanosecond})
+		from.write(t, account("1"), 1, 3)
+		throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
+		text := from.export(t)
 
-	to.imports(t, text)
+		to.imports(t, text)
 
-	assert.Equal(t, 3, throttled.Fired())
-	assertSame(t, from.contents(t), to.contents(t))
+		assert.Equal(t, 3, throttled.Fired())
+		assertSame(t, from.contents(t), to.contents(t))
+	})
 }

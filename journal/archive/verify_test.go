@@ -148,34 +148,36 @@ func TestVerifyFindsNothingInASoundJournalOfAllSorts(t *testing.T) {
 
 func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	s := setup(t, db.Client(), journal.Config{})
-	s.write(t, account("1"), 1, 10)
-	torn := db.Inject(dynamotest.Tear(func(context.Context) {
-		report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{Only: archive.Selection{Aggregate: account("2")}})
-		assert.NoError(t, err)
-		assert.Len(t, report.Faults, 1, "nothing is there yet")
-	}), dynamotest.Times(1))
-	s.write(t, account("1"), 11, 5)
-	assert.Equal(t, 1, torn.Fired())
-
-	// Each commit is partly visible for a while. Each inspection may meet another commit.
-	db.Inject(dynamotest.Tear(dynamotest.For(2 * time.Millisecond)))
-	ctx, stop := context.WithCancel(t.Context())
-	var writer sync.WaitGroup
-	writer.Add(1)
-	go func() {
-		defer writer.Done()
-		for version := uint64(15); ctx.Err() == nil && version < 400; version += 5 {
-			_, err := eventlog.Of(s.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{Aggregate: account("1"), Expected: version, Events: make([]eventlog.Event, 5)})
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		s := setup(t, db.Client(), journal.Config{})
+		s.write(t, account("1"), 1, 10)
+		torn := db.Inject(dynamotest.Tear(func(context.Context) {
+			report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{Only: archive.Selection{Aggregate: account("2")}})
 			assert.NoError(t, err)
+			assert.Len(t, report.Faults, 1, "nothing is there yet")
+		}), dynamotest.Times(1))
+		s.write(t, account("1"), 11, 5)
+		assert.Equal(t, 1, torn.Fired())
+
+		// Each commit is partly visible for a while. Each inspection may meet another commit.
+		db.Inject(dynamotest.Tear(dynamotest.For(2 * time.Millisecond)))
+		ctx, stop := context.WithCancel(t.Context())
+		var writer sync.WaitGroup
+		writer.Add(1)
+		go func() {
+			defer writer.Done()
+			for version := uint64(15); ctx.Err() == nil && version < 400; version += 5 {
+				_, err := eventlog.Of(s.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{Aggregate: account("1"), Expected: version, Events: make([]eventlog.Event, 5)})
+				assert.NoError(t, err)
+			}
+		}()
+		for range 10 {
+			s.requireSound(t)
 		}
-	}()
-	for range 10 {
-		s.requireSound(t)
-	}
-	stop()
-	writer.Wait()
+		stop()
+		writer.Wait()
+	})
 }
 
 func TestVerifyOfAnAggregateThatIsNotThereSaysSo(t *testing.T) {

@@ -120,8 +120,11 @@ func TestOnlyTheEventsOfTheLastSecondsAreKept(t *testing.T) {
 	})
 }
 
+// A read that fails can cancel the reads of the other three shards. Each of these may be read by a
+// later poll then, at most twenty seconds further.
 func TestAnOutageKeepsNoMoreEventsThanTheLastSeconds(t *testing.T) {
 	t.Parallel()
+	const beyond = 3 * 20
 	eachLayout(t, 4, func(w *world) {
 		w.write(20)
 		w.follow()
@@ -139,7 +142,7 @@ func TestAnOutageKeepsNoMoreEventsThanTheLastSeconds(t *testing.T) {
 			outage.Remove()
 			w.poll()
 			w.requireAllOnce()
-			assert.LessOrEqual(w.t, w.known, 2*mostKnown, "of 600 events")
+			assert.LessOrEqual(w.t, w.known, 2*mostKnown+beyond, "of 600 events")
 		}
 		w.write(30)
 		w.poll()
