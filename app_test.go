@@ -43,7 +43,7 @@ import (
 )
 
 // patience limits the time that a test waits before it fails.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 type (
 	order   struct{ Shipped bool }

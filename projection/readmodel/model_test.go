@@ -30,7 +30,7 @@ import (
 
 const (
 	topic    = "account"
-	patience = time.Minute
+	patience = 2 * time.Minute
 )
 
 type item = map[string]types.AttributeValue
