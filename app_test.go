@@ -43,7 +43,7 @@ import (
 )
 
 // patience limits the time that a test waits before it fails.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 type (
 	order   struct{ Shipped bool }
@@ -423,41 +423,45 @@ func TestAnAppThatIsNotToStartAnyMoreStops(t *testing.T) {
 
 func TestAPartThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
 	t.Parallel()
-	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 50 * time.Millisecond })
-	hang := make(chan struct{})
-	t.Cleanup(func() { close(hang) })
-	require.NoError(t, app.Add(millrace.Part{Name: "stubborn", Run: func(context.Context) error { <-hang; return nil }}))
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-app.Running()
-		cancel()
-	}()
-	require.EqualError(t, app.Run(ctx), "not stopped within 50ms: stubborn")
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 50 * time.Millisecond })
+		hang := make(chan struct{})
+		t.Cleanup(func() { close(hang) })
+		require.NoError(t, app.Add(millrace.Part{Name: "stubborn", Run: func(context.Context) error { <-hang; return nil }}))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-app.Running()
+			cancel()
+		}()
+		require.EqualError(t, app.Run(ctx), "not stopped within 50ms: stubborn")
+	})
 }
 
 func TestAStopThatHangsLeavesTimeForTheHandlers(t *testing.T) {
 	t.Parallel()
-	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 4 * time.Second })
-	hang := make(chan struct{})
-	t.Cleanup(func() { close(hang) })
-	stopping := make(chan error, 1)
-	require.NoError(t, app.Add(millrace.Part{
-		Name: "stubborn",
-		Run:  func(ctx context.Context) error { <-ctx.Done(); return nil },
-		Stop: func(context.Context) error {
-			stopping <- app.Ready(t.Context())
-			<-hang
-			return nil
-		},
-	}))
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-app.Running()
-		cancel()
-	}()
-	require.EqualError(t, app.Run(ctx), "stop stubborn: context deadline exceeded")
-	require.ErrorIs(t, <-stopping, millrace.ErrNotRunning)
-	assert.True(t, app.Router().IsClosed())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 4 * time.Second })
+		hang := make(chan struct{})
+		t.Cleanup(func() { close(hang) })
+		stopping := make(chan error, 1)
+		require.NoError(t, app.Add(millrace.Part{
+			Name: "stubborn",
+			Run:  func(ctx context.Context) error { <-ctx.Done(); return nil },
+			Stop: func(context.Context) error {
+				stopping <- app.Ready(t.Context())
+				<-hang
+				return nil
+			},
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-app.Running()
+			cancel()
+		}()
+		require.EqualError(t, app.Run(ctx), "stop stubborn: context deadline exceeded")
+		require.ErrorIs(t, <-stopping, millrace.ErrNotRunning)
+		assert.True(t, app.Router().IsClosed())
+	})
 }
 
 func TestAServerFinishesItsRequests(t *testing.T) {
@@ -840,7 +844,7 @@ func TestPagesAreConsistentAndLive(t *testing.T) {
 			return live.Event{Data: 1}, nil
 		}))
 	})
-	mux.Handle("/query", app.Consistent("items", consistency.Config{})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+	mux.Handle("/query", app.Consistent("items", consistency.Config{Timeout: patience})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
 	require.NoError(t, err)
 	require.NoError(t, app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}))

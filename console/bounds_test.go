@@ -129,9 +129,9 @@ func TestListsOfProcessesEndWhenTheyHaveTakenTheirUnits(t *testing.T) {
 
 func TestAListOfWhatIsOverdueSaysThatItIsNotComplete(t *testing.T) {
 	t.Parallel()
-	j := newJournal(t, journal.Config{})
-	require.NoError(t, process.CreateTable(t.Context(), j.Client(), ""))
 	now := time.Now()
+	j := newJournal(t, journal.Config{Now: func() time.Time { return now }})
+	require.NoError(t, process.CreateTable(t.Context(), j.Client(), ""))
 	for i := range 150 {
 		setTimeout(t, j, "checkout", "soon", fmt.Sprint(i), "1", now.Add(20*time.Second), now.Add(20*time.Second))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -81,25 +82,27 @@ func ofGroup(name string) dynamotest.When {
 
 func TestAGroupThatIsThrottledHidesNoOthers(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
-	subscribed(t, j, "hot", "mails")
-	save(t.Context(), t, repositoryOf(t, j, repository.Config{}), "1", opened{"ada"})
-	c := newConsole(t, console.Config{Journal: j, Refresh: -1})
-	db.Inject(dynamotest.Throttle(), ofGroup("hot"))
-	v := read[listed](t, c, "groups")
-	require.Len(t, v.Groups, 2)
-	assert.False(t, v.Groups[0].Read)
-	assert.True(t, v.Groups[1].Read)
-	require.Len(t, v.Failed, 1)
-	assert.Contains(t, v.Failed[0], "group hot on cart")
-	db.Inject(dynamotest.Throttle())
-	for _, path := range []string{"", "groups"} {
-		_, status := ask(t, c, path)
-		assert.Equal(t, http.StatusServiceUnavailable, status, "nothing can be read")
-	}
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+		require.NoError(t, err)
+		subscribed(t, j, "hot", "mails")
+		save(t.Context(), t, repositoryOf(t, j, repository.Config{}), "1", opened{"ada"})
+		c := newConsole(t, console.Config{Journal: j, Refresh: -1})
+		db.Inject(dynamotest.Throttle(), ofGroup("hot"))
+		v := read[listed](t, c, "groups")
+		require.Len(t, v.Groups, 2)
+		assert.False(t, v.Groups[0].Read)
+		assert.True(t, v.Groups[1].Read)
+		require.Len(t, v.Failed, 1)
+		assert.Contains(t, v.Failed[0], "group hot on cart")
+		db.Inject(dynamotest.Throttle())
+		for _, path := range []string{"", "groups"} {
+			_, status := ask(t, c, path)
+			assert.Equal(t, http.StatusServiceUnavailable, status, "nothing can be read")
+		}
+	})
 }
 
 func TestAnOverviewThatReadLittleDoesNotSayThatAllIsWell(t *testing.T) {

@@ -10,22 +10,25 @@ import (
 
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestAReadThatFailedIsNotShownToLaterVisitors(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
-	require.NoError(t, err)
-	c := newConsole(t, console.Config{Journal: j, Refresh: time.Hour})
-	outage := db.Inject(dynamotest.Throttle())
-	_, status := ask(t, c, "groups")
-	require.Equal(t, http.StatusServiceUnavailable, status)
-	outage.Remove()
-	_, status = ask(t, c, "groups")
-	require.Equal(t, http.StatusOK, status)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+		require.NoError(t, err)
+		c := newConsole(t, console.Config{Journal: j, Refresh: time.Hour})
+		outage := db.Inject(dynamotest.Throttle())
+		_, status := ask(t, c, "groups")
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		outage.Remove()
+		_, status = ask(t, c, "groups")
+		require.Equal(t, http.StatusOK, status)
+	})
 }
 
 func TestAVisitorWhoHasActedSharesTheReadsOfOthers(t *testing.T) {

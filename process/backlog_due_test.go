@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -159,18 +160,20 @@ func TestARowThatIsTakenUpMeanwhileComesOnce(t *testing.T) {
 
 func TestWhatIsTakenUpLaterMeanwhileIsLeftOut(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "o", 40) // so that all of the index is read before
-	w.pass(deadline)
-	n := 0
-	for _, err := range w.backlog().Due(t.Context(), "saga", w.now.Add(time.Second)) {
-		require.NoError(t, err)
-		if n++; n == 1 {
-			_, err := w.failing().Fire(t.Context())
-			require.ErrorIs(t, err, errNotNow)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "o", 40) // so that all of the index is read before
+		w.pass(deadline)
+		n := 0
+		for _, err := range w.backlog().Due(t.Context(), "saga", w.now.Add(time.Second)) {
+			require.NoError(t, err)
+			if n++; n == 1 {
+				_, err := w.failing().Fire(t.Context())
+				require.ErrorIs(t, err, errNotNow)
+			}
 		}
-	}
-	assert.Equal(t, 25, n, "those that were read before")
+		assert.Equal(t, 25, n, "those that were read before")
+	})
 }
 
 func TestWhatIsDoneMeanwhileIsLeftOut(t *testing.T) {

@@ -68,57 +68,63 @@ func (w *world) place(m *process.Manager[Saga], name string, n int) {
 
 func TestTheNumberOfQueuesGrowsWhileManagersRun(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	old := w.manager(w.client, w.config())
-	w.place(old, "a", 20)
-	assert.Zero(t, w.fire(old))
-	assert.Empty(t, w.number(), "one queue needs no row")
-	assert.Equal(t, fourQueues[:1], w.queues())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		old := w.manager(w.client, w.config())
+		w.place(old, "a", 20)
+		assert.Zero(t, w.fire(old))
+		assert.Empty(t, w.number(), "one queue needs no row")
+		assert.Equal(t, fourQueues[:1], w.queues())
 
-	w.place(w.withQueues(w.client, 4), "b", 20) // the manager is gone then
-	assert.Equal(t, "4", w.number())
-	assert.Equal(t, fourQueues, w.queues())
-	w.place(old, "c", 20)
+		w.place(w.withQueues(w.client, 4), "b", 20) // the manager is gone then
+		assert.Equal(t, "4", w.number())
+		assert.Equal(t, fourQueues, w.queues())
+		w.place(old, "c", 20)
 
-	w.pass(deadline)
-	assert.Equal(t, 60, w.fire(old), "nobody has told it")
-	w.place(old, "d", 20)
-	assert.Equal(t, fourQueues, w.queues(), "it uses them, too")
+		w.pass(deadline)
+		assert.Equal(t, 60, w.fire(old), "nobody has told it")
+		w.place(old, "d", 20)
+		assert.Equal(t, fourQueues, w.queues(), "it uses them, too")
+	})
 }
 
 func TestAManagerLearnsTheNumberOfQueuesWithinAMinute(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	old := w.manager(w.client, w.config())
-	w.fire(old)
-	w.setOffline(true)
-	more := w.withQueues(w.client, 4)
-	for i := range 20 {
-		require.ErrorIs(t, more.Handle(event(t.Context(), fmt.Sprint("e", i), fmt.Sprint("o", i), OrderPlaced{Total: 5})), errOffline)
-	}
-	w.setOffline(false)
-	w.pass(59 * time.Second)
-	w.fire(old)
-	first := len(w.topics())
-	assert.NotZero(t, first)
-	assert.Less(t, first, 20)
-	w.pass(time.Second)
-	w.fire(old)
-	assert.Len(t, w.topics(), 20-first)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		old := w.manager(w.client, w.config())
+		w.fire(old)
+		w.setOffline(true)
+		more := w.withQueues(w.client, 4)
+		for i := range 20 {
+			require.ErrorIs(t, more.Handle(event(t.Context(), fmt.Sprint("e", i), fmt.Sprint("o", i), OrderPlaced{Total: 5})), errOffline)
+		}
+		w.setOffline(false)
+		w.pass(59 * time.Second)
+		w.fire(old)
+		first := len(w.topics())
+		assert.NotZero(t, first)
+		assert.Less(t, first, 20)
+		w.pass(time.Second)
+		w.fire(old)
+		assert.Len(t, w.topics(), 20-first)
+	})
 }
 
 func TestALowerNumberOfQueuesHasNoEffect(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "a", 20)
-	low := w.withQueues(w.client, 2)
-	w.place(low, "b", 20)
-	assert.Equal(t, "4", w.number())
-	w.pass(deadline)
-	assert.Equal(t, 40, w.fire(low))
-	w.place(low, "c", 20)
-	assert.Equal(t, fourQueues, w.queues())
-	assert.Equal(t, "4", w.number())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "a", 20)
+		low := w.withQueues(w.client, 2)
+		w.place(low, "b", 20)
+		assert.Equal(t, "4", w.number())
+		w.pass(deadline)
+		assert.Equal(t, 40, w.fire(low))
+		w.place(low, "c", 20)
+		assert.Equal(t, fourQueues, w.queues())
+		assert.Equal(t, "4", w.number())
+	})
 }
 
 func TestNoRowIsInAQueueThatIsNotKnownToBeStored(t *testing.T) {
@@ -135,70 +141,78 @@ func TestNoRowIsInAQueueThatIsNotKnownToBeStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := setup(t)
-			proxy := dynamotest.NewProxy(t, w.client)
-			m := w.withQueues(proxy.Client(testdb.Once), 4)
-			fault := proxy.Inject(c.fault, dynamotest.On(c.operation), dynamotest.Key(numberKey))
-			w.place(m, "a", 20)
-			assert.Equal(t, c.stored, w.number())
-			assert.Equal(t, fourQueues[:1], w.queues())
-			assert.Equal(t, 1, fault.Fired(), "it is not tried again at once")
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				w := setup(t)
+				proxy := dynamotest.NewProxy(t, w.client)
+				m := w.withQueues(proxy.Client(testdb.Once), 4)
+				fault := proxy.Inject(c.fault, dynamotest.On(c.operation), dynamotest.Key(numberKey))
+				w.place(m, "a", 20)
+				assert.Equal(t, c.stored, w.number())
+				assert.Equal(t, fourQueues[:1], w.queues())
+				assert.Equal(t, 1, fault.Fired(), "it is not tried again at once")
 
-			fault.Remove()
-			w.pass(10 * time.Second)
-			w.place(m, "b", 20)
-			assert.Equal(t, "4", w.number())
-			assert.Equal(t, fourQueues, w.queues())
-			w.pass(deadline)
-			assert.Equal(t, 40, w.fire(w.manager(w.client, w.config())))
+				fault.Remove()
+				w.pass(10 * time.Second)
+				w.place(m, "b", 20)
+				assert.Equal(t, "4", w.number())
+				assert.Equal(t, fourQueues, w.queues())
+				w.pass(deadline)
+				assert.Equal(t, 40, w.fire(w.manager(w.client, w.config())))
+			})
 		})
 	}
 }
 
 func TestAStoredNumberIsUsedThoughAHigherOneCannotBeStored(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "a", 20)
-	proxy := dynamotest.NewProxy(t, w.client)
-	fault := proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Key(numberKey))
-	m := w.withQueues(proxy.Client(testdb.Once), 8)
-	w.place(m, "b", 20)
-	assert.Equal(t, 1, fault.Fired())
-	w.pass(deadline)
-	fired, _ := m.Fire(t.Context())
-	assert.Equal(t, 40, fired)
-	assert.Equal(t, "4", w.number())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "a", 20)
+		proxy := dynamotest.NewProxy(t, w.client)
+		fault := proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Key(numberKey))
+		m := w.withQueues(proxy.Client(testdb.Once), 8)
+		w.place(m, "b", 20)
+		assert.Equal(t, 1, fault.Fired())
+		w.pass(deadline)
+		fired, _ := m.Fire(t.Context())
+		assert.Equal(t, 40, fired)
+		assert.Equal(t, "4", w.number())
+	})
 }
 
 func TestARequestThatArrivesLateDoesNotLowerTheNumber(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	proxy := dynamotest.NewProxy(t, w.client)
-	late := proxy.Inject(dynamotest.Late(), dynamotest.On("UpdateItem"), dynamotest.Key(numberKey))
-	w.place(w.withQueues(proxy.Client(testdb.Once), 2), "a", 1)
-	w.place(w.withQueues(w.client, 4), "b", 20)
-	late.Arrive()
-	assert.Equal(t, "4", w.number())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		proxy := dynamotest.NewProxy(t, w.client)
+		late := proxy.Inject(dynamotest.Late(), dynamotest.On("UpdateItem"), dynamotest.Key(numberKey))
+		w.place(w.withQueues(proxy.Client(testdb.Once), 2), "a", 1)
+		w.place(w.withQueues(w.client, 4), "b", 20)
+		late.Arrive()
+		assert.Equal(t, "4", w.number())
+	})
 }
 
 func TestAManagerThatCannotReadTheNumberFiresTheRestLater(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "a", 20)
-	w.pass(deadline)
-	proxy := dynamotest.NewProxy(t, w.client)
-	fault := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Key(numberKey))
-	m := w.manager(proxy.Client(testdb.Once), w.config())
-	first, err := m.Fire(t.Context())
-	require.ErrorContains(t, err, "read the number of queues")
-	assert.NotZero(t, first, "those of the queue that everybody knows")
-	assert.Less(t, first, 20)
-	assert.EqualValues(t, 1, m.Stats().Failed)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "a", 20)
+		w.pass(deadline)
+		proxy := dynamotest.NewProxy(t, w.client)
+		fault := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Key(numberKey))
+		m := w.manager(proxy.Client(testdb.Once), w.config())
+		first, err := m.Fire(t.Context())
+		require.ErrorContains(t, err, "read the number of queues")
+		assert.NotZero(t, first, "those of the queue that everybody knows")
+		assert.Less(t, first, 20)
+		assert.EqualValues(t, 1, m.Stats().Failed)
 
-	fault.Remove()
-	assert.Zero(t, w.fire(m))
-	w.pass(10 * time.Second)
-	assert.Equal(t, 20-first, w.fire(m))
+		fault.Remove()
+		assert.Zero(t, w.fire(m))
+		w.pass(10 * time.Second)
+		assert.Equal(t, 20-first, w.fire(m))
+	})
 }
 
 func TestANumberThatHangsHoldsUpNothing(t *testing.T) {
@@ -275,35 +289,39 @@ func TestThrottledReadsOfTheNumberDelayNothing(t *testing.T) {
 
 func TestTheNumberIsStoredAgainInATableThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.withQueues(w.client, 4), "a", 1)
-	m := w.manager(w.client, w.config())
-	w.fire(m) // so that it knows the number
-	_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(process.DefaultTable), Key: numberKey})
-	require.NoError(t, err)
-	w.fire(m)
-	assert.Empty(t, w.number())
-	w.pass(time.Minute)
-	w.fire(m)
-	assert.Equal(t, "4", w.number())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "a", 1)
+		m := w.manager(w.client, w.config())
+		w.fire(m) // so that it knows the number
+		_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(process.DefaultTable), Key: numberKey})
+		require.NoError(t, err)
+		w.fire(m)
+		assert.Empty(t, w.number())
+		w.pass(time.Minute)
+		w.fire(m)
+		assert.Equal(t, "4", w.number())
+	})
 }
 
 func TestANumberThatIsNoneIsReported(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.place(w.manager(w.client, w.config()), "a", 5)
-	w.pass(deadline)
-	for _, count := range []types.AttributeValue{
-		&types.AttributeValueMemberS{Value: "4"}, &types.AttributeValueMemberN{Value: "0"}, &types.AttributeValueMemberN{Value: "257"},
-	} {
-		row := maps.Clone(numberKey)
-		row["count"] = count
-		_, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(process.DefaultTable), Item: row})
-		require.NoError(t, err)
-		_, err = w.manager(w.client, w.config()).Fire(t.Context())
-		require.ErrorContains(t, err, `row "saga" / "queues" has no "count" from 1 to 256: correct it by hand`)
-	}
-	assert.Len(t, w.rejected(), 5, "what is due fires all the same")
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.manager(w.client, w.config()), "a", 5)
+		w.pass(deadline)
+		for _, count := range []types.AttributeValue{
+			&types.AttributeValueMemberS{Value: "4"}, &types.AttributeValueMemberN{Value: "0"}, &types.AttributeValueMemberN{Value: "257"},
+		} {
+			row := maps.Clone(numberKey)
+			row["count"] = count
+			_, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(process.DefaultTable), Item: row})
+			require.NoError(t, err)
+			_, err = w.manager(w.client, w.config()).Fire(t.Context())
+			require.ErrorContains(t, err, `row "saga" / "queues" has no "count" from 1 to 256: correct it by hand`)
+		}
+		assert.Len(t, w.rejected(), 5, "what is due fires all the same")
+	})
 }
 
 func TestABacklogShowsTheRowsOfAllQueues(t *testing.T) {

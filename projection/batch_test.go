@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -75,11 +76,10 @@ func TestRunsLeaveOutTypesThatWereNotAskedFor(t *testing.T) {
 	client := &counting{Client: w.client}
 	p := newTotals(t, client, projection.Config{})
 	sub := w.consume(subscriber.Config{EventTypes: []string{"deposited"}}, p.Handle)
-	eventually(t, "all count", func() bool { return w.total("x") == 3 })
+	eventually(t, "all count", func() bool { return w.total("x") == 3 && sub.Stats().Filtered == 2 })
 	require.NoError(t, sub.Close())
 	assert.LessOrEqual(t, client.transactions.Load(), int32(2))
 	assert.Equal(t, projection.Stats{Applied: 2}, p.Stats())
-	assert.EqualValues(t, 2, sub.Stats().Filtered)
 }
 
 func TestAnEventThatFailsInARunFailsAlone(t *testing.T) {
@@ -150,34 +150,37 @@ func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
 
 func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.write("x", 0, deposits(20)...)
-	// The first few runs. Only one run at a time can move the position.
-	var added []uint64
-	ends := make(chan (<-chan struct{}), 1)
-	p, err := projection.NewBatch(w.client, projection.Config{},
-		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
-			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
-		},
-		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
-			if len(added) < 4 {
-				added = append(added, r.Number)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.write("x", 0, deposits(20)...)
+		// The first few runs. Only one run at a time can move the position.
+		var added []uint64
+		ends := make(chan (<-chan struct{}), 1)
+		p, err := projection.NewBatch(w.client, projection.Config{},
+			func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+				return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+			},
+			projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+				if len(added) < 4 {
+					added = append(added, r.Number)
+				}
+				if len(added) == 3 {
+					<-<-ends
+				}
+				*sum += e.Amount
+				return nil
+			}))
+		require.NoError(t, err)
+		sub := w.consume(subscriber.Config{AckDeadline: time.Second, Failures: subscriber.Skip(1)}, func(msg *message.Message) error {
+			select {
+			case ends <- msg.Context().Done():
+			default:
 			}
-			if len(added) == 3 {
-				<-<-ends
-			}
-			*sum += e.Amount
-			return nil
-		}))
-	require.NoError(t, err)
-	sub := w.consume(subscriber.Config{AckDeadline: time.Second, Failures: subscriber.Skip(1)}, func(msg *message.Message) error {
-		select {
-		case ends <- msg.Context().Done():
-		default:
-		}
-		return p.Handle(msg)
+			return p.Handle(msg)
+		})
+		eventually(t, "all count", func() bool { return w.total("x") == 20*21/2 })
+		require.NoError(t, sub.Close())
+		assert.Equal(t, []uint64{1, 2, 3, 1}, added, "the run ends, and the first one comes alone")
+		assert.Zero(t, sub.Stats().Skipped)
 	})
-	eventually(t, "all count", func() bool { return w.total("x") == 20*21/2 })
-	assert.Equal(t, []uint64{1, 2, 3, 1}, added, "the run ends, and the first one comes alone")
-	assert.Zero(t, sub.Stats().Skipped)
 }

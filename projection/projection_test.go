@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -111,8 +112,9 @@ func TestAFalseConditionOfAnIdempotentWriteLeavesItOutAndTheRestCommits(t *testi
 	p := newProjection(t, w.client, projection.On(func(_ context.Context, e Deposited, _ *journal.Record) ([]projection.Write, error) {
 		return []projection.Write{projection.Update(never).Idempotent(), projection.Update(add("x", e.Amount))}, nil
 	}))
-	w.consume(subscriber.Config{}, p.Handle)
+	sub := w.consume(subscriber.Config{}, p.Handle)
 	eventually(t, "the other write commits", func() bool { return w.total("x") == 2 })
+	require.NoError(t, sub.Close())
 	assert.Zero(t, w.total("never"))
 	assert.EqualValues(t, 1, p.Stats().Dropped)
 }
@@ -377,20 +379,22 @@ func (h *hanging) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 
 func TestARequestThatIsNotAnsweredDoesNotOutlastTheRetryBudget(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.write("x", 0, Deposited{1}, Deposited{2})
-	p, err := projection.New(&hanging{Client: w.client}, projection.Config{RetryBudget: 10 * time.Millisecond}, sum)
-	require.NoError(t, err)
-	failed := make(chan error, 1)
-	w.consume(subscriber.Config{}, func(msg *message.Message) error {
-		err := p.Handle(msg)
-		if err != nil {
-			failed <- err
-		}
-		return err
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.write("x", 0, Deposited{1}, Deposited{2})
+		p, err := projection.New(&hanging{Client: w.client}, projection.Config{RetryBudget: 10 * time.Millisecond}, sum)
+		require.NoError(t, err)
+		failed := make(chan error, 1)
+		w.consume(subscriber.Config{}, func(msg *message.Message) error {
+			err := p.Handle(msg)
+			if err != nil {
+				failed <- err
+			}
+			return err
+		})
+		eventually(t, "both count", func() bool { return w.total("x") == 3 })
+		err = <-failed
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "no answer within the RetryBudget")
 	})
-	eventually(t, "both count", func() bool { return w.total("x") == 3 })
-	err = <-failed
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "no answer within the RetryBudget")
 }

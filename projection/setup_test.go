@@ -97,18 +97,33 @@ func (w *world) total(id string) int {
 	return total
 }
 
+// consumer is a subscriber with the handlers of its messages.
+type consumer struct {
+	*subscriber.Subscriber
+	handlers *sync.WaitGroup
+}
+
+// Close closes the subscriber and waits for the handlers. Counters are final then.
+func (c consumer) Close() error {
+	err := c.Subscriber.Close()
+	c.handlers.Wait()
+	return err
+}
+
 // consume handles the messages of a subscriber as the Router does: each message in its own
-// goroutine, acked unless handle fails.
-func (w *world) consume(config subscriber.Config, handle func(*message.Message) error) *subscriber.Subscriber {
+// goroutine, acked unless handle fails. The subscriber must be the only member of its group: its
+// lease does not end on a slow machine.
+func (w *world) consume(config subscriber.Config, handle func(*message.Message) error) consumer {
 	w.t.Helper()
 	config.Journal, config.ConsumerGroup = w.j, "totals"
 	config.PollInterval, config.MaxPollInterval = 5*time.Millisecond, 50*time.Millisecond
-	config.NackResendSleep, config.MaxNackResendSleep, config.CloseTimeout = time.Millisecond, time.Millisecond, time.Second
+	config.NackResendSleep, config.MaxNackResendSleep = time.Millisecond, time.Millisecond
+	config.LeaseDuration, config.CloseTimeout = patience, patience
 	sub, err := subscriber.NewSubscriber(config, nil)
 	require.NoError(w.t, err)
 	messages, err := sub.Subscribe(w.t.Context(), topic)
 	require.NoError(w.t, err)
-	var handlers sync.WaitGroup
+	handlers := &sync.WaitGroup{}
 	handlers.Add(1)
 	go func() {
 		defer handlers.Done()
@@ -124,28 +139,26 @@ func (w *world) consume(config subscriber.Config, handle func(*message.Message) 
 			}()
 		}
 	}()
-	w.t.Cleanup(func() {
-		require.NoError(w.t, sub.Close())
-		handlers.Wait()
-	})
-	return sub
+	c := consumer{sub, handlers}
+	w.t.Cleanup(func() { require.NoError(w.t, c.Close()) })
+	return c
 }
 
-// handleNext returns the result of handle for the first message, and neither acks nor nacks the
-// message.
+// handleNext returns the result of handle for the first message, and does not ack the message.
 func (w *world) handleNext(handle func(*message.Message) error) error {
 	w.t.Helper()
 	errs := make(chan error, 1)
-	w.consume(subscriber.Config{}, func(msg *message.Message) error {
+	sub := w.consume(subscriber.Config{}, func(msg *message.Message) error {
 		err := handle(msg)
 		select {
 		case errs <- err:
 		default:
 		}
-		return errors.New("leave it unanswered")
+		return errors.New("do not ack it")
 	})
 	select {
 	case err := <-errs:
+		require.NoError(w.t, sub.Close())
 		return err
 	case <-time.After(patience):
 		w.t.Fatal("no message came")

@@ -107,11 +107,14 @@ func TestAnEventThatCannotBeUpcastWaits(t *testing.T) {
 		aggregate.Split("paid", func(LegacyDeposit) ([]deposit, error) { return nil, assert.AnError }),
 	)
 	w.write("x", 0, LegacyDeposit{1}, Deposited{2})
-	failed := make(chan error, 1000)
+	failed := make(chan error, 2)
 	p := newTotals(t, w.client, projection.Config{Definitions: []aggregate.AnyDefinition{broken}})
 	sub := w.consume(subscriber.Config{}, func(msg *message.Message) error {
 		err := p.Handle(msg)
-		failed <- err
+		select {
+		case failed <- err:
+		default:
+		}
 		return err
 	})
 	require.ErrorAs(t, <-failed, new(*aggregate.UpcastError))

@@ -51,8 +51,8 @@ func Example() {
 	// The new generation has form "2", so the earlier release ignores it.
 	next, err := now.Begin(ctx)
 	check(err)
-	check(now.CatchUp(ctx, next, nil))
 	s.query(ctx, now, s.place("b", 500))
+	check(now.CatchUp(ctx, next, nil))
 	check(now.Switch(ctx, next))
 	s.query(ctx, now, s.place("c", 250))
 	_, err = now.Rollback(ctx, next)

@@ -2,8 +2,11 @@ package readmodel_test
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,29 +26,28 @@ func (w *world) release(forms ...string) *readmodel.Model {
 	return w.open(config)
 }
 
-// runs makes a program consume, and returns a function that lists the generations that it consumes.
+// runs makes a program consume, and returns a function that lists the generations that it has
+// consumed so far.
 func (w *world) runs(m *readmodel.Model) (consumed func() []readmodel.Generation, stop func()) {
-	seen := make(chan readmodel.Generation, 100)
+	var mu sync.Mutex
+	var seen []readmodel.Generation
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		assert.ErrorIs(w.t, m.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
-			seen <- g
+			mu.Lock()
+			seen = append(seen, g)
+			mu.Unlock()
 			return w.consume(ctx, g)
 		}), context.Canceled)
 	}()
 	stop = func() { cancel(); <-ended }
 	w.t.Cleanup(stop)
-	return func() (all []readmodel.Generation) {
-		for {
-			select {
-			case g := <-seen:
-				all = append(all, g)
-			default:
-				return all
-			}
-		}
+	return func() []readmodel.Generation {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
 	}, stop
 }
 
@@ -66,6 +68,7 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, readmodel.Generation{Model: "totals", Number: 2, Form: "2"}, second)
 	require.NoError(t, next.CatchUp(t.Context(), second, nil))
+	require.Eventually(t, func() bool { return len(newConsumes()) == 2 }, patience, time.Millisecond)
 	stopOld()
 	assert.Equal(t, []readmodel.Generation{first}, oldConsumes())
 	assert.ElementsMatch(t, []readmodel.Generation{first, second}, newConsumes())

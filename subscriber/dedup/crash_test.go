@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/dedup"
@@ -24,40 +25,47 @@ func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *test
 	for name, with := range map[string]bool{"with positions": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := database(t)
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
-			const n = 30
-			mails := mails{sent: map[string]int{}}
-			handle := mails.send
-			if with {
-				handle = newPositions(t, client, dedup.PositionsConfig{Group: "mails"}).Middleware(handle)
-			}
-			// The first process crashes after the last ack: the positions that it stores later do
-			// not arrive.
-			proxy := dynamotest.NewProxy(t, client)
-			first := consume(t, proxy, handle, time.Hour)
-			j, err := journal.Open(t.Context(), client, journal.Config{})
-			require.NoError(t, err)
-			for i := range n {
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order(fmt.Sprint(i)), Events: []eventlog.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
-				require.NoError(t, err)
-			}
-			mails.waitFor(t, n)
-			proxy.Inject(dynamotest.CutConnection())
-			require.NoError(t, first.Close())
-
-			again := consume(t, dynamotest.NewProxy(t, client), handle, 10*time.Millisecond)
-			_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order("last"), Events: []eventlog.Event{{Type: "placed", ID: "last"}}})
-			require.NoError(t, err)
-			require.Eventually(t, func() bool { return mails.of("last") == 1 }, 2*time.Minute, time.Millisecond)
-			require.Eventually(t, func() bool { return again.Stats().Acked >= n+1 }, 2*time.Minute, time.Millisecond)
-			require.NoError(t, again.Close())
-			if with {
-				assert.Equal(t, n+1, mails.total())
-			} else {
-				assert.Greater(t, mails.total(), n+1, "or the crash has come too late")
-			}
+			testdb.WithFakeTime(t, func(t *testing.T) { crash(t, with) })
 		})
+	}
+}
+
+// crash lets a process crash after it has handled events, with or without the middleware.
+func crash(t *testing.T, with bool) {
+	t.Helper()
+	client := database(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	const n = 30
+	mails := mails{sent: map[string]int{}}
+	handle := mails.send
+	if with {
+		handle = newPositions(t, client, dedup.PositionsConfig{Group: "mails"}).Middleware(handle)
+	}
+	// The first process crashes after the last ack: the positions that it stores later do not
+	// arrive.
+	proxy := dynamotest.NewProxy(t, client)
+	first := consume(t, proxy, handle, time.Hour)
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	for i := range n {
+		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order(fmt.Sprint(i)), Events: []eventlog.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
+		require.NoError(t, err)
+	}
+	// The last mail is sent before its handler has returned.
+	require.Eventually(t, func() bool { return first.Stats().Acked == n }, 2*time.Minute, time.Millisecond)
+	proxy.Inject(dynamotest.CutConnection())
+	require.NoError(t, first.Close())
+
+	again := consume(t, dynamotest.NewProxy(t, client), handle, 10*time.Millisecond)
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order("last"), Events: []eventlog.Event{{Type: "placed", ID: "last"}}})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return mails.of("last") == 1 }, 2*time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return again.Stats().Acked >= n+1 }, 2*time.Minute, time.Millisecond)
+	require.NoError(t, again.Close())
+	if with {
+		assert.Equal(t, n+1, mails.total())
+	} else {
+		assert.Greater(t, mails.total(), n+1, "or the crash has come too late")
 	}
 }
 
@@ -87,11 +95,6 @@ func (m *mails) total() (n int) {
 		n += sent
 	}
 	return n
-}
-
-func (m *mails) waitFor(t *testing.T, n int) {
-	t.Helper()
-	require.Eventually(t, func() bool { return m.total() >= n }, 2*time.Minute, time.Millisecond)
 }
 
 // consume handles the events of the group in a process.

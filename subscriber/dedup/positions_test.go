@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
@@ -274,15 +275,17 @@ func (h *hanging) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 
 func TestARequestThatIsNotAnsweredLetsTheEventComeAgain(t *testing.T) {
 	t.Parallel()
-	p := newPositions(t, &hanging{Client: database(t)}, dedup.PositionsConfig{RequestTimeout: 500 * time.Millisecond})
-	var got handled
-	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
-	assert.Empty(t, got.payloads, "the position could not be read")
-	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
-	assert.Equal(t, []string{"1#1"}, got.payloads, "the position could not be moved")
-	require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
-	assert.EqualValues(t, 1, last(t, p, order("1")))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		p := newPositions(t, &hanging{Client: database(t)}, dedup.PositionsConfig{RequestTimeout: 500 * time.Millisecond})
+		var got handled
+		require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
+		assert.Empty(t, got.payloads, "the position could not be read")
+		require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
+		assert.Equal(t, []string{"1#1"}, got.payloads, "the position could not be moved")
+		require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
+		assert.EqualValues(t, 1, last(t, p, order("1")))
 
-	_, err := dedup.NewPositions(database(t), dedup.PositionsConfig{Group: "mails", RequestTimeout: -1})
-	require.ErrorAs(t, err, new(*dedup.ConfigError))
+		_, err := dedup.NewPositions(database(t), dedup.PositionsConfig{Group: "mails", RequestTimeout: -1})
+		require.ErrorAs(t, err, new(*dedup.ConfigError))
+	})
 }

@@ -10,61 +10,64 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 	t.Parallel()
-	const shards, aggregates = 4, 100
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
-	s := open(t, db.Client(), journal.Config{})
-	s.begin(t, time.Time{})
-	for n := range aggregates {
-		s.write(t, fmt.Sprint("a", n), 0, 1)
-		s.acked(t, fmt.Sprint("a", n), 1)
-	}
-	cost := func(do func() error) (read, write float64) {
-		recording := db.Record()
-		defer recording.Stop()
-		require.NoError(t, do())
-		return recording.Units()
-	}
-
-	read, write := cost(func() error { _, err := s.Get(t.Context(), group, topic); return err })
-	assert.Equal(t, []float64{1, 0}, []float64{read, write}, "Get")
-	read, write = cost(func() error { return s.Pause(t.Context(), group, topic) })
-	assert.Equal(t, []float64{1, 1}, []float64{read, write}, "Pause")
-
-	read, _ = cost(func() error {
-		_, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
-		return err
-	})
-	heads, positions, membership, progress := aggregates*0.2/4/2, aggregates/40.0, 1.0, 1.0*shards
-	assert.InDelta(t, heads+positions+membership+progress, read, 2*shards*0.5, "Lag: half a unit is the least for each query")
-
-	read, _ = cost(func() error { _, err := s.Estimate(t.Context(), group, topic); return err })
-	tail := aggregates * 0.4 / 4 / 2
-	assert.InDelta(t, membership+progress+tail+aggregates/2, read, 2*shards*0.5, "Estimate, from the beginning of the tail")
-
-	s.write(t, "a0", 1, 1)
-	read, write = cost(func() error { return s.Skip(t.Context(), group, account("a0"), 2) })
-	assert.Equal(t, []float64{8, 8}, []float64{read, write}, "Skip: the membership twice, two writes of rows, and a transaction of two")
-	read, write = cost(func() error { return s.ResetAggregate(t.Context(), group, account("a0"), 0) })
-	assert.LessOrEqual(t, read, 8.0, "ResetAggregate")
-	assert.LessOrEqual(t, write, 8.0, "ResetAggregate: of one skipped event")
-	read, _ = cost(func() error {
-		for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
-			if err != nil {
-				return err
-			}
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const shards, aggregates = 4, 100
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+		s := open(t, db.Client(), journal.Config{})
+		s.begin(t, time.Time{})
+		for n := range aggregates {
+			s.write(t, fmt.Sprint("a", n), 0, 1)
+			s.acked(t, fmt.Sprint("a", n), 1)
 		}
-		return nil
-	})
-	assert.InDelta(t, membership+shards, read, 0.1, "Skipped, where there is nothing")
+		cost := func(do func() error) (read, write float64) {
+			recording := db.Record()
+			defer recording.Stop()
+			require.NoError(t, do())
+			return recording.Units()
+		}
 
-	read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
-	assert.InDelta(t, aggregates+1+1+2*2, write, 0.1, "Remove: the rows, the pause, and a transaction of two rows")
-	assert.Less(t, read, 20.0)
+		read, write := cost(func() error { _, err := s.Get(t.Context(), group, topic); return err })
+		assert.Equal(t, []float64{1, 0}, []float64{read, write}, "Get")
+		read, write = cost(func() error { return s.Pause(t.Context(), group, topic) })
+		assert.Equal(t, []float64{1, 1}, []float64{read, write}, "Pause")
+
+		read, _ = cost(func() error {
+			_, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+			return err
+		})
+		heads, positions, membership, progress := aggregates*0.2/4/2, aggregates/40.0, 1.0, 1.0*shards
+		assert.InDelta(t, heads+positions+membership+progress, read, 2*shards*0.5, "Lag: half a unit is the least for each query")
+
+		read, _ = cost(func() error { _, err := s.Estimate(t.Context(), group, topic); return err })
+		tail := aggregates * 0.4 / 4 / 2
+		assert.InDelta(t, membership+progress+tail+aggregates/2, read, 2*shards*0.5, "Estimate, from the beginning of the tail")
+
+		s.write(t, "a0", 1, 1)
+		read, write = cost(func() error { return s.Skip(t.Context(), group, account("a0"), 2) })
+		assert.Equal(t, []float64{8, 8}, []float64{read, write}, "Skip: the membership twice, two writes of rows, and a transaction of two")
+		read, write = cost(func() error { return s.ResetAggregate(t.Context(), group, account("a0"), 0) })
+		assert.LessOrEqual(t, read, 8.0, "ResetAggregate")
+		assert.LessOrEqual(t, write, 8.0, "ResetAggregate: of one skipped event")
+		read, _ = cost(func() error {
+			for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		assert.InDelta(t, membership+shards, read, 0.1, "Skipped, where there is nothing")
+
+		read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
+		assert.InDelta(t, aggregates+1+1+2*2, write, 0.1, "Remove: the rows, the pause, and a transaction of two rows")
+		assert.Less(t, read, 20.0)
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -75,7 +76,7 @@ func (l *ledger) put(id string, position uint64) {
 func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 	t.Helper()
 	s, l, got := setup(t, 2), newLedger(), &handled{}
-	config := s.quick()
+	config := s.alone()
 	config.Positions, config.Failures = l, subscriber.Park(1)
 	got.consume(t, config, func(payload string) bool { return payload == "x/2" })
 	s.write(t, "x", 0, 3)
@@ -117,29 +118,31 @@ func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 
 func TestExternalPositionsAreReadFromTheirStore(t *testing.T) {
 	t.Parallel()
-	s, l, got := parkedWithExternalPositions(t)
-	reading := groups.New(s.Journal, groups.WithPositions(l))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, l, got := parkedWithExternalPositions(t)
+		reading := groups.New(s.Journal, groups.WithPositions(l))
 
-	applied, err := reading.Applied(t.Context(), group, account("x"))
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, applied)
-	require.NoError(t, reading.WaitApplied(t.Context(), group, account("y"), 1))
-	lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, lag.Events)
-	assert.Equal(t, 1, lag.Parked)
-	estimate, err := reading.Estimate(t.Context(), group, topic)
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, estimate.Events)
-	require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrExternalPositions)
-
-	l.put("x", 2) // in place of a skip
-	require.NoError(t, reading.Unpark(t.Context(), group, account("x")))
-	require.NoError(t, reading.WaitApplied(t.Context(), group, account("x"), 3))
-	assert.Equal(t, []string{"x/1", "x/3"}, got.of("x"))
-	eventually(t, "nothing is left", func() bool {
+		applied, err := reading.Applied(t.Context(), group, account("x"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, applied)
+		require.NoError(t, reading.WaitApplied(t.Context(), group, account("y"), 1))
 		lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
-		return err == nil && lag.Events == 0
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, lag.Events)
+		assert.Equal(t, 1, lag.Parked)
+		estimate, err := reading.Estimate(t.Context(), group, topic)
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, estimate.Events)
+		require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrExternalPositions)
+
+		l.put("x", 2) // in place of a skip
+		require.NoError(t, reading.Unpark(t.Context(), group, account("x")))
+		require.NoError(t, reading.WaitApplied(t.Context(), group, account("x"), 3))
+		assert.Equal(t, []string{"x/1", "x/3"}, got.of("x"))
+		eventually(t, "nothing is left", func() bool {
+			lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+			return err == nil && lag.Events == 0
+		})
 	})
 }
 
@@ -164,7 +167,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	s, l := setup(t, 1), newLedger()
 	s.write(t, "x", 0, 1)
 	reading := groups.New(s.Journal, groups.WithPositions(l))
-	config := s.quick()
+	config := s.alone()
 	config.Positions = l
 	var got handled
 	sub := got.consume(t, config, nil)
@@ -178,7 +181,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, applied, "since the reset")
 
-	got.consume(t, s.quick(), nil)
+	got.consume(t, s.alone(), nil)
 	s.caughtUp(t)
 	g, err = s.Get(t.Context(), group, topic)
 	require.NoError(t, err)

@@ -27,41 +27,44 @@ func text(v types.AttributeValue) string {
 
 func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	all, err := s.List(t.Context())
-	require.NoError(t, err)
-	require.Empty(t, all)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 4)
+		all, err := s.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, all)
 
-	config := s.quick()
-	subscribe(t, config)
-	subscribe(t, config)
-	config.ConsumerGroup = "another"
-	other, _ := subscribe(t, config)
+		config := s.quick()
+		subscribe(t, config)
+		subscribe(t, config)
+		config.ConsumerGroup = "another"
+		other, _ := subscribe(t, config)
 
-	eventually(t, "both members have their share", func() bool {
+		eventually(t, "both members have their share", func() bool {
+			g, err := s.Get(t.Context(), group, topic)
+			shares := map[uint64]int{}
+			for _, shard := range g.Shards {
+				shares[shard.Owner]++
+			}
+			return err == nil && len(g.Members) == 2 && shares[1] == 2 && shares[2] == 2
+		})
 		g, err := s.Get(t.Context(), group, topic)
-		shares := map[uint64]int{}
-		for _, shard := range g.Shards {
-			shares[shard.Owner]++
-		}
-		return err == nil && len(g.Members) == 2 && shares[1] == 2 && shares[2] == 2
-	})
-	g, err := s.Get(t.Context(), group, topic)
-	require.NoError(t, err)
-	assert.Equal(t, group, g.Name)
-	assert.Equal(t, topic, g.Topic)
-	assert.Len(t, g.Shards, 4)
-	assert.Empty(t, g.Free())
-	assert.False(t, g.Paused)
+		require.NoError(t, err)
+		assert.Equal(t, group, g.Name)
+		assert.Equal(t, topic, g.Topic)
+		assert.Len(t, g.Shards, 4)
+		assert.Empty(t, g.Free())
+		assert.False(t, g.Paused)
 
-	require.NoError(t, other.Close())
-	all, err = s.List(t.Context())
-	require.NoError(t, err)
-	require.Len(t, all, 2)
-	assert.Equal(t, "another", all[0].Name)
-	assert.Empty(t, all[0].Members)
-	assert.Len(t, all[0].Free(), 4)
-	assert.Equal(t, group, all[1].Name)
+		require.NoError(t, other.Joined(t.Context()))
+		require.NoError(t, other.Close())
+		all, err = s.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		assert.Equal(t, "another", all[0].Name)
+		assert.Empty(t, all[0].Members)
+		assert.Len(t, all[0].Free(), 4)
+		assert.Equal(t, group, all[1].Name)
+	})
 }
 
 func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
@@ -103,7 +106,7 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	config := s.quick()
+	config := s.alone()
 	for _, name := range []string{"a", "b"} {
 		config.ConsumerGroup = name
 		sub, _ := subscribe(t, config)

@@ -178,36 +178,38 @@ func TestAMemberThatClosesLeavesNothingToFence(t *testing.T) {
 
 func TestFencingCostsAWriteForEachAggregateHandledSince(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	s := open(t, db.Client(), journal.Config{})
-	s.owned(t)
-	rows := checkpoint.New(s.Journal)
-	for n := range 100 {
-		s.acked(t, string(rune('0'+n)), 1)
-	}
-	evict := func(r checkpoint.Membership) (checkpoint.Membership, error) {
-		r, member := r.Join(checkpoint.Member{})
-		return r.Take(member, []int{0}).Leave(member), nil
-	}
-	_, err := rows.ModifyMembership(t.Context(), rivalsWork, func(r checkpoint.Membership) (checkpoint.Membership, error) {
-		return evict(r.Release(1, []int{0}).Leave(1))
-	})
-	require.NoError(t, err)
-	for n := range 7 {
-		_, _, err := rows.Claim(t.Context(), rivals, account(string(rune('0'+n))), 2)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		s := open(t, db.Client(), journal.Config{})
+		s.owned(t)
+		rows := checkpoint.New(s.Journal)
+		for n := range 100 {
+			s.acked(t, string(rune('0'+n)), 1)
+		}
+		evict := func(r checkpoint.Membership) (checkpoint.Membership, error) {
+			r, member := r.Join(checkpoint.Member{})
+			return r.Take(member, []int{0}).Leave(member), nil
+		}
+		_, err := rows.ModifyMembership(t.Context(), rivalsWork, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+			return evict(r.Release(1, []int{0}).Leave(1))
+		})
 		require.NoError(t, err)
-	}
-	recording := db.Record()
-	defer recording.Stop()
+		for n := range 7 {
+			_, _, err := rows.Claim(t.Context(), rivals, account(string(rune('0'+n))), 2)
+			require.NoError(t, err)
+		}
+		recording := db.Record()
+		defer recording.Stop()
 
-	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 
-	_, write := recording.Units()
-	assert.InDelta(t, 7+2, write, 0.1, "the aggregates, and the membership twice")
-	recording.Reset()
-	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-	assert.Equal(t, map[string]int{"GetItem": 1}, recording.Counts())
+		_, write := recording.Units()
+		assert.InDelta(t, 7+2, write, 0.1, "the aggregates, and the membership twice")
+		recording.Reset()
+		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		assert.Equal(t, map[string]int{"GetItem": 1}, recording.Counts())
+	})
 }
 
 func TestAShardWhoseFencingFailsStaysUnfenced(t *testing.T) {

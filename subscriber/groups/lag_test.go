@@ -311,7 +311,7 @@ func TestAnEstimateSaysWhenThereIsMore(t *testing.T) {
 
 func TestAGroupThatIsUpToDateHasNoLagEitherWay(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+	eachLayoutInFakeTime(t, 4, func(t *testing.T, client *dynamodb.Client) {
 		s := open(t, client, journal.Config{})
 		var got handled
 		got.consume(t, s.quick(), nil)

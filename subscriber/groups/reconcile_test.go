@@ -81,26 +81,28 @@ func TestAReconciliationFindsWhatWasImportedBehindTheCursor(t *testing.T) {
 
 func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
-	s := open(t, db.Client(), journal.Config{})
-	s.owned(t)
-	rows := checkpoint.New(s.Journal)
-	shard := checkpoint.Shard{Group: checkpoint.Group{Name: group}, Topic: topic, Number: 2}
-	require.NoError(t, rows.SaveCursor(t.Context(), shard, 1, at(5), at(6)))
-	recording := db.Record()
-	defer recording.Stop()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+		s := open(t, db.Client(), journal.Config{})
+		s.owned(t)
+		rows := checkpoint.New(s.Journal)
+		shard := checkpoint.Shard{Group: checkpoint.Group{Name: group}, Topic: topic, Number: 2}
+		require.NoError(t, rows.SaveCursor(t.Context(), shard, 1, at(5), at(6)))
+		recording := db.Record()
+		defer recording.Stop()
 
-	require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		require.NoError(t, s.Reconcile(t.Context(), group, topic))
 
-	_, write := recording.Units()
-	assert.InDelta(t, 4*3, write, 0.1)
-	progress, err := rows.Progress(t.Context(), shard)
-	require.NoError(t, err)
-	assert.True(t, progress.Cursor.Equal(at(5)), "the cursor stays")
-	assert.True(t, progress.Reconciled.Equal(time.UnixMilli(0)))
-	require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, 1, at(7), at(7)), checkpoint.ErrFenced, "the former owner's write")
-	require.ErrorIs(t, s.Reconcile(t.Context(), "nobody", topic), groups.ErrNoGroup)
+		_, write := recording.Units()
+		assert.InDelta(t, 4*3, write, 0.1)
+		progress, err := rows.Progress(t.Context(), shard)
+		require.NoError(t, err)
+		assert.True(t, progress.Cursor.Equal(at(5)), "the cursor stays")
+		assert.True(t, progress.Reconciled.Equal(time.UnixMilli(0)))
+		require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, 1, at(7), at(7)), checkpoint.ErrFenced, "the former owner's write")
+		require.ErrorIs(t, s.Reconcile(t.Context(), "nobody", topic), groups.ErrNoGroup)
+	})
 }
 
 func TestAReconciliationContinuesWhereAnErrorEndedIt(t *testing.T) {

@@ -22,7 +22,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	var got handled
-	sub := got.consume(t, s.quick(), nil)
+	sub := got.consume(t, s.alone(), nil)
 	s.write(t, "x", 0, 3)
 	eventually(t, "all were handled", func() bool { return got.count() == 3 })
 
@@ -48,7 +48,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrNoGroup)
 
 	got.forget()
-	got.consume(t, s.quick(), nil)
+	got.consume(t, s.alone(), nil)
 	eventually(t, "a group of the same name begins again", func() bool { return got.count() == 3 })
 	g, err = s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 
 func TestAForcedRemovalHasLiveMembersBeginAnew(t *testing.T) {
 	t.Parallel()
-	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) {
 		s := open(t, client, journal.Config{})
 		var got handled
 		got.consume(t, s.quick(), nil)

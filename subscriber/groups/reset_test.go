@@ -31,63 +31,67 @@ func (s store) rowsOf(t *testing.T, resets string) (rows []string) {
 
 func TestAfterAResetAllEventsComeAgain(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	var got handled
-	got.consume(t, s.quick(), nil)
-	got.consume(t, s.quick(), nil)
-	for _, id := range []string{"x", "y", "z"} {
-		s.write(t, id, 0, 5)
-	}
-	eventually(t, "all were handled", func() bool { return got.count() == 15 })
-	s.caughtUp(t)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 4)
+		var got handled
+		got.consume(t, s.quick(), nil)
+		got.consume(t, s.quick(), nil)
+		for _, id := range []string{"x", "y", "z"} {
+			s.write(t, id, 0, 5)
+		}
+		eventually(t, "all were handled", func() bool { return got.count() == 15 })
+		s.caughtUp(t)
 
-	require.NoError(t, s.Pause(t.Context(), group, topic))
-	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-	got.forget()
-	stored := len(s.rowsOf(t, "0"))
-	require.GreaterOrEqual(t, stored, 3)
-	removed := 0
-	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), func(rows int) { removed += rows }))
+		require.NoError(t, s.Pause(t.Context(), group, topic))
+		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		got.forget()
+		stored := len(s.rowsOf(t, "0"))
+		require.GreaterOrEqual(t, stored, 3)
+		removed := 0
+		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), func(rows int) { removed += rows }))
 
-	assert.Equal(t, stored, removed)
-	assert.Empty(t, s.rowsOf(t, "0"))
-	g, err := s.Get(t.Context(), group, topic)
-	require.NoError(t, err)
-	assert.True(t, g.Paused, "still")
-	assert.EqualValues(t, 1, g.Resets)
-	lag := s.lag(t, groups.LagOptions{})
-	assert.EqualValues(t, 15, lag.Events)
+		assert.Equal(t, stored, removed)
+		assert.Empty(t, s.rowsOf(t, "0"))
+		g, err := s.Get(t.Context(), group, topic)
+		require.NoError(t, err)
+		assert.True(t, g.Paused, "still")
+		assert.EqualValues(t, 1, g.Resets)
+		lag := s.lag(t, groups.LagOptions{})
+		assert.EqualValues(t, 15, lag.Events)
 
-	require.NoError(t, s.Resume(t.Context(), group, topic))
-	eventually(t, "they come again", func() bool { return got.count() == 15 })
-	s.caughtUp(t)
-	for _, id := range []string{"x", "y", "z"} {
-		assert.Equal(t, expect(id, 1, 5), got.of(id))
-	}
+		require.NoError(t, s.Resume(t.Context(), group, topic))
+		eventually(t, "they come again", func() bool { return got.count() == 15 })
+		s.caughtUp(t)
+		for _, id := range []string{"x", "y", "z"} {
+			assert.Equal(t, expect(id, 1, 5), got.of(id))
+		}
+	})
 }
 
 func TestAGroupCanBeResetWhileItWorks(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	var got handled
-	got.consume(t, s.quick(), nil)
-	got.consume(t, s.quick(), nil)
-	s.write(t, "x", 0, 50)
-	eventually(t, "some were handled", func() bool { return got.count() > 10 })
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 4)
+		var got handled
+		got.consume(t, s.quick(), nil)
+		got.consume(t, s.quick(), nil)
+		s.write(t, "x", 0, 50)
+		eventually(t, "some were handled", func() bool { return got.count() > 10 })
 
-	before := len(got.of("x"))
-	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
-	s.write(t, "x", 50, 10)
+		before := len(got.of("x"))
+		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+		s.write(t, "x", 50, 10)
 
-	s.caughtUp(t)
-	// A member that has not noticed the reset continues where it was.
-	missing := expect("x", 1, 60)
-	for _, payload := range got.of("x")[before:] {
-		if len(missing) > 0 && payload == missing[0] {
-			missing = missing[1:]
+		s.caughtUp(t)
+		// A member that has not noticed the reset continues where it was.
+		missing := expect("x", 1, 60)
+		for _, payload := range got.of("x")[before:] {
+			if len(missing) > 0 && payload == missing[0] {
+				missing = missing[1:]
+			}
 		}
-	}
-	assert.Empty(t, missing, "all of them came again, in order")
+		assert.Empty(t, missing, "all of them came again, in order")
+	})
 }
 
 func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {

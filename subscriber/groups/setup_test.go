@@ -64,6 +64,17 @@ func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client 
 	return client
 }
 
+// eachLayoutInFakeTime is eachLayout on fake time, for tests in which shards change hands.
+func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
+	t.Helper()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
+		})
+	}
+}
+
 // eachLayout runs a test with tables of each layout.
 func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
@@ -96,7 +107,15 @@ func (s store) write(t *testing.T, id string, after, n int) {
 	require.NoError(t, err)
 }
 
-// quick returns a config with short intervals.
+// alone returns a config for the only member of a group. Its lease does not end on a slow machine.
+func (s store) alone() subscriber.Config {
+	config := s.quick()
+	config.LeaseDuration, config.CloseTimeout = patience, patience
+	return config
+}
+
+// quick returns a config with short intervals. In a test on real time, a slow machine can let the
+// lease end.
 func (s store) quick() subscriber.Config {
 	return subscriber.Config{
 		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
@@ -104,6 +123,12 @@ func (s store) quick() subscriber.Config {
 		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond, BehindAfter: 50 * time.Millisecond,
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
+}
+
+// waitApplied waits until the group's position on an aggregate is stored.
+func (s store) waitApplied(t *testing.T, id string, number uint64) {
+	t.Helper()
+	require.NoError(t, s.WaitApplied(t.Context(), group, account(id), number))
 }
 
 func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {

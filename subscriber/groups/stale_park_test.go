@@ -31,7 +31,7 @@ func TestAnAggregateIsNotParkedByAnEventThatTheGroupIsBeyond(t *testing.T) {
 	}))
 
 	var got handled
-	got.consume(t, s.quick(), nil)
+	got.consume(t, s.alone(), nil)
 
 	eventually(t, "the next event comes", func() bool { return got.count() == 1 })
 	assert.Equal(t, expect("x", 3, 3), got.of("x"))

@@ -80,6 +80,11 @@ func eachQueue(t *testing.T, test func(t *testing.T, q queue)) {
 	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) { test(t, openQueue(t, client)) })
 }
 
+func eachQueueInFakeTime(t *testing.T, test func(t *testing.T, q queue)) {
+	t.Helper()
+	eachLayoutInFakeTime(t, 2, func(t *testing.T, client *dynamodb.Client) { test(t, openQueue(t, client)) })
+}
+
 func TestATrimRemovesWhatAllGroupsHaveHandled(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
@@ -254,7 +259,7 @@ func TestSkippedAndDeferredEventsHoldATrimBack(t *testing.T) {
 
 func TestADeferredEventIsHandledAfterATrim(t *testing.T) {
 	t.Parallel()
-	eachQueue(t, func(t *testing.T, q queue) {
+	eachQueueInFakeTime(t, func(t *testing.T, q queue) {
 		var refuses atomic.Bool
 		refuses.Store(true)
 		h := &handled{}
@@ -322,7 +327,7 @@ func TestALaterGroupReadsWhatIsLeft(t *testing.T) {
 		q.publish(t, "worker", 5)
 		q.acked(t, "worker", 3)
 		require.Equal(t, uint64(3), q.trim(t).Events)
-		config := q.quick()
+		config := q.alone()
 		config.ConsumerGroup = "later"
 		h := &handled{}
 		h.consume(t, config, nil)
@@ -355,7 +360,7 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q queue) {
 		const messages = 60
 		h := &handled{}
-		h.consume(t, q.quick(), nil)
+		h.consume(t, q.alone(), nil)
 		eventually(t, "the group has begun", func() bool {
 			_, err := q.Get(t.Context(), group, topic)
 			return err == nil
@@ -363,16 +368,17 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)
 		require.NoError(t, err)
 		var trims sync.WaitGroup
-		ctx, stop := context.WithCancel(t.Context())
+		// The trims are not canceled: only ResumeInterrupted removes what a canceled trim leaves.
+		var over atomic.Bool
+		defer trims.Wait()
+		defer over.Store(true)
 		for range 2 {
 			trims.Add(1)
 			go func() {
 				defer trims.Done()
-				for ctx.Err() == nil {
-					_, err := q.later.Trim(ctx, topic, keepHour)
-					if ctx.Err() == nil {
-						assert.NoError(t, err)
-					}
+				for !over.Load() {
+					_, err := q.later.Trim(t.Context(), topic, keepHour)
+					assert.NoError(t, err)
 				}
 			}()
 		}
@@ -380,7 +386,7 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 			require.NoError(t, p.Publish(topic, message.NewMessage("", fmt.Append(nil, n))))
 		}
 		eventually(t, "all are handled", func() bool { return h.count() >= messages })
-		stop()
+		over.Store(true)
 		trims.Wait()
 		require.NoError(t, p.Close())
 
