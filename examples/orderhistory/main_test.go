@@ -61,8 +61,10 @@ func servesAndStops(t *testing.T, layout string) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusCreated, response.StatusCode)
-	_, found := get("/consumers/ada/orders?keyword=fish")
-	assert.Contains(t, found, `"orderId":"first"`)
+	require.Eventually(t, func() bool {
+		_, found := get("/consumers/ada/orders?keyword=fish")
+		return strings.Contains(found, `"orderId":"first"`)
+	}, patience, 10*time.Millisecond, "the order must show")
 	status, ready := get("/readyz")
 	assert.Equal(t, http.StatusOK, status, ready)
 	_, metrics := get("/metrics")

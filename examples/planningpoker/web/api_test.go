@@ -29,7 +29,7 @@ func TestTwoBrowsersPlayInOneRoom(t *testing.T) {
 	s := serve(t, testdb.Client(t), service.Config{})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 
-	opened := ada.post("/rooms", opening)
+	opened := ada.do(http.MethodPost, "/rooms", opening)
 	assert.Equal(t, http.StatusCreated, opened.status)
 	assert.Equal(t, "/rooms/"+roomID, opened.header.Get("Location"))
 	assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, opened.body)
