@@ -56,7 +56,7 @@ func servesAndStops(t *testing.T, layout string) {
 		return response.StatusCode, string(body)
 	}
 	assert.Contains(t, out.String(), "Added 60 sample orders of ada, bob and carol\n")
-	response, err := http.Post(base+"/orders?wait=10", "application/json", strings.NewReader(
+	response, err := http.Post(base+"/orders", "application/json", strings.NewReader(
 		`{"orderId": "first", "consumerId": "ada", "restaurant": "Ajanta", "lines": [{"name": "Fish Curry", "quantity": 1, "priceCents": 300}]}`))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())

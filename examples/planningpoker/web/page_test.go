@@ -209,6 +209,8 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	ada.Keys(kb.Enter)
 	ada.Sees("1 of 2 have picked")
 	ada.Keys(kb.End + kb.ArrowRight + " ")
+	// Her card has to arrive before Ben's, which ends the round.
+	ada.Waits(`performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/pick")).length === 2`)
 	ben.Press("1")
 	ada.Sees("All picked 1")
 	require.Equal(t, "1", ada.Focus(), "nor does the reveal")
