@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -399,8 +400,22 @@ func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
 	assert.NotContains(t, ada.Text(), "away")
 
 	ben.Open("about:blank")
-	db.Clock().Advance(time.Minute)
-	ada.Press("5")
+	card, picks := "", 0
+	pick := func(next string) {
+		card, picks = next, picks+1
+		ada.Press(card)
+		ada.Waits(fmt.Sprintf(
+			`performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/pick")).length === %d`, picks))
+	}
+	// The server may show the room once more to the page that is gone, and then Ben is present for
+	// another minute.
+	for picks < 100 && !strings.Contains(ada.Text(), "away") {
+		db.Clock().Advance(time.Minute)
+		pick([]string{"5", "8"}[picks%2])
+	}
+	if card == "8" {
+		pick("5")
+	}
 	ada.Sees("1 of 2 have picked", "away")
 	ada.Readable()
 	ada.Press("Reveal the cards")
