@@ -175,14 +175,17 @@ func (w *world) url() string {
 	return w.instances[w.random.IntN(len(w.instances))].url
 }
 
-// request sends a request until an instance replies with another status than 503.
+// request sends a request until an instance replies with another status than 503. An instance that
+// crashes does not reply, so each attempt has a time limit.
 func (w *world) request(method, path, key string, body any) (status int, reply []byte) {
 	encoded, err := json.Marshal(body)
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	for ctx.Err() == nil {
-		status, reply, _, err = send(ctx, method, w.url()+path, http.Header{"Idempotency-Key": {key}}, encoded)
+		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
+		status, reply, _, err = send(attempt, method, w.url()+path, http.Header{"Idempotency-Key": {key}}, encoded)
+		cancel()
 		if err == nil && status != http.StatusServiceUnavailable {
 			return status, reply
 		}
@@ -192,9 +195,7 @@ func (w *world) request(method, path, key string, body any) (status int, reply [
 }
 
 func send(ctx context.Context, method, url string, header http.Header, body []byte) (status int, reply []byte, token string, err error) {
-	attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(attempt, method, url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, "", err
 	}

@@ -78,7 +78,7 @@ func TestAGroupIsPausedAndResumed(t *testing.T) {
 		ada.Press("Pause the group")
 		ada.Sees("The group is paused.", "Resume…")
 		assert.True(t, w.group(t, "labels").Paused)
-		assert.Equal(t, "paused", browsertest.Evaluate[string](ada, `document.querySelector(".facts .badge").textContent`))
+		ada.Waits(`document.querySelector(".facts .badge")?.textContent === "paused"`)
 
 		ada.Press("Resume…")
 		ada.Press("Resume the group")

@@ -23,7 +23,7 @@ import (
 )
 
 // patience limits a failing test.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 var (
 	chromium browsertest.Chromium // one for all tests

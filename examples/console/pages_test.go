@@ -127,8 +127,9 @@ func TestAGroupShowsItsMembersAndShards(t *testing.T) {
 		ada.Open(w.page("groups"))
 		ada.Press("history")
 		ada.Sees("Group history on order", "active", "alive", "0 events", "the first event")
-		assert.Equal(t, "0, 1", browsertest.Evaluate[string](ada, `document.querySelector("[aria-labelledby=members] tbody td:last-child").innerText`), "it owns both shards")
-		assert.Len(t, browsertest.Evaluate[[]string](ada, `[...document.querySelectorAll("[aria-labelledby=shards] tbody tr")].map((e) => e.innerText)`), 2)
+		// It owns both shards.
+		ada.Waits(`document.querySelector("[aria-labelledby=members] tbody td:last-child")?.innerText === "0, 1"`)
+		ada.Waits(`document.querySelectorAll("[aria-labelledby=shards] tbody tr").length === 2`)
 		ada.Open(w.page("group", "name", "exports", "topic", "order"))
 		ada.Sees("members lost", "<img src=x onerror=owned=1>", "lost")
 		ada.Open(w.page("model", "name", "totals"))

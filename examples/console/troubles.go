@@ -219,8 +219,8 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		Journal: j, ConsumerGroup: group, MemberName: name, LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second,
 	}
 	if crash {
-		// A short lease, so that it ends soon.
-		config.LeaseDuration, config.CloseTimeout = 100*time.Millisecond, 100*time.Millisecond
+		// A short lease, so that it ends soon. But a member that is busy must not lose it before.
+		config.LeaseDuration, config.CloseTimeout = time.Second, 100*time.Millisecond
 	}
 	sub, err := subscriber.NewSubscriber(config, nil)
 	if err != nil {

@@ -56,13 +56,15 @@ func servesAndStops(t *testing.T, layout string) {
 		return response.StatusCode, string(body)
 	}
 	assert.Contains(t, out.String(), "Added 60 sample orders of ada, bob and carol\n")
-	response, err := http.Post(base+"/orders?wait=10", "application/json", strings.NewReader(
+	response, err := http.Post(base+"/orders", "application/json", strings.NewReader(
 		`{"orderId": "first", "consumerId": "ada", "restaurant": "Ajanta", "lines": [{"name": "Fish Curry", "quantity": 1, "priceCents": 300}]}`))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusCreated, response.StatusCode)
-	_, found := get("/consumers/ada/orders?keyword=fish")
-	assert.Contains(t, found, `"orderId":"first"`)
+	require.Eventually(t, func() bool {
+		_, found := get("/consumers/ada/orders?keyword=fish")
+		return strings.Contains(found, `"orderId":"first"`)
+	}, patience, 10*time.Millisecond, "the order must show")
 	status, ready := get("/readyz")
 	assert.Equal(t, http.StatusOK, status, ready)
 	_, metrics := get("/metrics")

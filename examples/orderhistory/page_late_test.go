@@ -16,7 +16,7 @@ import (
 func lateView(t *testing.T) (s *site, late, goOn func()) {
 	t.Helper()
 	db := dynamotest.New(t)
-	s = start(t, db.Client(), anyAddress, false)
+	s = start(t, db.Client(), false)
 	released := make(chan struct{})
 	goOn = sync.OnceFunc(func() { close(released) })
 	t.Cleanup(goOn) // before the site is stopped
@@ -42,7 +42,7 @@ func TestAnOrderThatDoesNotShowYetIsNotPlacedAgain(t *testing.T) {
 	t.Parallel()
 	s, late, goOn := lateView(t)
 	ada := chromium.User(t, "Ada")
-	ada.Expects("status 404") // until the history shows the order
+	s.expectsLateOrders(ada)
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")
 	late()
@@ -87,6 +87,7 @@ func TestAnOrderWithoutAnAnswerIsSentAgainAndPlacedOnce(t *testing.T) {
 	s, _, _ := lateView(t)
 	ada := chromium.User(t, "Ada")
 	ada.Expects("status 409")
+	s.expectsLateOrders(ada)
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")
 
@@ -109,7 +110,7 @@ func TestAnOrderWithoutAnAnswerIsSentAgainAndPlacedOnce(t *testing.T) {
 	ada.Press("Send the order")
 	ada.Sees("The order that you sent before was accepted. To place this one as well, send it again.")
 	ada.Press("Send the order")
-	ada.Sees("1 × Wild Rice")
+	ada.Sees("1 × Naan", "1 × Rice", "1 × Wild Rice")
 	assert.Equal(t, 3, browsertest.Evaluate[int](ada, orders))
 }
 

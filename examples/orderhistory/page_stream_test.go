@@ -10,7 +10,7 @@ import (
 
 func TestManyWindowsOfOneBrowserStayUpToDate(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, false)
+	s := start(t, testdb.Client(t), false)
 	s.order("first", "Ajanta", "Naan")
 	const connections = 6 // the limit of a browser for one server
 	windows := []*browsertest.User{chromium.User(t, "Ada")}
@@ -42,7 +42,7 @@ func hide(u *browsertest.User, hidden bool) {
 
 func TestAPageThatNobodySeesHasNoStream(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, false)
+	s := start(t, testdb.Client(t), false)
 	ada := chromium.User(t, "Ada")
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")

@@ -18,8 +18,9 @@ var picture = flag.String("picture", "", "file for a picture of the page, as the
 
 func TestEverythingIsDoneWithTheKeyboard(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, false)
+	s := start(t, testdb.Client(t), false)
 	ada := chromium.User(t, "Ada", small)
+	s.expectsLateOrders(ada)
 	ada.Open(s.url)
 	ada.Sees("ada has no orders here yet")
 
@@ -59,7 +60,7 @@ func TestEverythingIsDoneWithTheKeyboard(t *testing.T) {
 
 func TestAChangeLeavesTheFocusWhereItIs(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, false)
+	s := start(t, testdb.Client(t), false)
 	s.order("first", "Ajanta", "Naan")
 	ada := chromium.User(t, "Ada", small)
 	ada.Open(s.url)
@@ -76,7 +77,7 @@ var small = browsertest.Window(700, 800, 1)
 
 func TestAPhoneShowsAllOfItWithoutScrollingToTheSide(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, false)
+	s := start(t, testdb.Client(t), false)
 	s.order("first", "Ajanta", "Naan")
 	s.order("second", "Noodle Bar", "Ramen")
 	s.post("/tickets/second/accept", "{}")
@@ -105,7 +106,7 @@ func TestAPhoneShowsAllOfItWithoutScrollingToTheSide(t *testing.T) {
 
 func TestTextStandsOutInLightAndDark(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, true)
+	s := start(t, testdb.Client(t), true)
 	grounds := map[bool]string{}
 	for dark, options := range map[bool][]browsertest.Option{false: {browsertest.Still}, true: {browsertest.Still, browsertest.Dark}} {
 		ada := chromium.User(t, "Ada", options...)
@@ -121,7 +122,7 @@ func TestTextStandsOutInLightAndDark(t *testing.T) {
 
 func TestPictureForTheReadmeIsSmall(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, true)
+	s := start(t, testdb.Client(t), true)
 	ada := chromium.User(t, "Ada", browsertest.Window(1000, 800, 1), browsertest.Still)
 	ada.Open(s.url)
 	ada.Sees("Orders of ada", orderIs("Approved"))

@@ -33,14 +33,14 @@ type site struct {
 	stop func()
 }
 
-// start starts a site at an address. Port 0 means any port.
-func start(t *testing.T, client *dynamodb.Client, address string, withSample bool) *site {
+// start starts a site.
+func start(t *testing.T, client *dynamodb.Client, withSample bool) *site {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: address, sample: withSample}, &out, &log)
+		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: withSample}, &out, &log)
 	}()
 	s := &site{t: t, stop: func() {
 		if ctx.Err() != nil {
@@ -63,6 +63,9 @@ func start(t *testing.T, client *dynamodb.Client, address string, withSample boo
 	return s
 }
 
+// host returns the host and port of the site.
+func (s *site) host() string { return strings.TrimPrefix(s.url, "http://") }
+
 // post sends a command, and waits until the history shows it. It sends the command again until the
 // ticket or delivery exists.
 func (s *site) post(path, body string) {
@@ -82,6 +85,12 @@ func (s *site) order(id, restaurant, dish string) {
 	s.t.Helper()
 	s.post("/orders", fmt.Sprintf(
 		`{"orderId": %q, "consumerId": "ada", "restaurant": %q, "lines": [{"name": %q, "quantity": 2, "priceCents": 350}]}`, id, restaurant, dish))
+}
+
+// expectsLateOrders makes a user who places orders expect that the history does not have one of
+// them yet when the page asks for it.
+func (s *site) expectsLateOrders(u *browsertest.User) {
+	u.Expects("status 404 of " + s.url + "/orders/")
 }
 
 // These are the texts of the page about an order, without the words of the filter.

@@ -61,8 +61,9 @@ func servesAndStops(t *testing.T, layout journal.Layout) {
 	require.NoError(t, err)
 
 	err = ada.Watch(t.Context(), id, func(r web.Room) bool {
-		assert.True(t, r.Joined)
-		interrupt()
+		if r.Joined {
+			interrupt()
+		}
 		return false
 	})
 	require.NoError(t, err, "the server must end the stream")

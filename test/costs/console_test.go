@@ -191,7 +191,7 @@ func (w *consoleOf) consume(t *testing.T, name, topic string) {
 	require.Eventually(t, func() bool {
 		lag, err := groups.New(w.j).Lag(t.Context(), name, topic, groups.LagOptions{})
 		return err == nil && lag.Events == 0
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	require.NoError(t, sub.Close())
 }
 
@@ -216,7 +216,7 @@ func (w *consoleOf) park(t *testing.T, name, topic string, n int) {
 			parked++
 		}
 		return parked >= n
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	require.NoError(t, sub.Close())
 }
 

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -31,6 +32,9 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
 )
+
+// patience limits a failing test. It is not a claim about speed.
+const patience = 2 * time.Minute
 
 const page = "../../docs/reference/cost.md"
 

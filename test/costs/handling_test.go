@@ -139,7 +139,7 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 			if events > 1 {
 				last = events // one run
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			require.Fail(t, "no message")
 		}
 	}

@@ -10,10 +10,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 func TestTrailingReadsAreToldApartByTheirAge(t *testing.T) {
 	t.Parallel()
+	testdb.WithFakeTime(t, trailingReads)
+}
+
+func trailingReads(t *testing.T) {
+	t.Helper()
 	read := func(age time.Duration) *dynamodb.QueryInput {
 		return &dynamodb.QueryInput{
 			IndexName: aws.String(tailIndex), ProjectionExpression: aws.String("#pk"),

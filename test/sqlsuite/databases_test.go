@@ -77,7 +77,7 @@ func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
 func newSQLite(t *testing.T) database {
 	t.Helper()
 	return database{sqlprojection.SQLite, sqliteConnector{"file:" + filepath.Join(t.TempDir(), "read.db") +
-		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(off)"}}
+		"?_pragma=busy_timeout(120000)&_pragma=journal_mode(WAL)&_pragma=synchronous(off)"}}
 }
 
 func newPostgres(t *testing.T, dsn string) database {

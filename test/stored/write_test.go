@@ -27,7 +27,7 @@ import (
 )
 
 // patience limits the time that a test waits before it fails.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // The ids of aggregates. The other accounts have the names of the groups that fail.
 const (

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -105,45 +106,93 @@ func (d durable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 }
 
 // serveDynamotest serves dynamotest behind a socket, so that connections can break. Its data
-// survives.
+// survives, and its address stays its own.
 func serveDynamotest(t *testing.T) *killable {
 	t.Helper()
 	db := dynamotest.New(t)
-	stop, address := serve(t, db.Handler(), "127.0.0.1:0")
-	t.Cleanup(func() { stop() })
-	client := dynamolocal.NewClient("http://"+address, "test")
-	return &killable{
-		client: client,
-		restart: func() error {
-			stop()
-			// A DynamoDB Local needs at least this time to restart.
-			select {
-			case <-time.After(2 * time.Second):
-			case <-t.Context().Done():
-			}
-			stop, _ = serve(t, db.Handler(), address)
-			return nil
-		},
-	}
-}
-
-// serve serves at an address until stop cuts all connections.
-func serve(t *testing.T, handler http.Handler, address string) (stop func(), bound string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if !assert.NoError(t, err) {
-		return func() {}, ""
-	}
-	server := &http.Server{Handler: handler}
+	bound, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listener := &breakable{Listener: bound, open: map[net.Conn]struct{}{}}
+	server := &http.Server{Handler: db.Handler()}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		assert.ErrorIs(t, server.Serve(listener), http.ErrServerClosed)
 	}()
-	return func() {
+	t.Cleanup(func() {
 		assert.NoError(t, server.Close())
 		<-ended
-	}, listener.Addr().String()
+	})
+	return &killable{
+		client: dynamolocal.NewClient("http://"+bound.Addr().String(), "test"),
+		restart: func() error {
+			listener.cut()
+			// A DynamoDB Local needs at least this time to restart.
+			select {
+			case <-time.After(2 * time.Second):
+			case <-t.Context().Done():
+			}
+			listener.repair()
+			return nil
+		},
+	}
+}
+
+// breakable is a listener whose connections can be cut. Until it is repaired, it closes new ones at
+// once.
+type breakable struct {
+	net.Listener
+
+	mu     sync.Mutex
+	broken bool
+	open   map[net.Conn]struct{}
+}
+
+func (b *breakable) Accept() (net.Conn, error) {
+	for {
+		connection, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		b.mu.Lock()
+		broken := b.broken
+		if !broken {
+			b.open[connection] = struct{}{}
+		}
+		b.mu.Unlock()
+		if !broken {
+			return breakableConn{connection, b}, nil
+		}
+		_ = connection.Close()
+	}
+}
+
+func (b *breakable) cut() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = true
+	for connection := range b.open {
+		_ = connection.Close()
+	}
+	clear(b.open)
+}
+
+func (b *breakable) repair() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = false
+}
+
+type breakableConn struct {
+	net.Conn
+	of *breakable
+}
+
+func (c breakableConn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c.Conn)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // restartOnSignal makes SIGHUP restart the database, for a command. Stop ends that and returns how

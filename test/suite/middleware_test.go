@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -57,34 +58,39 @@ func TestAHandlerThatTimesOutGetsItsMessageAgainWithTimeLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStore(t)
-			pub, _ := s.ordered(t, "publisher")
-			var got received
-			// There is one aggregate, so its messages are handled one at a time.
-			tried := 0
-			startRouter(t, func(router *message.Router) {
-				router.AddMiddleware(middlewares...)
-				handlePlaced(t, s, router, func(ctx context.Context, payload string) error {
-					if tried++; tried == 1 {
-						<-ctx.Done()
-						return ctx.Err()
-					}
-					if err := ctx.Err(); err != nil {
-						return err
-					}
-					id, number, ok := subscriber.AggregateFromContext(ctx)
-					assert.True(t, ok, "a middleware's context must have the values of the message's")
-					assert.Equal(t, "order-1", id.String())
-					assert.EqualValues(t, 1, number)
-					got.add("orders", payload)
-					return nil
-				})
-			})
-			require.NoError(t, pub.Publish("order", orderEvent("1", 1)))
-			eventually(t, "the second attempt handles it", func() bool { return got.equals("orders", "1/1") })
-			assert.Equal(t, 2, tried)
+			testdb.WithFakeTime(t, func(t *testing.T) { timesOutOnce(t, middlewares) })
 		})
 	}
+}
+
+func timesOutOnce(t *testing.T, middlewares []message.HandlerMiddleware) {
+	t.Helper()
+	s := newStore(t)
+	pub, _ := s.ordered(t, "publisher")
+	var got received
+	// There is one aggregate, so its messages are handled one at a time.
+	tried := 0
+	startRouter(t, func(router *message.Router) {
+		router.AddMiddleware(middlewares...)
+		handlePlaced(t, s, router, func(ctx context.Context, payload string) error {
+			if tried++; tried == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			id, number, ok := subscriber.AggregateFromContext(ctx)
+			assert.True(t, ok, "a middleware's context must have the values of the message's")
+			assert.Equal(t, "order-1", id.String())
+			assert.EqualValues(t, 1, number)
+			got.add("orders", payload)
+			return nil
+		})
+	})
+	require.NoError(t, pub.Publish("order", orderEvent("1", 1)))
+	eventually(t, "the second attempt handles it", func() bool { return got.equals("orders", "1/1") })
+	assert.Equal(t, 2, tried)
 }
 
 func TestMetricsOfWatermillCountOurMessages(t *testing.T) {
@@ -150,6 +156,11 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
 // that message.
 func TestTheUsualMiddlewaresPoisonWhatTimesOutAndForwardTheRest(t *testing.T) {
 	t.Parallel()
+	testdb.WithFakeTime(t, usualMiddlewares)
+}
+
+func usualMiddlewares(t *testing.T) {
+	t.Helper()
 	s := newStore(t)
 	plain, orders := s.ordered(t, "invoicing")
 	_, poisoned := s.ordered(t, "poisoned")

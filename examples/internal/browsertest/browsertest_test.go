@@ -175,17 +175,18 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 func TestATestFailsOnTroubleThatItDoesNotExpect(t *testing.T) {
 	t.Parallel()
+	// Each page says that it is loaded after its trouble.
 	for trouble, page := range map[string]struct{ body, script string }{
-		"uncaught exception":      {script: `throw new Error("oops")`},
-		"in promise":              {script: `Promise.reject(new Error("oops"))`},
-		`console.error: "oops"`:   {script: `console.error("oops")`},
-		"Content Security Policy": {body: `<script>document.title = "never"</script>`},
-		"status 404 of":           {script: `fetch("/nothing")`},
-		"net::ERR_EMPTY_RESPONSE": {script: `fetch("/broken").catch(() => {})`},
+		"uncaught exception":      {script: `setTimeout(loaded); throw new Error("oops")`},
+		"in promise":              {script: `window.onunhandledrejection = () => setTimeout(loaded); Promise.reject(new Error("oops"))`},
+		`console.error: "oops"`:   {script: `console.error("oops"); loaded()`},
+		"Content Security Policy": {body: `<script>document.title = "never"</script>`, script: `loaded()`},
+		"status 404 of":           {script: `fetch("/nothing").finally(loaded)`},
+		"net::ERR_EMPTY_RESPONSE": {script: `fetch("/broken").catch(() => {}).finally(loaded)`},
 	} {
 		t.Run(trouble, func(t *testing.T) {
 			t.Parallel()
-			url := serve(t, page.body, "setTimeout(() => { document.body.append('loaded') }, 100);"+page.script)
+			url := serve(t, page.body, "const loaded = () => document.body.append('loaded');"+page.script)
 			for _, expected := range []bool{false, true} {
 				recorded := &recorder{T: t}
 				t.Cleanup(func() { // after the cleanup of the user

@@ -100,10 +100,17 @@ func (u *User) Keys(keys string) {
 	u.do("type", chromedp.KeyEvent(keys))
 }
 
-// TabTo presses the tabulator key until the control of that name has the focus. It fails if the
-// control never gets the focus, or if the focus is not visible.
+// TabTo waits for a control of that name, and presses the tabulator key until the control has the
+// focus. It fails if the control never gets the focus, or if the focus is not visible.
 func (u *User) TabTo(name string) {
 	u.t.Helper()
+	u.eventually(fmt.Sprintf("for %q", name), func(ctx context.Context) error {
+		controls, err := find(ctx, wholePage, name)
+		if err == nil && len(controls) == 0 {
+			err = errors.New("there is no such control")
+		}
+		return err
+	})
 	const tooMany = 60
 	var passed []string
 	for range tooMany {
@@ -190,27 +197,35 @@ func partWith(text string) string {
 	})(%q)`, text)
 }
 
-// find1 returns the only control with that name in a part of the page.
-func find1(ctx context.Context, part, name string) (control, error) {
+// find returns the controls with that name in a part of the page.
+func find(ctx context.Context, part, name string) (controls []axNode, err error) {
 	root, thrown, err := runtime.Evaluate(part).Do(ctx)
 	if err != nil {
-		return control{}, err
+		return nil, err
 	}
 	if thrown != nil {
-		return control{}, thrown
+		return nil, thrown
 	}
 	var found struct {
 		Nodes []axNode `json:"nodes"`
 	}
 	if err := cdp.Execute(ctx, "Accessibility.queryAXTree",
 		map[string]any{"objectId": root.ObjectID, "accessibleName": name}, &found); err != nil {
-		return control{}, err
+		return nil, err
 	}
-	var controls []axNode
 	for _, node := range found.Nodes {
 		if node.control() {
 			controls = append(controls, node)
 		}
+	}
+	return controls, nil
+}
+
+// find1 returns the only control with that name in a part of the page.
+func find1(ctx context.Context, part, name string) (control, error) {
+	controls, err := find(ctx, part, name)
+	if err != nil {
+		return control{}, err
 	}
 	if len(controls) != 1 {
 		return control{}, fmt.Errorf("%d controls are named %q", len(controls), name)

@@ -111,9 +111,11 @@ func TestPagesAreFollowedByTheirToken(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, id := range []string{"one", "two", "three"} {
-		c.post("/orders?wait=10", fmt.Sprintf(curry, id))
+		c.post("/orders", fmt.Sprintf(curry, id))
+		c.awaitVersions(id, history.Versions{Order: 1, Ticket: 1})
 	}
-	c.post("/orders/two/cancel?wait=10", "")
+	c.post("/orders/two/cancel", "")
+	c.awaitVersions("two", history.Versions{Order: 2, Ticket: 2})
 
 	const first = "/consumers/ada/orders?pageSize=2&status=APPROVAL_PENDING&keyword=vind&since=2024-05-01&until=2024-05-01T12:30:00Z"
 	page := decode[history.Page](t, c.get(first))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
@@ -21,7 +22,8 @@ const patience = 2 * time.Minute
 
 func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T) {
 	t.Parallel()
-	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
+	client := testdb.Client(t)
+	s, err := service.Open(t.Context(), client, millrace.Config{})
 	require.NoError(t, err)
 	require.NoError(t, s.Consume())
 	stop, err := s.Start(context.WithoutCancel(t.Context()))
@@ -33,17 +35,15 @@ func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T
 	now := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 	interrupted, interrupt := context.WithCancel(t.Context())
-	first := make(chan error, 1)
-	go func() {
-		_, err := sample.Add(interrupted, s, now)
-		first <- err
-	}()
-	require.Eventually(t, func() bool {
-		_, err := s.Deliveries.Load(t.Context(), "sample-030")
-		return err == nil
-	}, patience, time.Millisecond, "the sample must get to its middle")
-	interrupt()
-	require.Error(t, <-first)
+	defer interrupt()
+	proxy := dynamotest.NewProxy(t, client)
+	first, err := service.Open(t.Context(), proxy.Client(), millrace.Config{})
+	require.NoError(t, err)
+	// In the middle of the sample.
+	proxy.Inject(dynamotest.Pause(func(context.Context) { interrupt() }),
+		dynamotest.On("PutItem", "UpdateItem", "TransactWriteItems"), dynamotest.After(100))
+	_, err = sample.Add(interrupted, first, now)
+	require.ErrorIs(t, err, context.Canceled)
 	missing, err = sample.IsMissing(t.Context(), s)
 	require.NoError(t, err)
 	require.True(t, missing, "the rest of it is")

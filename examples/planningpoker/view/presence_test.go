@@ -114,8 +114,8 @@ func TestEventsLeavePresenceAsItIs(t *testing.T) {
 
 func TestARoomIsShownToEndSoonTenMinutesBefore(t *testing.T) {
 	t.Parallel()
-	at := time.Now()
-	f, _ := setupWithFaults(t)
+	f, db := setupWithFaults(t)
+	at := db.Clock().Now()
 	f.show()
 	for before, want := range map[time.Duration]bool{11 * time.Minute: false, 9 * time.Minute: true} {
 		then := view.NewDAO(f.client, table, func() time.Time { return at.Add(time.Hour - before) })

@@ -46,9 +46,11 @@ func setup(t *testing.T) *fixture {
 	return setupOn(t, testdb.Client(t), time.Now)
 }
 
+// setupWithFaults is setup with a clock that only the test moves.
 func setupWithFaults(t *testing.T, options ...dynamotest.Option) (*fixture, *dynamotest.DB) {
 	t.Helper()
 	db := dynamotest.New(t, options...)
+	db.Clock().Freeze()
 	return setupOn(t, db.Client(), db.Clock().Now), db
 }
 

@@ -29,7 +29,7 @@ func TestTwoBrowsersPlayInOneRoom(t *testing.T) {
 	s := serve(t, testdb.Client(t), service.Config{})
 	ada, bob := visit(t, s.URL()), visit(t, s.URL())
 
-	opened := ada.post("/rooms", opening)
+	opened := ada.do(http.MethodPost, "/rooms", opening)
 	assert.Equal(t, http.StatusCreated, opened.status)
 	assert.Equal(t, "/rooms/"+roomID, opened.header.Get("Location"))
 	assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, opened.body)
@@ -181,7 +181,11 @@ func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
 	together.Wait()
 
 	for i, each := range team {
-		seen := each.room()
+		var seen web.Room
+		require.Eventually(t, func() bool {
+			seen = each.room()
+			return seen.Version >= 1+6+6+1
+		}, patience, 10*time.Millisecond, "the view may be late")
 		assert.True(t, seen.Revealed, "user %d", i)
 		assert.EqualValues(t, 1+6+6+1, seen.Version)
 		require.Len(t, seen.Users, len(team))

@@ -44,7 +44,7 @@ func TestATeamSeesWhatItEstimatedBefore(t *testing.T) {
 	ben.Type("Next story (optional)", script)
 	nextRound(ben, "Start round 2")
 	ada.Sees("Round 2", script, "0 of 2 have picked")
-	assert.True(t, browsertest.Evaluate[bool](ben, `document.getElementById("next").elements.title.value === ""`))
+	ben.Waits(`document.getElementById("next").elements.title.value === ""`)
 	ada.Press("21")
 	ben.Sees("1 of 2 have picked")
 	for _, u := range []*browsertest.User{ada, ben} {

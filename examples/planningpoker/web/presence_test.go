@@ -29,6 +29,7 @@ func TestEveryServerShowsWhoHasAPageOpen(t *testing.T) {
 	require.NoError(t, ben.Visit(t.Context()))
 	_, err := ben.Do(t.Context(), roomID, "join?wait=true", client.Body{"name": "Ben"})
 	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(ada.room().Users) == 2 }, patience, 10*time.Millisecond, "Ben must be there")
 	present := func() [2]bool { return [2]bool{ada.room().Users[0].Present, ada.room().Users[1].Present} }
 	assert.Equal(t, [2]bool{true, true}, present(), "who joins is there")
 	db.Clock().Advance(time.Minute)

@@ -87,7 +87,16 @@ func (b *browser) do(method, path, body string) reply {
 func (b *browser) post(path, body string) reply {
 	b.t.Helper()
 	got := b.do(http.MethodPost, path+"?wait=true", body)
-	require.Contains(b.t, []int{http.StatusOK, http.StatusCreated}, got.status, "POST %s: %s", path, got.body)
+	require.Contains(b.t, []int{http.StatusOK, http.StatusCreated, http.StatusAccepted}, got.status, "POST %s: %s", path, got.body)
+	if got.status == http.StatusAccepted { // the view was late
+		var done struct{ Version uint64 }
+		require.NoError(b.t, json.Unmarshal([]byte(got.body), &done))
+		require.Eventually(b.t, func() bool {
+			var r web.Room
+			shown := b.do(http.MethodGet, "/rooms/"+roomID, "")
+			return shown.status == http.StatusOK && json.Unmarshal([]byte(shown.body), &r) == nil && r.Version >= done.Version
+		}, patience, 10*time.Millisecond, "queries must show version %d", done.Version)
+	}
 	return got
 }
 

@@ -74,11 +74,18 @@ func TestWindowsThatAreClosedDoNotPauseOthers(t *testing.T) {
 	ada := chromium.User(t, "Ada")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
-	for range 2 {
+	// A window that is closed says a moment later that its stream has ended.
+	browsertest.Evaluate[any](ada, `{
+		window.streamsEnded = 0;
+		window.streams = new BroadcastChannel("streams");
+		window.streams.onmessage = ({ data }) => { if (!data.open) window.streamsEnded++; };
+		null;
+	}`)
+	for n := range 2 {
 		browsertest.Evaluate[any](ada, `{ window.others = Array.from({length: 3}, () => open(location.href, "", "popup,width=500,height=400")); null; }`)
 		ada.Waits(`window.others.every((other) => other.document.getElementById("name")?.textContent)`)
 		browsertest.Evaluate[any](ada, `{ window.others.forEach((other) => other.close()); null; }`)
-		ada.Waits(`window.others.every((other) => other.closed)`)
+		ada.Waits(fmt.Sprintf(`window.others.every((other) => other.closed) && window.streamsEnded >= %d`, 3*(n+1)))
 	}
 	assert.NotContains(t, ada.Text(), "Paused")
 	ada.Press("5")
@@ -94,7 +101,8 @@ func TestManyTabsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	browsertest.Evaluate[any](ada, fmt.Sprintf(`{ window.others = Array.from({length: %d}, () => open(location.href)); null; }`, many))
 
 	ada.Waits(`window.others.every((other) => other.document.readyState === "complete")`)
-	assert.True(t, browsertest.Evaluate[bool](ada, `window.others.slice(0, -1).every((other) => other.document.hidden)`), "tabs behind others cannot be seen")
+	// Tabs behind others cannot be seen.
+	ada.Waits(`window.others.slice(0, -1).every((other) => other.document.hidden)`)
 	ada.Press("5")
 	ada.Sees("Average 5")
 }

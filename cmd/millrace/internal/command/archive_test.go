@@ -188,11 +188,11 @@ func TestProgressIsForTerminalsAndForThoseWhoAsk(t *testing.T) {
 
 	o := s.run(t, "export", filepath.Join(dir, "1"))
 	assert.Empty(t, o.err)
+	now, step := time.Now(), time.Millisecond
+	s.env.Now = func() time.Time { now = now.Add(step); return now }
 	o = s.run(t, "export", filepath.Join(dir, "2"), "--progress")
 	assert.Regexp(t, `^1 aggregate, 9 events, [0-9.]+ KiB, [^ ]+ [KMG]?i?B a second\n$`, o.err, "a line now, the next in five seconds")
-	s.env.ErrTerminal = true
-	now := time.Now()
-	s.env.Now = func() time.Time { now = now.Add(time.Second); return now }
+	s.env.ErrTerminal, step = true, time.Second
 	o = s.run(t, "export", filepath.Join(dir, "3"))
 	assert.Equal(t, 12, strings.Count(o.err, "a second"))
 	assert.NotContains(t, o.err, "\n", "it is one line that changes")

@@ -1,10 +1,10 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -35,15 +35,18 @@ type member struct {
 }
 
 // join returns a member of group audit that subscribes to accounts. It parks at the first failure.
+// Its lease is as long as the test may take, so that each message comes once.
 func join(t *testing.T, j *journal.Journal) member {
 	t.Helper()
-	return joinWith(t, j, subscriber.Park(1))
+	return joinWith(t, j, subscriber.Park(1), patience)
 }
 
-func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolicy) member {
+// joinWith returns a member with another policy and lease. A member with a short lease notices soon
+// what an operator does. On a busy machine it may lose the lease and receive messages again.
+func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolicy, lease time.Duration) member {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", Failures: failures, LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "audit", Failures: failures, LeaseDuration: lease,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
 		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
 	}, nil)
@@ -52,6 +55,19 @@ func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolic
 	messages, err := sub.Subscribe(t.Context(), "account")
 	require.NoError(t, err)
 	return member{sub, messages}
+}
+
+// handleAll acks all messages that succeed, and nacks others, until the subscriber is closed.
+func (m member) handleAll(succeeds func(*message.Message) bool) {
+	go func() {
+		for msg := range m.messages {
+			if succeeds(msg) {
+				msg.Ack()
+			} else {
+				msg.Nack()
+			}
+		}
+	}()
 }
 
 // handle acks n messages.
@@ -98,11 +114,6 @@ func setupParked(t *testing.T) (*shell, *journal.Journal) {
 	m.handle(t, 1)
 	m.next(t).Nack()
 	require.Eventually(t, func() bool {
-		select {
-		case msg := <-m.messages: // again, where the lease was lost on the way
-			msg.Nack()
-		default:
-		}
 		parked, err := parkedOf(t, j)
 		return err == nil && parked == 1
 	}, patience, 5*time.Millisecond, "the account must be parked")
@@ -124,8 +135,13 @@ func parkedOf(t *testing.T, j *journal.Journal) (n int, err error) {
 
 func TestGroupsAreListedWithTheirLag(t *testing.T) {
 	t.Parallel()
-	s, _ := setupGroup(t)
-	s.env.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	s, j := setupGroup(t)
+	var waiting time.Time // the time of the first event that is not handled
+	for r, err := range j.Events(t.Context(), account("2"), 1, 1) {
+		require.NoError(t, err)
+		waiting = r.OccurredAt
+	}
+	s.env.Now = func() time.Time { return waiting.Add(time.Hour + time.Second) }
 
 	for _, args := range [][]string{{"groups"}, {"groups", "audit"}, {"groups", "--exact"}} {
 		rows := cells(t, s.ok(t, args...))
@@ -271,8 +287,9 @@ func TestWhereThereAreNoGroupsThatIsSaid(t *testing.T) {
 func TestAGroupIsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
-	m := join(t, j)
-	m.handle(t, 2)
+	joinWith(t, j, subscriber.Park(1), time.Second).handleAll(func(*message.Message) bool { return true })
+	lag := func() string { return cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"] }
+	require.Eventually(t, func() bool { return lag() == "0" }, patience, 5*time.Millisecond, "all events must be handled")
 
 	assert.Regexp(t, `(?m)^state +paused$`, s.ok(t, "group", "pause", "audit", "account", "--wait"))
 	deposits(t, j, account("2"), 3, 3)
@@ -282,7 +299,7 @@ func TestAGroupIsPausedAndResumed(t *testing.T) {
 	assert.Equal(t, "0/4", row["SHARDS"], "nothing is out for handling")
 
 	assert.NotContains(t, s.ok(t, "group", "resume", "audit", "account"), "paused")
-	m.handle(t, 1)
+	require.Eventually(t, func() bool { return lag() == "0" }, patience, 5*time.Millisecond, "the event must be handled")
 }
 
 func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
@@ -299,11 +316,14 @@ func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var looks atomic.Int64
-	db.Observe(func(c dynamotest.Call) {
-		if c.Operation == "GetItem" && slices.Contains(c.Tables, "checkpoint") && looks.Add(1) == 4 {
-			interrupt() // the pause has read the group once, and the wait more than once
+	proxy := dynamotest.NewProxy(t, db.Client()) // the command's alone
+	proxy.Inject(dynamotest.Pause(func(context.Context) {
+		g, err := groups.New(j).Get(t.Context(), "audit", "account")
+		if assert.NoError(t, err) && g.Paused && looks.Add(1) == 3 {
+			interrupt() // the wait has read the group more than once
 		}
-	})
+	}), dynamotest.On("GetItem"), dynamotest.Table("checkpoint"))
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return proxy.Client(), nil }
 
 	o := s.runWith(ctx, "group", "pause", "audit", "account", "--wait")
 	assert.Equal(t, command.ExitFailure, o.code)
@@ -351,6 +371,26 @@ func TestAGroupReconcilesOnDemand(t *testing.T) {
 func TestAReconciliationIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
+	s.stopClock()
+	var out, log bytes.Buffer
+	env := s.env
+	env.Out = &out
+	env.Err = writer(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "left to compare") {
+			compare(t, j)
+		}
+		return log.Write(p)
+	})
+	code := command.Run(t.Context(), []string{"group", "reconcile", "audit", "account", "--wait", "--progress"}, env)
+	assert.Equal(t, command.ExitOK, code, &log)
+	assert.Equal(t, "group audit reconciles 4 shards of account: all compared\n", out.String())
+	assert.Equal(t, "The group has no members. Members compare when they start.\n4 of 4 shards left to compare, after 0s\n", log.String())
+	assert.Equal(t, out.String(), s.ok(t, "group", "reconcile", "audit", "account", "--status", "--wait"))
+}
+
+// compare starts a member that reconciles often, and acks all messages.
+func compare(t *testing.T, j *journal.Journal) {
+	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "audit", ReconcileInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
 		PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
@@ -359,14 +399,13 @@ func TestAReconciliationIsWaitedFor(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
 	messages, err := sub.Subscribe(t.Context(), "account")
 	require.NoError(t, err)
-	member{sub, messages}.handle(t, 2)
-
-	o := s.run(t, "group", "reconcile", "audit", "account", "--wait", "--progress")
-	assert.Equal(t, command.ExitOK, o.code, o.err)
-	assert.Equal(t, "group audit reconciles 4 shards of account: all compared\n", o.out)
-	assert.Regexp(t, `^[1-4] of 4 shards left to compare, after 0s\n`, o.err)
-	assert.Equal(t, o.out, s.ok(t, "group", "reconcile", "audit", "account", "--status", "--wait"))
+	member{sub, messages}.handleAll(func(*message.Message) bool { return true })
 }
+
+// writer is a function that receives the output of a command.
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 func TestAWaitForAReconciliationThatIsInterruptedSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
@@ -522,11 +561,6 @@ func setupManyParked(t *testing.T) (*shell, *journal.Journal) {
 		m.next(t).Nack()
 	}
 	require.Eventually(t, func() bool {
-		select {
-		case msg := <-m.messages: // again, where the lease was lost on the way
-			msg.Nack()
-		default:
-		}
 		parked, err := parkedOf(t, j)
 		return err == nil && parked == 3
 	}, patience, 5*time.Millisecond, "the accounts must be parked")

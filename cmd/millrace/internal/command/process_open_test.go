@@ -57,6 +57,7 @@ func handle(t *testing.T, m *process.Manager[trip], uuid, order string, e interf
 func TestOpenProcessesAreListedWithTheirStateAndAge(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
+	s.stopClock()
 	require.NoError(t, process.CreateTable(t.Context(), s.client, ""))
 	j := s.open(t, journal.Config{})
 	m := trips(t, s, j)

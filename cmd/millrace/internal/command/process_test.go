@@ -39,6 +39,7 @@ func (offline) Close() error                              { return nil }
 func setupProcesses(t *testing.T) (*shell, *process.Manager[saga]) {
 	t.Helper()
 	s := setupTables(t)
+	s.stopClock()
 	require.NoError(t, process.CreateTable(t.Context(), s.client, ""))
 	m, err := process.New(s.open(t, journal.Config{}), s.client, process.Define(aggregate.Define[saga]("saga", begun{}),
 		process.On(func(_ placed, in process.Input) string { return in.Source.Value }, func(saga, placed, process.Input) (process.Step[saga], error) {

@@ -41,6 +41,12 @@ func setup(t *testing.T) *shell {
 	}}
 }
 
+// stopClock stops the clock of the commands.
+func (s *shell) stopClock() {
+	now := time.Now()
+	s.env.Now = func() time.Time { return now }
+}
+
 // setupTables is setup with tables for four shards.
 func setupTables(t *testing.T) *shell {
 	t.Helper()
