@@ -28,10 +28,13 @@ func entryOf(t *testing.T, j *journal.Journal) (checkpoint.Behind, bool) {
 	return b, listed
 }
 
-// holdEntry fails the writes of the entry of x until release.
-func holdEntry(faults interface {
+// injector is a database or a proxy.
+type injector interface {
 	Inject(dynamotest.Fault, ...dynamotest.When) *dynamotest.Injection
-}) *dynamotest.Injection {
+}
+
+// holdEntry fails the writes of the entry of x until release.
+func holdEntry(faults injector) *dynamotest.Injection {
 	return faults.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
 }
 
