@@ -22,10 +22,11 @@ func (s store) hideOutcome(request dynamotest.Fault) {
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
 }
 
-// impatient returns a store that sends each commit once. Each request then has a second at most, so
-// its tests run in fake time.
+// impatient returns a store that sends each commit once. A test of repetitions needs fake time, since
+// they have a second.
 func (s store) impatient(t *testing.T) store {
 	t.Helper()
+	s.client = s.proxy.Client(testdb.Once, testdb.Unhurried)
 	return s.open(t, journal.Config{RetryBudget: time.Nanosecond})
 }
 
@@ -67,91 +68,81 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 
 func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
-			s := setup(t)
-			rival := open(t, s.direct).accounts(t, repository.Config{})
-			s = s.impatient(t)
-			s.hideOutcome(dynamotest.LoseReply())
-			s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
-				_, err := rival.Execute(context.Background(), "42", Deposit(1000))
-				require.NoError(t, err)
-			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-			a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+		s := setup(t)
+		rival := open(t, s.direct).accounts(t, repository.Config{})
+		s = s.impatient(t)
+		s.hideOutcome(dynamotest.LoseReply())
+		s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
 			require.NoError(t, err)
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
-			assert.Len(t, s.records(t, a.ID), 2)
-		}
-	})
+		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
+		assert.Len(t, s.records(t, a.ID), 2)
+	}
 }
 
 // The request of the first run arrives after the second run has decided. The commit of the second
 // decision was not written, so its results must not reach the caller.
 func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		decisions := 0
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-			if decisions++; decisions == 2 {
-				require.Equal(t, 1, late.Arrive())
-			}
-			return Events{Deposited{decisions}}, nil
-		}, repository.CommandID("pay"))
-		require.NoError(t, err)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
-		assert.Len(t, s.records(t, a.ID), 1)
-	})
+	s := setup(t).impatient(t)
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	decisions := 0
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		if decisions++; decisions == 2 {
+			require.Equal(t, 1, late.Arrive())
+		}
+		return Events{Deposited{decisions}}, nil
+	}, repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+	assert.Len(t, s.records(t, a.ID), 1)
 }
 
 // The request of the first run arrives when the second run cannot load.
 func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
-		s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
-		decisions := 0
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-			decisions++
-			return Events{Deposited{5}}, nil
-		}, repository.CommandID("pay"))
-		require.NoError(t, err)
-		assert.Equal(t, 1, arrived.Fired())
-		assert.Equal(t, 1, decisions)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
-	})
+	s := setup(t).impatient(t)
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+	decisions := 0
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		decisions++
+		return Events{Deposited{5}}, nil
+	}, repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, arrived.Fired())
+	assert.Equal(t, 1, decisions)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
 }
 
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t)
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
-		require.NoError(t, err)
-		s = s.impatient(t)
-		s.hideOutcome(dynamotest.LoseReply())
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
-		require.NoError(t, err)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
-	})
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	s = s.impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
 }
 
 func TestACommandWithoutAnIDIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		s.hideOutcome(dynamotest.LoseReply())
-		decisions := 0
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-			decisions++
-			return deposits(1), nil
-		})
-		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-		assert.Equal(t, 1, decisions)
+	s := setup(t).impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	decisions := 0
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		decisions++
+		return deposits(1), nil
 	})
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.Equal(t, 1, decisions)
 }
 
 func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
@@ -251,27 +242,25 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 
 func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t)
-		rival := s.accounts(t, repository.Config{})
-		s = s.impatient(t)
-		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		decisions := 0
+	s := setup(t)
+	rival := s.accounts(t, repository.Config{})
+	s = s.impatient(t)
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	decisions := 0
 
-		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
-			if decisions++; decisions == 1 {
-				return nil, nil
-			}
-			require.Equal(t, 1, late.Arrive())
-			_, err := rival.Execute(t.Context(), "42", Deposit(10))
-			require.NoError(t, err)
-			return deposits(1000), nil // more events than a commit can have
-		}, repository.CommandID("nothing"))
-
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		if decisions++; decisions == 1 {
+			return nil, nil
+		}
+		require.Equal(t, 1, late.Arrive())
+		_, err := rival.Execute(t.Context(), "42", Deposit(10))
 		require.NoError(t, err)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
-		assert.Equal(t, 2, decisions)
-	})
+		return deposits(1000), nil // more events than a commit can have
+	}, repository.CommandID("nothing"))
+
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
+	assert.Equal(t, 2, decisions)
 }
 
 // A request may take long to arrive. Only a later version proves that it will not be written.
@@ -296,22 +285,20 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 
 func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		s.hideOutcome(dynamotest.CutConnection())
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		decisions := 0
-		_, err := s.accounts(t, repository.Config{}).Execute(ctx, "42", func(Account) (Events, error) {
-			if decisions++; decisions == 2 {
-				cancel()
-			}
-			return deposits(1), nil
-		}, repository.CommandID("pay"))
-		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-		require.ErrorIs(t, err, context.Canceled)
-		assert.Equal(t, 2, decisions)
-	})
+	s := setup(t).impatient(t)
+	s.hideOutcome(dynamotest.CutConnection())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	decisions := 0
+	_, err := s.accounts(t, repository.Config{}).Execute(ctx, "42", func(Account) (Events, error) {
+		if decisions++; decisions == 2 {
+			cancel()
+		}
+		return deposits(1), nil
+	}, repository.CommandID("pay"))
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 2, decisions)
 }
 
 // The error of a decision is only the decision's, even if it reports an unknown outcome.
@@ -330,7 +317,7 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
+		s := setup(t).open(t, journal.Config{RetryBudget: time.Nanosecond})
 		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 		// The head can be read. All other requests hang until the caller gives up.
 		hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
@@ -350,17 +337,15 @@ func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 
 func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		// The head can be read, but events and guards cannot.
-		throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
+	s := setup(t).impatient(t)
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	// The head can be read, but events and guards cannot.
+	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
 
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 
-		throttled.Remove()
-		require.Len(t, s.records(t, account("42")), 1)
-		assert.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-		assert.NotErrorIs(t, err, journal.ErrThrottled)
-	})
+	throttled.Remove()
+	require.Len(t, s.records(t, account("42")), 1)
+	assert.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.NotErrorIs(t, err, journal.ErrThrottled)
 }

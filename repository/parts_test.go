@@ -229,26 +229,24 @@ func TestACommandOfSeveralAggregatesIsRepeatedUntilItsOutcomeIsKnown(t *testing.
 
 func TestAnUnknownOutcomeOfSeveralAggregatesCanBeResolved(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t).impatient(t)
-		accounts := s.accounts(t, repository.Config{})
-		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
-		var parts repository.Parts
-		accounts.Part(&parts, "a")
-		b := accounts.Part(&parts, "b")
+	s := setup(t).impatient(t)
+	accounts := s.accounts(t, repository.Config{})
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
+	var parts repository.Parts
+	accounts.Part(&parts, "a")
+	b := accounts.Part(&parts, "b")
 
-		err := parts.Execute(t.Context(), func() error {
-			b.Append(Deposited{2})
-			return nil
-		})
-
-		var unknown *journal.OutcomeUnknownError
-		require.ErrorAs(t, err, &unknown)
-		written, err := s.journal.Resolve(t.Context(), unknown)
-		require.NoError(t, err)
-		assert.True(t, written)
+	err := parts.Execute(t.Context(), func() error {
+		b.Append(Deposited{2})
+		return nil
 	})
+
+	var unknown *journal.OutcomeUnknownError
+	require.ErrorAs(t, err, &unknown)
+	written, err := s.journal.Resolve(t.Context(), unknown)
+	require.NoError(t, err)
+	assert.True(t, written)
 }
 
 func TestAPartCanBeForOneVersionAlone(t *testing.T) {

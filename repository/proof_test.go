@@ -11,7 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -199,22 +198,20 @@ func TestVersion0IsProven(t *testing.T) {
 // The reply to the commit is lost, and other writers commit before the command is repeated.
 func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t)
-		rival := open(t, s.direct).accounts(t, repository.Config{})
-		s = s.impatient(t)
-		repo := s.accounts(t, repository.Config{})
-		commits := watch(repo)
-		s.hideOutcome(dynamotest.LoseReply())
-		s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
-			_, err := rival.Execute(context.Background(), "42", Deposit(1))
-			assert.NoError(t, err)
-		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-		a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
-		require.NoError(t, err)
-		require.EqualValues(t, 1, a.Version)
-		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-		require.ErrorIs(t, err, journal.ErrConflict)
-		assert.Equal(t, []sent{{0, true}, {1, false}}, *commits)
-	})
+	s := setup(t)
+	rival := open(t, s.direct).accounts(t, repository.Config{})
+	s = s.impatient(t)
+	repo := s.accounts(t, repository.Config{})
+	commits := watch(repo)
+	s.hideOutcome(dynamotest.LoseReply())
+	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+		_, err := rival.Execute(context.Background(), "42", Deposit(1))
+		assert.NoError(t, err)
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, a.Version)
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+	require.ErrorIs(t, err, journal.ErrConflict)
+	assert.Equal(t, []sent{{0, true}, {1, false}}, *commits)
 }
