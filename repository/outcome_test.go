@@ -22,8 +22,8 @@ func (s store) hideOutcome(request dynamotest.Fault) {
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
 }
 
-// impatient returns a store that sends each commit once. A test of repetitions needs fake time, since
-// they have a second.
+// impatient returns a store that sends each commit once. Its requests have no deadline, but
+// repetitions of a command have one second, so tests of these need fake time.
 func (s store) impatient(t *testing.T) store {
 	t.Helper()
 	s.client = s.proxy.Client(testdb.Once, testdb.Unhurried)
