@@ -156,29 +156,23 @@ func record(t *testing.T, msg *message.Message) *journal.Record {
 // No cursor leads to the event, so the next owner must reconcile again.
 func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) {
-				client := createIn(t, layout, 1)
-				j := open(t, client)
-				config := eager(j)
-				config.BehindAfter, config.ReconcileInterval = time.Hour, 2*time.Second
-				_, messages := subscribe(t, config)
-				ys := 0
-				xs := apart(messages)
-				busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Reconciled.IsZero() })
-				write(t, at(t, client, func() time.Time { return time.Now().Add(-time.Second) }), "x", 0, 1)
-				msg := receive(t, xs)
-				handed := time.Now()
-				busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(5 * time.Second)) })
-				assert.True(t, progress(t, j).Reconciled.Before(handed))
-				assert.False(t, isBehind(t, j), "it only waits for its handler")
-				msg.Ack()
-				busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Reconciled.After(handed) })
-			})
-		})
-	}
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		config := eager(j)
+		config.BehindAfter, config.ReconcileInterval = time.Hour, 2*time.Second
+		_, messages := subscribe(t, config)
+		ys := 0
+		xs := apart(messages)
+		busy(t, j, &ys, "a reconciliation is stored", func() bool { return !progress(t, j).Reconciled.IsZero() })
+		write(t, at(t, client, func() time.Time { return time.Now().Add(-time.Second) }), "x", 0, 1)
+		msg := receive(t, xs)
+		handed := time.Now()
+		busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(5 * time.Second)) })
+		assert.True(t, progress(t, j).Reconciled.Before(handed))
+		assert.False(t, isBehind(t, j), "it only waits for its handler")
+		msg.Ack()
+		busy(t, j, &ys, "another one is stored", func() bool { return progress(t, j).Reconciled.After(handed) })
+	})
 }
 
 // A former owner deletes the entry of an aggregate that it has handled. The request may arrive when

@@ -48,7 +48,7 @@ func awaitFailure(t *testing.T, sub *subscriber.Subscriber) {
 }
 
 // release lets the entry of x be written. A write that began before the failure was noted does not
-// contain it, so release waits until a later one has begun, too.
+// contain it, so release first waits until a later write has begun.
 func release(t *testing.T, j *journal.Journal, ys *int, held *dynamotest.Injection) {
 	t.Helper()
 	before := held.Fired()
@@ -216,12 +216,8 @@ func TestAnAggregateWhoseEventCannotBeGivenUpIsListedWithTheReasonOfThat(t *test
 	held := holdEntry(faulty)
 	sub, messages := subscribe(t, config)
 	xs, ys := apart(messages), 0
-	go func() {
-		for msg := range xs {
-			refuse(msg, errDeclined)
-		}
-	}()
-	awaitFailure(t, sub)
+	refuse(receive(t, xs), errDeclined) // the next attempt is never answered
+	eventually(t, "it cannot be given up", func() bool { return sub.Stats().Failures == 1 })
 	release(t, j, &ys, held)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 

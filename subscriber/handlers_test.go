@@ -47,9 +47,12 @@ func TestHandlersOfAnEventDoNotPileUpBehindOneThatHangs(t *testing.T) {
 // The transaction counts, so until it ends it is not known whether the event was handled.
 func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
 	t.Parallel()
-	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
-	for name, policy := range map[string]subscriber.FailurePolicy{
-		"park": subscriber.Park(1), "poison queue": subscriber.PoisonQueue(1, queue, "poison"),
+	for name, policy := range map[string]func() subscriber.FailurePolicy{
+		"park": func() subscriber.FailurePolicy { return subscriber.Park(1) },
+		"poison queue": func() subscriber.FailurePolicy {
+			queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+			return subscriber.PoisonQueue(1, queue, "poison")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +62,7 @@ func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
 				write(t, j, "x", 0, 2)
 				config := quick(j)
 				config.AckDeadline = 200 * time.Millisecond
-				config.Failures = policy
+				config.Failures = policy()
 				sub, messages := subscribe(t, config)
 				msg := receive(t, messages)
 				goOn, committed := make(chan struct{}), make(chan error, 1)

@@ -61,6 +61,17 @@ func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamo
 	}
 }
 
+// eachLayoutInFakeTime is like eachLayout, in fake time.
+func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
+		})
+	}
+}
+
 // nameOf names an item of the journal table by its aggregate and its number, in either layout.
 func nameOf(item map[string]types.AttributeValue) string {
 	switch sort := item["skey"].(type) {

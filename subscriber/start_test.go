@@ -37,16 +37,18 @@ func TestASubscriptionBeginsAmidADisturbance(t *testing.T) {
 
 func TestASubscriptionThatCannotBeginEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	proxy := dynamotest.NewProxy(t, create(t, 1))
-	sub, err := subscriber.NewSubscriber(quick(open(t, proxy.Client(testdb.Once))), nil)
-	require.NoError(t, err)
-	proxy.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"))
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err = sub.Subscribe(ctx, topic)
-	require.ErrorIs(t, err, journal.ErrThrottled)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, sub.Close())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		proxy := dynamotest.NewProxy(t, create(t, 1))
+		sub, err := subscriber.NewSubscriber(quick(open(t, proxy.Client(testdb.Once))), nil)
+		require.NoError(t, err)
+		proxy.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err = sub.Subscribe(ctx, topic)
+		require.ErrorIs(t, err, journal.ErrThrottled)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, sub.Close())
+	})
 }
 
 func TestASubscriberIsJoinedWhenItsGroupExists(t *testing.T) {

@@ -47,7 +47,7 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 
 	var work sync.WaitGroup
 	var over atomic.Bool
-	// grown counts the aggregates that have got more events than a serving generation may lack.
+	// grown counts the aggregates with as many new events as a serving generation may lack.
 	var grown atomic.Int32
 	const writers = 2
 	for writer := range writers {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -95,6 +96,8 @@ func TestAReaderDoesNotBelieveAPositionFromBeforeAReset(t *testing.T) {
 		require.NoError(t, s.Pause(t.Context(), group, topic))
 		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+		// A member that has not seen the reset stores a position.
+		require.NoError(t, checkpoint.New(s.Journal).PutPosition(t.Context(), checkpoint.Group{Name: group}, account("a"), 1, 1))
 		number, err := s.Applied(t.Context(), group, account("a"))
 		require.NoError(t, err)
 		assert.Zero(t, number)

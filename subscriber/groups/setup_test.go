@@ -64,7 +64,8 @@ func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client 
 	return client
 }
 
-// eachLayoutInFakeTime is eachLayout on fake time, for tests in which shards change hands.
+// eachLayoutInFakeTime is like eachLayout, in fake time. Use it for tests in which shards change
+// hands.
 func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
@@ -114,8 +115,8 @@ func (s store) alone() subscriber.Config {
 	return config
 }
 
-// quick returns a config with short intervals. In a test on real time, a slow machine can let the
-// lease end.
+// quick returns a config with short intervals. Use it in fake time. In real time, the lease can end
+// on a slow machine.
 func (s store) quick() subscriber.Config {
 	return subscriber.Config{
 		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
