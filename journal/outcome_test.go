@@ -347,9 +347,11 @@ func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
 				return c.answer()
 			}), impatient)
 
+			began := time.Now()
 			_, err := j.Append(t.Context(), one(name))
 
 			assertOnly(t, err, c.want)
+			assert.Less(t, time.Since(began), time.Second, "%s: the budget is a nanosecond", name)
 			require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
 			assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
 			assert.ErrorContains(t, err, c.text)

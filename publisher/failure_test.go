@@ -198,9 +198,11 @@ func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 			}
 		})
 
+		began := time.Now()
 		err := p.Publish("order", messagesTo(order1, "m", 250)...)
 
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.LessOrEqual(t, time.Since(began), 400*time.Millisecond, "both limits")
 		failed := failureOf(t, err, order1)
 		assert.Equal(t, indexes(0, 99), failed.Written)
 		assert.Equal(t, indexes(99, 198), failed.Unknown)
@@ -238,10 +240,12 @@ func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 			}
 		})
 
+		began := time.Now()
 		err := p.Publish("order", messageTo(order1, "x"))
 
 		require.ErrorIs(t, err, journal.ErrConflict)
 		assert.ErrorContains(t, err, "CommitTimeout")
+		assert.Equal(t, 3*time.Second, time.Since(began))
 		assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
 		assert.Greater(t, len(s.wire.sent()), 1, "it must have tried again")
 	})

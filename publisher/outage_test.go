@@ -87,9 +87,11 @@ func TestAnOutageThatOutlastsTheCommitTimeoutSaysThatNothingWasWritten(t *testin
 		p := s.publisher(publisher.Config{CommitTimeout: 100 * time.Millisecond})
 		s.wire.set(func(w *wire) { w.onRead = func() error { return errConnectionRefused } })
 
+		began := time.Now()
 		err := p.Publish("order", messageTo(order1, "x"))
 
 		require.ErrorContains(t, err, "CommitTimeout")
+		assert.Equal(t, 100*time.Millisecond, time.Since(began))
 		require.ErrorContains(t, err, "connection refused")
 		require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
 		assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
@@ -121,8 +123,10 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 						publisher.ExpectVersion(msg, 0)
 					}
 
+					began := time.Now()
 					require.NoError(t, p.Publish("order", msg))
 					require.NoError(t, p.Publish("order", messageTo(order1, "y")))
+					assert.Less(t, time.Since(began), time.Second, "the second attempt knows the outcome")
 
 					var late []error // results of the first attempt
 					for _, call := range recording.Calls(s.commits()) {

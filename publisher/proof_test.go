@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -76,21 +77,23 @@ func TestAnExpectedVersionIsProvenOnlyIfItIsTheRememberedOne(t *testing.T) {
 // Every second request is lost. Its commit is repeated at the same version.
 func TestARepeatedAttemptKeepsItsProof(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
-	s.published(3)
-	s.wire.set(func(w *wire) {
-		w.onWrite = func(_ context.Context, n int) error {
-			if n%2 == 1 {
-				return errLostReply
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+		s.published(3)
+		s.wire.set(func(w *wire) {
+			w.onWrite = func(_ context.Context, n int) error {
+				if n%2 == 1 {
+					return errLostReply
+				}
+				return nil
 			}
-			return nil
-		}
+		})
+		p := s.publisher(publisher.Config{})
+		commits := watch(p)
+
+		require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "m", 1), 3)...))
+		require.NoError(t, p.Publish("order", messageTo(order1, "m")))
+
+		assert.Equal(t, []sent{{3, false}, {3, false}, {4, true}, {4, true}}, *commits)
 	})
-	p := s.publisher(publisher.Config{})
-	commits := watch(p)
-
-	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "m", 1), 3)...))
-	require.NoError(t, p.Publish("order", messageTo(order1, "m")))
-
-	assert.Equal(t, []sent{{3, false}, {3, false}, {4, true}, {4, true}}, *commits)
 }

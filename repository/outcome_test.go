@@ -323,8 +323,10 @@ func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
 		hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
 			dynamotest.Table("journal"), dynamotest.After(1))
 
+		began := time.Now()
 		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 
+		assert.LessOrEqual(t, time.Since(began), 2*time.Second, "a second to look for the commit, and one for the repetition")
 		hanging.Remove()
 		var unknown *journal.OutcomeUnknownError
 		require.ErrorAs(t, err, &unknown)

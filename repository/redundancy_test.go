@@ -67,23 +67,25 @@ func TestACommitThatStoresNoSnapshotMakesNoRequestForThoseThatAreKept(t *testing
 
 func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
 	t.Parallel()
-	db, s := onDynamotest(t)
-	log := &logger{}
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
-	fault := db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}), dynamotest.On("BatchWriteItem"))
-	for range 3 {
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db, s := onDynamotest(t)
+		log := &logger{}
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
+		fault := db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}), dynamotest.On("BatchWriteItem"))
+		for range 3 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []uint64{2, 3}, s.redundant(t, "42"), "the third commit deleted what the second should have")
+		require.Len(t, log.errors, 2)
+		assert.Contains(t, log.errors[0], "Redundant snapshots not removed")
+		fault.Remove()
+
 		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+
 		require.NoError(t, err)
-	}
-	assert.Equal(t, []uint64{2, 3}, s.redundant(t, "42"), "the third commit deleted what the second should have")
-	require.Len(t, log.errors, 2)
-	assert.Contains(t, log.errors[0], "Redundant snapshots not removed")
-	fault.Remove()
-
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-	require.NoError(t, err)
-	assert.Equal(t, []uint64{4}, s.redundant(t, "42"))
+		assert.Equal(t, []uint64{4}, s.redundant(t, "42"))
+	})
 }
 
 func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T) {

@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"maps"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,8 +53,21 @@ func TestSkippedEventsAreListedAndForgotten(t *testing.T) {
 func TestSkippedEventsAreRetried(t *testing.T) {
 	t.Parallel()
 	s, j := setupParked(t)
-	var repaired atomic.Bool
-	joinWith(t, j, subscriber.Defer(subscriber.Backoff{Pause: time.Hour}), time.Second).handleAll(func(*message.Message) bool { return repaired.Load() })
+	var mu sync.Mutex
+	repaired, handled := false, map[string]bool{}
+	joinWith(t, j, subscriber.Defer(subscriber.Backoff{Pause: time.Hour}), time.Second).handleAll(func(msg *message.Message) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if repaired {
+			handled[msg.UUID] = true
+		}
+		return repaired
+	})
+	handledAgain := func() map[string]bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(handled)
+	}
 	s.ok(t, "group", "unpark", "audit", "account", "1")
 	var rows []map[string]string
 	left := func(n int) {
@@ -63,7 +78,9 @@ func TestSkippedEventsAreRetried(t *testing.T) {
 		}, patience, 5*time.Millisecond, "%d events must be listed", n)
 	}
 	left(2)
-	repaired.Store(true)
+	mu.Lock()
+	repaired = true
+	mu.Unlock()
 	assert.Regexp(t, "^20", rows[0]["RETRY"])
 	object := lines(t, s.ok(t, "group", "skipped", "audit", "account", "--json"))[0]
 	assert.NotEmpty(t, object["due"])
@@ -72,12 +89,14 @@ func TestSkippedEventsAreRetried(t *testing.T) {
 	assert.Equal(t, "retrying event 2 of account 1 for group audit\n", s.ok(t, "group", "retry-skipped", "audit", "account", "1", "2"))
 	left(1)
 	assert.Equal(t, "3", rows[0]["EVENT"])
+	assert.Equal(t, map[string]bool{"account-1/2": true}, handledAgain())
 	assert.Contains(t, s.ok(t, "group", "retry-skipped", "audit", "account", "--all", "--reason", "no such reason"), "retrying 0 events")
 	objects := lines(t, s.ok(t, "group", "retry-skipped", "audit", "account", "--all", "--json"))
 	last := objects[len(objects)-1]
 	assert.Equal(t, "retried_all", last["kind"])
 	assert.InDelta(t, 1, last["events"], 0)
 	left(0)
+	assert.Equal(t, map[string]bool{"account-1/2": true, "account-1/3": true}, handledAgain())
 	o := s.run(t, "group", "retry-skipped", "audit", "account", "1", "9")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "event was not skipped")
