@@ -26,28 +26,22 @@ import (
 func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
 	t.Helper()
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			test(t, db, openOn(t, db, journal.Config{Layout: layout}))
-		})
-	}
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		db := dynamotest.New(t)
+		test(t, db, openOn(t, db, journal.Config{Layout: layout}))
+	})
 }
 
 // eachInMemoryInFakeTime runs a test about time limits with a database in memory for each layout.
 func eachInMemoryInFakeTime(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
 	t.Helper()
 	t.Parallel()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) {
-				db := dynamotest.New(t)
-				test(t, db, openOn(t, db, journal.Config{Layout: layout}))
-			})
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			db := dynamotest.New(t)
+			test(t, db, openOn(t, db, journal.Config{Layout: layout}))
 		})
-	}
+	})
 }
 
 func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {

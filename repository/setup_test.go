@@ -159,22 +159,25 @@ func setupIn(t *testing.T, layout journal.Layout) store {
 // eachLayout runs a test with a store of each layout.
 func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(t, setupIn(t, layout))
-		})
-	}
+	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, setupIn(t, layout)) })
 }
 
 // eachLayoutInFakeTime runs a test about time limits, or about what has a limit of a second, with a
 // store of each layout.
 func eachLayoutInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) { test(t, setupIn(t, layout)) })
+	})
+}
+
+// inLayouts runs a test for each layout.
+func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
+	t.Helper()
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) { test(t, setupIn(t, layout)) })
+			test(t, layout)
 		})
 	}
 }

@@ -41,14 +41,7 @@ func TestCloseDoesNotWaitForAPoisonQueueThatHangs(t *testing.T) {
 	receive(t, messages).Nack()
 	<-p.entered
 
-	closed := make(chan error, 1)
-	go func() { closed <- sub.Close() }()
-	select {
-	case err := <-closed:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		require.FailNow(t, "Close does not return")
-	}
+	closes(t, sub)
 
 	_, messages = subscribe(t, quick(j))
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "nobody knows whether it was published")

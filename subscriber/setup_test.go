@@ -53,21 +53,24 @@ var layouts = []journal.Layout{journal.Classic, journal.Packed}
 // eachLayout runs a test with tables of each layout.
 func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	for _, layout := range layouts {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			test(t, createIn(t, layout, shards))
-		})
-	}
+	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
 }
 
 // eachLayoutInFakeTime is like eachLayout, in fake time.
 func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
+	})
+}
+
+// inLayouts runs a test for each layout.
+func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
+	t.Helper()
 	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
+			test(t, layout)
 		})
 	}
 }
@@ -116,6 +119,19 @@ func newSubscriber(t *testing.T, config subscriber.Config) *subscriber.Subscribe
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
 	return sub
+}
+
+// closes closes a subscriber, and fails if Close does not return.
+func closes(t *testing.T, sub *subscriber.Subscriber) {
+	t.Helper()
+	closed := make(chan error, 1)
+	go func() { closed <- sub.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		require.FailNow(t, "Close does not return")
+	}
 }
 
 // subscribe starts a new subscriber on the topic.

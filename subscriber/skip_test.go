@@ -263,14 +263,7 @@ func TestCloseDoesNotWaitForAHandlersTransactionThatHangs(t *testing.T) {
 		<-entered
 		eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
 
-		closed := make(chan error, 1)
-		go func() { closed <- sub.Close() }()
-		select {
-		case err := <-closed:
-			require.NoError(t, err)
-		case <-time.After(patience):
-			require.FailNow(t, "Close does not return")
-		}
+		closes(t, sub)
 		assert.Empty(t, skipped(t, j))
 	})
 }

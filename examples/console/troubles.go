@@ -219,7 +219,7 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		Journal: j, ConsumerGroup: group, MemberName: name, LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second,
 	}
 	if crash {
-		// A short lease, so that it ends soon. But a member that is busy must not lose it before.
+		// The lease ends soon after the crash, but not before it on a busy machine.
 		config.LeaseDuration, config.CloseTimeout = time.Second, 100*time.Millisecond
 	}
 	sub, err := subscriber.NewSubscriber(config, nil)

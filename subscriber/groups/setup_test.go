@@ -68,21 +68,24 @@ func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client 
 // hands.
 func eachLayoutInFakeTime(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
-		})
-	}
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) { test(t, createIn(t, layout, shards)) })
+	})
 }
 
 // eachLayout runs a test with tables of each layout.
 func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
 	t.Helper()
+	inLayouts(t, func(t *testing.T, layout journal.Layout) { test(t, createIn(t, layout, shards)) })
+}
+
+// inLayouts runs a test for each layout.
+func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
+	t.Helper()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			test(t, createIn(t, layout, shards))
+			test(t, layout)
 		})
 	}
 }
