@@ -182,7 +182,7 @@ func TestExternalPositionsAreNotWaitedFor(t *testing.T) {
 	var waits atomic.Int32
 	changed, stop := f.feed(f.waiting(func(context.Context, *journal.Record) error {
 		waits.Add(1)
-		return groups.ErrExternalPositions // as groups.WaitApplied without the store
+		return groups.ErrExternalPositions // as Groups.WaitApplied without the store
 	})).Watch("a")
 	defer stop()
 	f.add("a")

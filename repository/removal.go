@@ -15,7 +15,7 @@ import (
 // another version, nothing is removed and the error is a [*journal.ConflictError]. Consumer groups
 // do not learn of the deletion. Save an event that reports it first, and use
 // [journal.Removal].After so that groups can read the event. The layout journal.Packed does not
-// have After: wait there until all groups have handled the event (groups.WaitApplied).
+// have After: wait there until all groups have handled the event (groups.Groups.WaitApplied).
 //
 // After an error, call Delete again with the same version: it continues with the rest.
 func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.Removal) error {

@@ -34,9 +34,9 @@ func TestTheDesignNamesEveryFolder(t *testing.T) {
 	}
 }
 
-func TestTheDesignNamesEveryPublicPackage(t *testing.T) {
+func TestTheDesignAndTheReferenceNameEveryPublicPackage(t *testing.T) {
 	t.Parallel()
-	overview := read(t, "design/README.md")
+	overview, reference := read(t, "design/README.md"), read(t, "reference/packages.md")
 	require.NoError(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		name := filepath.ToSlash(path)
 		switch {
@@ -48,7 +48,9 @@ func TestTheDesignNamesEveryPublicPackage(t *testing.T) {
 			return filepath.SkipDir
 		}
 		if files, _ := filepath.Glob(filepath.Join(path, "*.go")); len(files) > 0 {
-			assert.Contains(t, overview, "`"+strings.TrimPrefix(name, "../")+"`", "design/README.md lacks a package")
+			name = "`" + strings.TrimPrefix(name, "../") + "`"
+			assert.Contains(t, overview, name, "design/README.md lacks a package")
+			assert.Contains(t, reference, name, "reference/packages.md lacks a package")
 		}
 		return nil
 	}))

@@ -83,6 +83,6 @@ func waitForTotal(ctx context.Context, j *journal.Journal, store *sqlprojection.
 	g := groups.New(j, groups.WithPositions(store))
 	waiting, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	// Groups.ErrNotApplied at the deadline.
+	// groups.ErrNotApplied at the deadline.
 	check(g.WaitApplied(waiting, "totals", account.ID, account.Version))
 }
