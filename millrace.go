@@ -1,6 +1,6 @@
-// Package millrace wires an event sourced application. One [App] opens the tables, runs
-// repositories, projections, process managers and Watermill handlers on one router, and stops them
-// in order.
+// Package millrace wires an event-sourced application on DynamoDB and Watermill. One [App] opens
+// the tables, runs repositories, projections, process managers and Watermill handlers on one
+// router, and stops them in order.
 //
 //	app, err := millrace.Open(ctx, client, millrace.Config{
 //		Prefix: "post-", Journal: journal.Config{Layout: journal.Packed, Shards: 4},
@@ -190,7 +190,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// ConfigError reports an invalid setting or argument: its name, and why it is invalid.
+// ConfigError reports an invalid setting or argument. Field names it, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("millrace: %s %s", e.Field, e.Reason) }

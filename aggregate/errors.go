@@ -9,8 +9,8 @@ import (
 // InvalidIDError reports that an id cannot name an aggregate. Reason says why, and what to do about
 // it.
 type InvalidIDError struct {
-	ID     ID
-	Reason string
+	ID     ID     // the id that was refused
+	Reason string // why, and what to do about it
 }
 
 func (e *InvalidIDError) Error() string {
@@ -20,8 +20,8 @@ func (e *InvalidIDError) Error() string {
 // DefinitionError reports everything that is wrong with a definition. Each problem says how to fix
 // it.
 type DefinitionError struct {
-	AggregateType string
-	Problems      []string
+	AggregateType string   // the type that the definition names
+	Problems      []string // one text for each problem
 }
 
 func (e *DefinitionError) Error() string {
@@ -30,8 +30,8 @@ func (e *DefinitionError) Error() string {
 
 // UnknownEventError reports that a definition has no event type of that name.
 type UnknownEventError struct {
-	AggregateType string
-	EventType     string
+	AggregateType string   // the type of the definition
+	EventType     string   // the name that is unknown; empty for an event without a type
 	Known         []string // the names that the definition has
 }
 
@@ -51,8 +51,8 @@ func (e *UnknownEventError) Error() string {
 // MalformedEventError reports that a stored payload cannot be decoded as its event type. Err is the
 // error of the codec.
 type MalformedEventError struct {
-	AggregateType string
-	EventType     string
+	AggregateType string // the type of the definition
+	EventType     string // the name under which the event is stored
 	Err           error
 }
 
@@ -65,7 +65,7 @@ func (e *MalformedEventError) Unwrap() error { return e.Err }
 // UnencodableEventError reports that an event cannot be stored: it is nil, its Go type is not the
 // one that the definition has under its name, or the codec failed. Err says which.
 type UnencodableEventError struct {
-	AggregateType string
+	AggregateType string // the type of the definition
 	EventType     string // empty for a nil event
 	Err           error
 }
@@ -80,7 +80,7 @@ func (e *UnencodableEventError) Unwrap() error { return e.Err }
 // [*MalformedEventError] if its payload cannot be decoded, the error of the upcaster's function, or
 // the error of [Definition.Decode] for an event that the upcaster returned.
 type UpcastError struct {
-	AggregateType string
+	AggregateType string // the type of the definition
 	EventType     string // as stored
 	// At is the event type whose upcaster failed, if other upcasters had converted the stored event
 	// to it.

@@ -31,6 +31,6 @@ type Decision[S any] func(state S) (Events[S], error)
 
 // EncodedEvent is an event as it is stored: its name and its bytes from the codec.
 type EncodedEvent struct {
-	Type    string
-	Payload []byte
+	Type    string // the name of the event type
+	Payload []byte // the encoded event
 }

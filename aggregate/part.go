@@ -16,7 +16,7 @@ package aggregate
 // [Decision], such a function may run more than once, and must not change the maps, slices and
 // pointers in a State.
 type Part[S any] struct {
-	ID ID
+	ID ID // the aggregate
 	// State is the state before the decision. Append does not change it.
 	State S
 	// Version is the sequence number of the last event before the decision, or 0 if there is none.

@@ -10,8 +10,8 @@ import (
 
 // Version is an aggregate at one of its versions.
 type Version struct {
-	ID      ID
-	Version uint64
+	ID      ID     // the aggregate
+	Version uint64 // the number of its last event
 }
 
 // Token is a consistency token: it lists the versions that a write has led to, so that a reader can
@@ -100,8 +100,8 @@ func parseVersion(text string) (v Version, err error) {
 	return v, v.ID.Validate()
 }
 
-// InvalidTokenError reports text that is not a [Token]. The client that sent it made a mistake: a
-// server replies with the status 400.
+// InvalidTokenError reports that Text is not a [Token]. Reason says why. The client that sent it
+// made a mistake: a server replies with the status 400.
 type InvalidTokenError struct{ Text, Reason string }
 
 func (e *InvalidTokenError) Error() string { return "invalid consistency token: " + e.Reason }

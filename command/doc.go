@@ -1,4 +1,5 @@
-// Package command executes the commands of Watermill's cqrs component on aggregates:
+// Package command executes the commands of Watermill's cqrs component on aggregates, each command
+// once.
 //
 //	err := processor.AddHandlers(command.Handler("place-order", orders,
 //		func(p *PlaceOrder) (string, aggregate.Decision[Order]) { return p.Order, p.Decide },

@@ -40,13 +40,13 @@ type Action struct {
 	//     Aggregate for the process, and Row.
 	Name string
 
-	Group, Topic      string
-	Aggregate         aggregate.ID
-	Number            uint64
-	Reason, EventType string // fields of a groups.Selection; empty for all
-	Model             string
-	Row               string // the timeout or the commands: a process.Pending.Row
-	To                string // "beginning", "now" or a time in RFC 3339
+	Group, Topic      string       // the consumer group
+	Aggregate         aggregate.ID // the aggregate whose event is retried or skipped
+	Number            uint64       // the sequence number of that event
+	Reason, EventType string       // fields of a groups.Selection; empty for all
+	Model             string       // the read model
+	Row               string       // the timeout or the commands: a process.Pending.Row
+	To                string       // "beginning", "now" or a time in RFC 3339
 
 	at string // time of the row on the page
 	// before is the time at which the page was read, for actions on all entries of a list. Zero

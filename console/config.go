@@ -93,7 +93,7 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 }
 
-// ConfigError reports an invalid setting: its field, and why it is invalid.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
@@ -103,10 +103,10 @@ func (e *ConfigError) Error() string {
 // Payload is data of the application that the console will show. It is the argument of
 // Config.Redact.
 type Payload struct {
-	Kind      PayloadKind
-	Aggregate aggregate.ID
-	Number    uint64 // number of the event, or of the last event in the state; 0 for a command
-	Type      string // type of the event; empty for states and commands
+	Kind      PayloadKind  // what the value is
+	Aggregate aggregate.ID // the aggregate of the event or state
+	Number    uint64       // of the event, or of the last event in the state; 0 for a command
+	Type      string       // type of the event; empty for states and commands
 	// Data is the decoded payload of the event or command, the state encoded as JSON, or the
 	// metadata as a JSON object of strings. Redact must return the same format.
 	Data []byte

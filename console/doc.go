@@ -1,6 +1,7 @@
-// Package console serves web pages for operators. They show topics, aggregates with their events
-// and states, consumer groups with their lag and their blocked aggregates, read models and process
-// managers. If actions are allowed, operators can also pause groups, retry events and so on.
+// Package console serves web pages for the operators of an application. They show topics,
+// aggregates with their events and states, consumer groups with their lag and their blocked
+// aggregates, read models and process managers. If actions are allowed, operators can also pause
+// groups, retry events and so on.
 //
 //	c, err := console.Handler(console.Config{App: app})
 //	if err != nil {

@@ -23,8 +23,8 @@ type Call struct {
 	// Capacity units by the published rules of AWS: the totals, and in Capacity the units of each
 	// table and index. A condition that fails also consumes units.
 	ReadUnits  float64
-	WriteUnits float64
-	Capacity   []Capacity
+	WriteUnits float64    // the write units that the call consumed
+	Capacity   []Capacity // the units of each table and index
 
 	RequestBytes int // size of the JSON body of the request
 	ReplyBytes   int // size of the JSON body of the reply
@@ -48,17 +48,17 @@ type Call struct {
 // Partition identifies the items of a table, or of a global index, that have the same partition
 // key.
 type Partition struct {
-	Table string
-	Index string // empty for the table
-	Key   types.AttributeValue
+	Table string               // the table
+	Index string               // empty for the table
+	Key   types.AttributeValue // the partition key, as text
 }
 
 // Capacity is the number of units that a call consumed of a table or of an index.
 type Capacity struct {
-	Table      string
-	Index      string // empty for the table
-	ReadUnits  float64
-	WriteUnits float64
+	Table      string  // the table
+	Index      string  // empty for the table
+	ReadUnits  float64 // the read units of the table or index
+	WriteUnits float64 // the write units of the table or index
 }
 
 func (c *Call) note(p *plan) {

@@ -39,11 +39,11 @@ type Encoding interface {
 
 // Place identifies the event or snapshot that a payload belongs to.
 type Place struct {
-	Aggregate aggregate.ID
-	Number    uint64 // of the event, or of the last event in the state
+	Aggregate aggregate.ID // the aggregate of the payload
+	Number    uint64       // of the event, or of the last event in the state
 	// EventType is the stored type. It is empty for snapshots and for events without a stored type.
 	EventType string
-	Snapshot  bool
+	Snapshot  bool // whether the payload is a snapshot
 }
 
 // String returns the place as text for logs and errors.

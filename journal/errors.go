@@ -58,7 +58,7 @@ var (
 	ErrNoDescriptor = errors.New("journal has no descriptor")
 )
 
-// ConfigError reports a setting that cannot work. Field names the setting.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
@@ -66,8 +66,8 @@ func (e *ConfigError) Error() string { return fmt.Sprintf("journal config: %s %s
 // ConflictError is an [ErrConflict] with the versions. Actual is 0 if the aggregate has no events,
 // or if its version is not known.
 type ConflictError struct {
-	ID               aggregate.ID
-	Expected, Actual uint64
+	ID               aggregate.ID // the aggregate
+	Expected, Actual uint64       // the expected version and the actual one
 }
 
 func (e *ConflictError) Error() string {
@@ -81,7 +81,7 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // DeletedError reports an aggregate that was deleted, which is final. Version is the number of its
 // last event. At is the time of the deletion. Nothing was written.
 type DeletedError struct {
-	ID      aggregate.ID
+	ID      aggregate.ID // the aggregate
 	Version uint64
 	At      time.Time
 }
@@ -92,8 +92,8 @@ func (e *DeletedError) Error() string {
 
 // EventTypeError reports an event whose type [Config.EventType] could not find. Err is its error.
 type EventTypeError struct {
-	ID     aggregate.ID
-	Number uint64
+	ID     aggregate.ID // the aggregate of the event
+	Number uint64       // its sequence number
 	Err    error
 }
 
@@ -105,7 +105,7 @@ func (e *EventTypeError) Unwrap() error { return e.Err }
 // TruncatedError reports events that were removed by [Journal.Truncate] or [Journal.Delete]. Events
 // with the number Before and higher exist, unless the aggregate ends before that number.
 type TruncatedError struct {
-	ID     aggregate.ID
+	ID     aggregate.ID // the aggregate
 	Before uint64
 }
 
@@ -121,7 +121,7 @@ func (e *TruncatedError) Error() string {
 // are then zero.
 type DuplicateCommandError struct {
 	ID                  aggregate.ID
-	CommandID, CommitID string
+	CommandID, CommitID string // the ids of the command and of the earlier commit
 	First, Version      uint64
 }
 
@@ -138,10 +138,10 @@ func (e *DuplicateCommandError) Error() string {
 // "ConditionalCheckFailed" for a false condition. Item is the stored item if the write asks for it
 // with ReturnValuesOnConditionCheckFailure.
 type WriteRefusedError struct {
-	ID            aggregate.ID
+	ID            aggregate.ID // the aggregate of the commit
 	Index         int
-	Table         string
-	Code, Message string
+	Table         string // the table of the write
+	Code, Message string // DynamoDB's code and text of the reason
 	Item          map[string]types.AttributeValue
 }
 
@@ -154,9 +154,9 @@ func (e *WriteRefusedError) Error() string {
 type OutcomeUnknownError struct {
 	// ID is the aggregate. For a commit to several aggregates, Joint is true and ID is one of them.
 	ID        aggregate.ID
-	Joint     bool
+	Joint     bool   // see ID
 	First     uint64 // sequence number of the commit's first event
-	CommitID  string
+	CommitID  string // the id of the commit, which Resolve looks for
 	CommandID string // empty if the commit has none
 	Err       error
 }
@@ -173,7 +173,7 @@ func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
 // events. What names the item, or says that it is the commit. Unit is the unit of Size and Limit:
 // "bytes", as DynamoDB counts them, "events" or "actions". Nothing was written.
 type TooLargeError struct {
-	ID          aggregate.ID
+	ID          aggregate.ID // the aggregate of the commit
 	What        string
 	Size, Limit int
 	Unit        string
@@ -201,9 +201,9 @@ const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
-	Table, PartitionKey, SortKey string
+	Table, PartitionKey, SortKey string // the table and the keys of the item
 	Misplaced                    bool
-	Reason                       string
+	Reason                       string // what is wrong with the item
 }
 
 func (e *CorruptItemError) Error() string {
@@ -214,7 +214,7 @@ func (e *CorruptItemError) Error() string {
 // was written. Err is the error of the encoding, or says that [Config.Encodings] lacks it.
 type EncodingError struct {
 	Place
-	Encoding string
+	Encoding string // the name of the encoding
 	Err      error
 }
 
@@ -226,7 +226,7 @@ func (e *EncodingError) Unwrap() error { return e.Err }
 // DescriptorMismatchError reports tables whose settings differ from the given ones. Field names the
 // setting. Stored is the value of the tables, Given the value of this process.
 type DescriptorMismatchError struct {
-	Table                string
+	Table                string // the table that holds the descriptor
 	Field, Stored, Given string
 }
 

@@ -20,7 +20,7 @@ const (
 type Record struct {
 	// Aggregate and Number, from 1, identify the event.
 	Aggregate aggregate.ID
-	Number    uint64
+	Number    uint64 // the sequence number, from 1
 
 	// EventID is the id that the writer set. If the writer set none, the id is derived. In the
 	// layout [Classic], which includes events of other programs, it is derived from Aggregate and
@@ -29,8 +29,8 @@ type Record struct {
 	EventID string
 	// EventType is empty if the writer set none, and on events of other programs.
 	EventType string
-	Payload   []byte
-	Metadata  aggregate.Metadata
+	Payload   []byte             // the payload, decoded by the encodings of the journal
+	Metadata  aggregate.Metadata // the metadata of the event
 	// Encoding names the applied encodings, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty
 	// on a decoded record.
 	Encoding string

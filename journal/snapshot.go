@@ -15,7 +15,7 @@ type Snapshot struct {
 	// Number is the number of the last event in the state. It is 0 if another program replaced the
 	// payload. Only the payload can then contain the number.
 	Number  uint64
-	Payload []byte
+	Payload []byte // the state, decoded by the encodings of the journal
 	// Schema is the version of the state's form, numbered by the writer. It is valid only if Number
 	// is not 0.
 	Schema uint64

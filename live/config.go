@@ -79,7 +79,7 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 }
 
-// ConfigError reports an invalid setting: its field, and why it is invalid.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("live config: %s %s", e.Field, e.Reason) }

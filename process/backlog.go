@@ -39,7 +39,7 @@ func NewBacklog(client journal.Client, table string) *Backlog {
 
 // Pending is a timeout that is set, or the commands of a step that are stored and not sent.
 type Pending struct {
-	Process aggregate.ID
+	Process aggregate.ID // the process
 	// Row identifies the entry within the process: "timeout/" and the name of the timeout, or
 	// "commands/" and the id of an input.
 	Row string
@@ -47,7 +47,7 @@ type Pending struct {
 	Timeout string
 	// Input is the id of the input that led to the commands, or empty for a timeout.
 	Input    string
-	Commands []PendingCommand
+	Commands []PendingCommand // the commands that are not sent yet
 	// At is when the timeout is due, or when the commands were stored.
 	At time.Time
 	// Next is when a manager handles it. It is At for a timeout without an attempt, and otherwise
@@ -64,8 +64,8 @@ type Pending struct {
 
 // PendingCommand is a command as it will be sent. A failed attempt may have sent it already.
 type PendingCommand struct {
-	Topic   string
-	Message *message.Message
+	Topic   string           // the topic to which the command is sent
+	Message *message.Message // the message
 }
 
 // Query selects the results of [Backlog.Pending] and [Backlog.Open]. The zero value selects

@@ -1,6 +1,6 @@
-// Package process runs process managers, which are also called sagas. A process receives events of
-// several aggregates, keeps a state, and decides which commands to send. It sets timeouts to act
-// when an event does not arrive in time.
+// Package process runs process managers, also called sagas, on the events of a journal. A process
+// receives events of several aggregates, keeps a state, and decides which commands to send. It sets
+// timeouts to act when an event does not arrive in time.
 //
 //	var definition = process.Define(sagas, // the aggregate with the state of a process
 //		process.On(

@@ -25,22 +25,23 @@ var (
 	ErrNoID = errors.New("message has no UUID")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("process config: %s %s", e.Field, e.Reason) }
 
 // DefinitionError reports everything that is wrong with a definition.
 type DefinitionError struct {
-	Process  string
-	Problems []string
+	Process  string   // the type of the process
+	Problems []string // one text for each problem
 }
 
 func (e *DefinitionError) Error() string {
 	return fmt.Sprintf("definition of process %q: %s", e.Process, strings.Join(e.Problems, "; "))
 }
 
-// UnknownTimeoutError reports a timeout without a reaction in the definition.
+// UnknownTimeoutError reports a timeout without a reaction in the definition. Process is the type
+// of the process, and Timeout the name of the timeout.
 type UnknownTimeoutError struct{ Process, Timeout string }
 
 func (e *UnknownTimeoutError) Error() string {

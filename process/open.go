@@ -21,7 +21,7 @@ const openRow = "open"
 
 // OpenProcess is a process that has begun and is not over.
 type OpenProcess struct {
-	Process aggregate.ID
+	Process aggregate.ID // the process
 	// Begun is when the first step of the process was stored, by the clock of the manager.
 	Begun time.Time
 }

@@ -38,8 +38,8 @@ func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, re
 
 // Run describes a run of events of one aggregate.
 type Run struct {
-	Aggregate aggregate.ID
-	Events    int // number of events that were added
+	Aggregate aggregate.ID // the aggregate of the events
+	Events    int          // number of events that were added
 	// Last is the last event of the run. Pass it to an [IdempotentUpdate], which should set
 	// attributes then and not add to them.
 	Last *journal.Record

@@ -1,6 +1,5 @@
-// Package projection builds read models in DynamoDB from the events that a
-// [github.com/millrace-dev/millrace/subscriber] delivers. The effects of each event happen exactly
-// once.
+// Package projection builds read models in DynamoDB. The effects of each event happen exactly once.
+// A [github.com/millrace-dev/millrace/subscriber] delivers the events.
 //
 // A [Projection] is a set of typed reactions. Each reaction takes an event and returns the [Write]s
 // to its read model. The writes commit in one transaction with the position of the consumer group

@@ -18,7 +18,7 @@ import (
 // transaction, minus one for the position.
 const maxWrites = 99
 
-// ConfigError reports a projection that cannot work.
+// ConfigError reports a projection that cannot work. Reason says why.
 type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "projection: " + e.Reason }
@@ -26,11 +26,11 @@ func (e *ConfigError) Error() string { return "projection: " + e.Reason }
 // ConditionError reports that the condition of a write that is not idempotent is false. Nothing was
 // written.
 type ConditionError struct {
-	Event     aggregate.ID
-	Number    uint64
-	EventType string
-	Table     string
-	Write     int // index in the result of the reaction
+	Event     aggregate.ID // the aggregate of the event
+	Number    uint64       // the sequence number of the event
+	EventType string       // the type of the event
+	Table     string       // the table of the write
+	Write     int          // index in the result of the reaction
 }
 
 func (e *ConditionError) Error() string {
@@ -42,9 +42,9 @@ func (e *ConditionError) Error() string {
 // TooManyWritesError reports more than 99 writes, the maximum for one transaction with the
 // position. Nothing was written.
 type TooManyWritesError struct {
-	Event  aggregate.ID
-	Number uint64
-	Count  int
+	Event  aggregate.ID // the aggregate of the event
+	Number uint64       // the sequence number of the event
+	Count  int          // how many writes the reaction returned
 }
 
 func (e *TooManyWritesError) Error() string {
@@ -55,11 +55,11 @@ func (e *TooManyWritesError) Error() string {
 // ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing
 // was written.
 type ItemTooLargeError struct {
-	Event     aggregate.ID
-	Number    uint64
-	EventType string
-	Table     string // empty if DynamoDB does not report it
-	Err       error  // the error of DynamoDB
+	Event     aggregate.ID // the aggregate of the event
+	Number    uint64       // the sequence number of the event
+	EventType string       // the type of the event
+	Table     string       // empty if DynamoDB does not report it
+	Err       error        // the error of DynamoDB
 }
 
 func (e *ItemTooLargeError) Error() string {

@@ -1,4 +1,4 @@
-// Package publisher stores Watermill messages as events in the journal. A [Publisher] is a
+// Package publisher stores Watermill messages as events in DynamoDB. A [Publisher] is a
 // message.Publisher. It appends each message to an aggregate, and Publish returns nil when the
 // messages are durable.
 //

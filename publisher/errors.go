@@ -19,7 +19,7 @@ var (
 	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
 )
 
-// ConfigError reports an invalid setting: its field, and why it is invalid.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
@@ -28,8 +28,8 @@ func (e *ConfigError) Error() string {
 
 // TopicError reports a topic that is not a valid aggregate type. Nothing was written.
 type TopicError struct {
-	Topic  string
-	Reason string
+	Topic  string // the topic that was refused
+	Reason string // why
 }
 
 func (e *TopicError) Error() string {
@@ -39,9 +39,9 @@ func (e *TopicError) Error() string {
 // MessageError reports an invalid message. Err is the reason. Nothing of its Publish was written,
 // and a repetition would fail again.
 type MessageError struct {
-	Topic string
-	Index int // index of the message in the arguments of Publish
-	UUID  string
+	Topic string // the topic of Publish
+	Index int    // index of the message in the arguments of Publish
+	UUID  string // the UUID of the message
 	Err   error
 }
 
@@ -55,8 +55,8 @@ func (e *MessageError) Unwrap() error { return e.Err }
 // PublishError reports that some messages of a Publish are not written. It wraps an [*AppendError]
 // for each aggregate that failed. The messages of the other aggregates are written.
 type PublishError struct {
-	Topic  string
-	Failed []*AppendError
+	Topic  string         // the topic of Publish
+	Failed []*AppendError // one error for each aggregate that failed
 }
 
 func (e *PublishError) Error() string {
@@ -105,7 +105,7 @@ func (e *PublishError) collect(of func(*AppendError) []int) []int {
 
 // AppendError reports that messages of a Publish are not written to one aggregate.
 type AppendError struct {
-	Aggregate aggregate.ID
+	Aggregate aggregate.ID // the aggregate of the messages
 	// Written, Unknown and NotWritten are the messages of the aggregate that are written, that may
 	// have been written, and that are not written, as indexes of the arguments of Publish.
 	Written, Unknown, NotWritten []int

@@ -9,10 +9,10 @@ import (
 
 // Event is the event that the journal stores for a message.
 type Event struct {
-	ID       string // if empty, the journal derives an id from the aggregate and the event's number
-	Type     string
-	Payload  []byte
-	Metadata aggregate.Metadata
+	ID       string             // if empty, derived from the aggregate and the event's number
+	Type     string             // the name of the event type
+	Payload  []byte             // the payload to store
+	Metadata aggregate.Metadata // the metadata to store
 }
 
 // Marshaler converts messages to events, for example with another payload. It must be safe for

@@ -5,7 +5,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 // Commit describes a commit that is about to be written. A [SnapshotPolicy] and [Writes] receive
 // it.
 type Commit struct {
-	Aggregate aggregate.ID
+	Aggregate aggregate.ID // the aggregate of the commit
 	// Before and After are the versions of the aggregate before and after the commit.
 	Before, After uint64
 	// Events are the events of the commit, in their order. They must not be changed.
@@ -16,11 +16,11 @@ type Commit struct {
 
 // EventInfo describes an event that is about to be written.
 type EventInfo struct {
-	Aggregate aggregate.ID
-	Number    uint64 // the sequence number
-	ID        string
-	Type      string
-	Payload   []byte // Payload is the stored form, before compression and encryption.
+	Aggregate aggregate.ID // the aggregate of the event
+	Number    uint64       // the sequence number
+	ID        string       // the id of the event
+	Type      string       // the name of the event type
+	Payload   []byte       // Payload is the stored form, before compression and encryption.
 }
 
 // encode returns an event in its stored form, with the given number and without metadata.

@@ -1,5 +1,5 @@
-// Package repository loads aggregates from the journal, runs decisions on them and appends the
-// events that the decisions return.
+// Package repository loads event-sourced aggregates from DynamoDB, runs decisions on them and
+// appends the events that the decisions return.
 //
 //	accounts, err := repository.New(j, Accounts, repository.Config{})
 //	...

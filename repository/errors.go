@@ -27,7 +27,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return fmt.Sprint(e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
@@ -38,8 +38,8 @@ func (e *ConfigError) Error() string {
 // Err is an [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or an
 // [*aggregate.UpcastError]. Nothing was written.
 type EventError struct {
-	ID     aggregate.ID
-	Number uint64
+	ID     aggregate.ID // the aggregate of the event
+	Number uint64       // the sequence number of the event
 	Err    error
 }
 
@@ -49,8 +49,8 @@ func (e *EventError) Unwrap() error { return e.Err }
 // NoSuchEventError reports that the aggregate has no event with that number. Version is the number
 // of its last event.
 type NoSuchEventError struct {
-	ID              aggregate.ID
-	Number, Version uint64
+	ID              aggregate.ID // the aggregate
+	Number, Version uint64       // the number asked for, and the version of the aggregate
 }
 
 func (e *NoSuchEventError) Error() string {
@@ -60,8 +60,8 @@ func (e *NoSuchEventError) Error() string {
 // AttemptsError reports that other writers were faster in each of [Config.MaxAttempts] attempts.
 // Nothing was written. Err is the last [*journal.ConflictError].
 type AttemptsError struct {
-	ID       aggregate.ID
-	Attempts int
+	ID       aggregate.ID // the aggregate
+	Attempts int          // how many attempts were made
 	Err      error
 }
 
@@ -74,9 +74,9 @@ func (e *AttemptsError) Unwrap() error { return e.Err }
 // UnencodableStateError reports that a state with maps, slices, pointers or interfaces could not be
 // copied: the snapshot codec fails to encode it, or to decode its own bytes. Nothing was written.
 type UnencodableStateError struct {
-	ID      aggregate.ID
-	Version uint64
-	Err     error
+	ID      aggregate.ID // the aggregate
+	Version uint64       // the version of the state
+	Err     error        // the error of the codec
 }
 
 func (e *UnencodableStateError) Error() string {

@@ -50,10 +50,10 @@ func (p *Part[S]) Aggregate() Aggregate[S] { return p.result }
 
 // Result reports what [Parts.Execute] did to one part. Package tracing uses it.
 type Result struct {
-	ID         aggregate.ID
-	Version    uint64   // after the call
-	EventTypes []string // of the events that were appended, in their order
-	Repeated   bool     // see [Aggregate]
+	ID         aggregate.ID // the aggregate
+	Version    uint64       // after the call
+	EventTypes []string     // of the events that were appended, in their order
+	Repeated   bool         // see [Aggregate]
 }
 
 // Result returns the result of the last [Parts.Execute].

@@ -144,7 +144,7 @@ func (r *Repository[S]) yieldState(a Aggregate[S], record *journal.Record, yield
 // ReplayLimitError reports that [Repository.States] would have to replay more events before its
 // first one than [StatesQuery].MaxReplay allows. It has not read them.
 type ReplayLimitError struct {
-	ID aggregate.ID
+	ID aggregate.ID // the aggregate
 	// From is the first event of the query.
 	From uint64
 	// Start is the event of the snapshot from which the replay would start, or 0 if there is none.

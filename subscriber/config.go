@@ -32,7 +32,7 @@ var (
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 
-// ConfigError reports an invalid field of [Config].
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {

@@ -1,4 +1,4 @@
-// Package subscriber delivers the events of a journal to Watermill handlers. It implements
+// Package subscriber delivers the events of a DynamoDB journal to Watermill handlers. It implements
 // message.Subscriber. Each consumer group receives every event of a topic at least once, and the
 // events of an aggregate in order.
 //

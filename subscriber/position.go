@@ -31,10 +31,10 @@ type Position struct {
 // Advance is the move of a position to the message's event. A handler makes it in a transaction of
 // its own. The fields are the arguments of [PositionStore].Advance.
 type Advance struct {
-	Group     Group
-	Aggregate aggregate.ID
-	Epoch     uint64
-	From, To  uint64
+	Group     Group        // the consumer group
+	Aggregate aggregate.ID // the aggregate whose position moves
+	Epoch     uint64       // the epoch of the shard's owner
+	From, To  uint64       // the position before and after
 
 	// Item is the move as a write of a DynamoDB transaction. Only [Position.Commit] and
 	// [Position.CommitAhead] set it.

@@ -9,8 +9,8 @@ import (
 // ShardStatus is the status of a shard that a subscriber owns. It counts only events that the
 // subscriber has found. Package groups computes the exact lag.
 type ShardStatus struct {
-	Topic string
-	Shard int
+	Topic string // the topic of the subscription
+	Shard int    // the number of the shard, from 0
 	Epoch uint64 // rises each time the owner of the shard changes
 	// CaughtUp reports whether the tail was read to its end.
 	CaughtUp bool
@@ -18,7 +18,7 @@ type ShardStatus struct {
 	// read yet counts as one. OldestUnacked is the time of the first of those that the tail has
 	// shown, or zero if there is none.
 	Behind        uint64
-	OldestUnacked time.Time
+	OldestUnacked time.Time // see Behind
 	// Blocked is the number of aggregates that wait for another attempt. Parked is the number of
 	// aggregates that wait for an operator.
 	Blocked, Parked int

@@ -26,10 +26,10 @@ var (
 // LineError reports a line of an archive that cannot be read, counted from 1. Kind is
 // [ErrNotArchive], [ErrTorn] or [ErrDamaged].
 type LineError struct {
-	Line      int
+	Line      int // the number of the line, from 1
 	Kind      error
 	Aggregate aggregate.ID // the aggregate of the line, zero if unknown
-	Reason    string
+	Reason    string       // what is wrong with the line
 }
 
 func (e *LineError) Error() string {
@@ -40,9 +40,9 @@ func (e *LineError) Unwrap() error { return e.Kind }
 // HistoryError reports that journal and archive disagree about an event of an aggregate. The import
 // changed nothing of the aggregate.
 type HistoryError struct {
-	Aggregate aggregate.ID
-	Number    uint64
-	Reason    string
+	Aggregate aggregate.ID // the aggregate whose history is wrong
+	Number    uint64       // the sequence number of the event
+	Reason    string       // what is wrong with the history
 }
 
 func (e *HistoryError) Error() string {

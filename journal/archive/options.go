@@ -13,8 +13,8 @@ const defaultConcurrency = 8
 // Selection restricts a run to one aggregate type or to one aggregate. The zero value selects
 // everything. At most one field may be set.
 type Selection struct {
-	AggregateType string
-	Aggregate     aggregate.ID
+	AggregateType string       // only aggregates of this type; empty: of all types
+	Aggregate     aggregate.ID // only this aggregate, if it is not nil
 }
 
 func (s Selection) validate() error {
@@ -49,7 +49,7 @@ func (s Selection) has(id aggregate.ID) bool {
 // Progress counts what a run has done.
 type Progress struct {
 	Aggregates int64 // complete ones
-	Events     int64
+	Events     int64 // the events so far
 	Bytes      int64 // of the archive
 	LeftOut    int64 // aggregates that the archive lacks, because its export could not read them
 }

@@ -69,7 +69,7 @@ const (
 
 // Fault is one fault that a verification found. It is an error.
 type Fault struct {
-	Kind      FaultKind
+	Kind      FaultKind    // what is wrong
 	Aggregate aggregate.ID // zero if unknown
 	// From and To are the first and the last event with this fault. They are 0 if the fault is not
 	// about events.

@@ -1,5 +1,5 @@
-// Package compress makes stored payloads smaller. It compresses the payloads of larger events and
-// snapshots before they are stored, and decompresses them when they are read.
+// Package compress compresses the payloads that a journal stores in DynamoDB. It compresses larger
+// events and snapshots before they are stored, and decompresses them when they are read.
 //
 //	gzip, err := compress.Gzip(compress.Config{})
 //	j, err := journal.Open(ctx, client, journal.Config{Encodings: []journal.Encoding{gzip}})

@@ -15,7 +15,7 @@ import (
 // ErrTooLong reports that a decompressed payload is longer than [Config.MaxBytes].
 var ErrTooLong = errors.New("payload too long when decompressed")
 
-// ConfigError reports a setting that cannot work. Field names the setting.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("compress config: %s %s", e.Field, e.Reason) }

@@ -1,7 +1,7 @@
-// Package encrypt encrypts stored payloads with a separate key for each aggregate. After the key is
-// destroyed, the payloads cannot be read any more, in any copy. So you do not have to edit the
-// events of the journal, which must not change, or backups, exports and logs. This is called
-// crypto-shredding. It serves the right to be forgotten.
+// Package encrypt encrypts the payloads that a journal stores in DynamoDB. Each aggregate has a key
+// of its own. After the key is destroyed, the payloads cannot be read any more, in any copy. So you
+// do not have to edit the events of the journal, which must not change, or backups, exports and
+// logs. This is called crypto-shredding. It serves the right to be forgotten.
 //
 //	// Once, to create the table of keys:
 //	err := encrypt.CreateTable(ctx, client, encrypt.KeysConfig{})

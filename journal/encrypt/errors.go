@@ -18,7 +18,7 @@ var (
 	ErrForged = errors.New("does not decrypt")
 )
 
-// ConfigError reports a setting that cannot work. Field names the setting.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("encrypt config: %s %s", e.Field, e.Reason) }

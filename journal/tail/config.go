@@ -32,7 +32,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// ConfigError reports a setting that cannot work. Field names the setting.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("tail config: %s %s", e.Field, e.Reason) }

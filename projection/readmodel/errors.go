@@ -30,7 +30,7 @@ var (
 	ErrCorrupt = errors.New("corrupt item of a read model")
 )
 
-// ConfigError reports a setting that cannot work.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
@@ -40,8 +40,8 @@ func (e *ConfigError) Error() string {
 // BehindError reports a generation that lags by more than [Config].MaxLag or MaxDelay, or that has
 // no consumers. Nothing was changed.
 type BehindError struct {
-	Generation Generation
-	Progress   Progress
+	Generation Generation // the generation that is behind
+	Progress   Progress   // how far it is
 	MaxLag     uint64
 	MaxDelay   time.Duration
 }

@@ -7,7 +7,7 @@ import (
 
 // Generation is one copy of a read model. The zero value is no generation.
 type Generation struct {
-	Model  string
+	Model  string // the name of the read model
 	Number uint64 // from 1
 	// Form is the one of [Config].Forms with which it was begun. A method of [Model] identifies the
 	// generation by Model and Number, and ignores Form.
@@ -35,9 +35,9 @@ func (m *Model) Generations(ctx context.Context) (Generations, error) {
 
 // Generations lists the generations of a read model.
 type Generations struct {
-	Live     []Generation
-	Serving  Generation
-	Previous Generation // the zero value if it was dropped, or if there was none
+	Live     []Generation // those that exist, from old to new
+	Serving  Generation   // the one that queries read
+	Previous Generation   // the zero value if it was dropped, or if there was none
 }
 
 func (s state) generations(model string) Generations {

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
-// ConfigError reports a setting or a reaction that cannot work.
+// ConfigError reports a setting or a reaction that cannot work. Reason says why.
 type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "sqlprojection: " + e.Reason }

@@ -1,6 +1,6 @@
-// Package sqlprojection builds read models in an SQL database from the events that a
-// [github.com/millrace-dev/millrace/subscriber] delivers. The effects of each event happen exactly
-// once. The package uses database/sql only; the program imports the driver.
+// Package sqlprojection builds read models in an SQL database. The effects of each event happen
+// exactly once. A [github.com/millrace-dev/millrace/subscriber] delivers the events. The package
+// uses database/sql only; the program imports the driver.
 //
 // A [Store] keeps the positions of consumer groups in a table beside the read model. Its handlers
 // run a function in a transaction that also moves the position of the group on the event's

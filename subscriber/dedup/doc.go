@@ -1,5 +1,5 @@
-// Package dedup recognises duplicate messages: messages that a handler has already handled. It is
-// for handlers whose transport delivers some messages more than once.
+// Package dedup recognises duplicate Watermill messages: messages that a handler has already
+// handled. It is for handlers whose transport delivers some messages more than once.
 //
 //	err := dedup.CreateTable(ctx, client, dedup.TableConfig{})
 //	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "mails"})

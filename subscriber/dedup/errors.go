@@ -27,7 +27,7 @@ var (
 	ErrDeferred = errors.New("message is of a deferred event: use dedup.Keys, which does not depend on the order")
 )
 
-// ConfigError reports an invalid setting: its field, and why it is invalid.
+// ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return "dedup: " + e.Field + " " + e.Reason }
@@ -43,9 +43,9 @@ func noEvent(msg *message.Message, reason string) error {
 // GapError reports that events before the event of a message have not been handled. The message
 // fails and is delivered again.
 type GapError struct {
-	Aggregate aggregate.ID
-	Number    uint64 // number of the event of the message
-	Expected  uint64 // number of the next event to handle
+	Aggregate aggregate.ID // the aggregate of the message
+	Number    uint64       // number of the event of the message
+	Expected  uint64       // number of the next event to handle
 }
 
 func (e *GapError) Error() string {

@@ -66,17 +66,17 @@ func (e *ActiveError) Error() string {
 // NotNextError reports that an event is not the next one that the group has to handle in the
 // aggregate. Nothing was changed.
 type NotNextError struct {
-	Aggregate aggregate.ID
-	Number    uint64 // number that was passed
-	Next      uint64 // number of the next event to handle
+	Aggregate aggregate.ID // the aggregate of the event
+	Number    uint64       // number that was passed
+	Next      uint64       // number of the next event to handle
 }
 
 func (e *NotNextError) Error() string {
 	return fmt.Sprintf("event %d of %s is not the next event, which is %d: check again which event blocks the aggregate", e.Number, e.Aggregate, e.Next)
 }
 
-// ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. It names the group whose
-// positions Trim needs.
+// ExternalPositionsError is an [ErrExternalPositions] of [Groups.Trim]. Group and Topic
+// name the group whose positions Trim needs.
 type ExternalPositionsError struct{ Group, Topic string }
 
 func (e *ExternalPositionsError) Error() string {

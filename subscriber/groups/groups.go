@@ -30,7 +30,7 @@ func New(j *journal.Journal, options ...Option) *Groups {
 	return g
 }
 
-// Group is a consumer group on one topic.
+// Group is a consumer group of that Name on one Topic.
 type Group struct {
 	Name, Topic string
 	// Resets is the number of resets. It also rises when a group that was removed begins again. See
@@ -54,11 +54,11 @@ type Group struct {
 // Stopped is a failed event that has stopped a group. The group tries it again after
 // [Groups.Resume]. To skip it, call [Groups.Skip] before.
 type Stopped struct {
-	Aggregate aggregate.ID
-	Number    uint64
-	EventType string // empty if the event could not be read, or if a foreign program wrote it
-	At        time.Time
-	Reason    string // limit: 1 KB
+	Aggregate aggregate.ID // the aggregate of the event that stopped the group
+	Number    uint64       // the sequence number of the event
+	EventType string       // empty if the event could not be read, or if a foreign program wrote it
+	At        time.Time    // the time of the stop
+	Reason    string       // limit: 1 KB
 }
 
 // Member is one subscription of the group, or an operator. An operator is an edit of this package
@@ -71,7 +71,7 @@ type Member struct {
 	// operator.
 	Name      string
 	Heartbeat uint64 // number of heartbeats; it rises while the member is alive
-	Operator  bool
+	Operator  bool   // whether it is an operator, which owns a shard for an edit only
 	// LastHeartbeat is the time of the last heartbeat by the member's clock (journal.Config.Now).
 	// It may be up to an eighth of Lease too early.
 	LastHeartbeat time.Time
@@ -94,7 +94,7 @@ func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
 
 // Shard is a logical shard of the topic, and its owner in the group.
 type Shard struct {
-	Number int
+	Number int    // the number of the shard, from 0
 	Owner  uint64 // number of the member that owns the shard; 0 if it is free
 	Epoch  uint64 // rises each time that the owner changes
 }

@@ -22,7 +22,7 @@ type Lag struct {
 	Aggregates int
 	// Parked is the number of parked aggregates, and ParkedEvents is the number of their events.
 	Parked       int
-	ParkedEvents uint64
+	ParkedEvents uint64 // the events of parked aggregates that are not handled
 	// Blocked is the number of aggregates that [Groups.Behind] lists and that are not parked: an
 	// event has failed and is tried again, or its handler takes long. It does not include a blocked
 	// aggregate that is not listed, because its shard has no later events.
@@ -59,7 +59,7 @@ func (l *Lag) older(at time.Time) {
 
 // ShardLag is the lag of a group in one shard.
 type ShardLag struct {
-	Shard int
+	Shard int // the number of the shard, from 0
 	Lag
 }
 

@@ -69,11 +69,11 @@ func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.
 
 // SkippedEvent is an event that a group has skipped or deferred.
 type SkippedEvent struct {
-	Aggregate aggregate.ID
-	Number    uint64
-	EventType string    // empty if the event could not be read, or if a foreign program wrote it
-	At        time.Time // time at which it was skipped or deferred
-	Reason    string    // limit: 1 KB
+	Aggregate aggregate.ID // the aggregate of the event
+	Number    uint64       // the sequence number of the event
+	EventType string       // empty if the event could not be read, or if a foreign program wrote it
+	At        time.Time    // time at which it was skipped or deferred
+	Reason    string       // limit: 1 KB
 	// Due is the time at which the group tries the event again, if it was deferred
 	// (subscriber.Defer). The zero time means that the group does not try it again, unless
 	// [Groups.RetrySkipped] is called.

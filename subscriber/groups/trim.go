@@ -54,7 +54,7 @@ func (o *TrimOptions) validate() error {
 
 // Trimmed is the result of a pass of [Groups.Trim].
 type Trimmed struct {
-	Topic string
+	Topic string // the topic whose messages were removed
 	// Aggregates is the number of aggregates of the topic that were read.
 	Aggregates int
 	// Streams is the number of publishers' streams with old events among them.
