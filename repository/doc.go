@@ -86,7 +86,7 @@
 // # Writes to other tables
 //
 // [Writes] adds further actions to the transaction of a commit: an outbox row, or a guard that
-// makes an e-mail address unique.
+// makes an email address unique.
 //
 // # Cache
 //

@@ -38,7 +38,7 @@ func ExampleCommandID() {
 	// 100 true <nil>
 }
 
-// An e-mail address belongs to one account. The commit adds a row with the address as its key,
+// An email address belongs to one account. The commit adds a row with the address as its key,
 // under the condition that there is none. Either the row and the events of the account are written,
 // or neither.
 func ExampleWrites() {

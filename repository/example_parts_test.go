@@ -155,7 +155,7 @@ func ExampleParts_Execute_seats() {
 	// <nil>
 }
 
-// User has an e-mail address. An Address belongs to one user, so it makes the e-mail address
+// User has an email address. An Address belongs to one user, so it makes the email address
 // unique.
 type User struct{ Email string }
 

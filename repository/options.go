@@ -68,7 +68,7 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 }
 
 // Writes adds actions to the transaction of the commit, on other tables: an outbox row, or a guard
-// that makes an e-mail address unique. Either everything is written or nothing. If the condition of
+// that makes an email address unique. Either everything is written or nothing. If the condition of
 // an action is false, the commit fails with a [*journal.WriteRefusedError], which names the action.
 // A decision without events writes nothing.
 //

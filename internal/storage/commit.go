@@ -60,7 +60,7 @@ type Commit[Snapshot any] struct {
 	// same id, with a *journal.DuplicateCommandError. It has 1 to 512 bytes of UTF-8.
 	CommandID string
 	// Writes are additional actions of the same transaction, on tables of the caller or on rows of
-	// other aggregates. Examples are an outbox row, or a guard that makes an e-mail address unique.
+	// other aggregates. Examples are an outbox row, or a guard that makes an email address unique.
 	// The journal sends them unchanged. If the condition of one is false, the commit fails with a
 	// *journal.WriteRefusedError, unless it is a conflict or a duplicate.
 	Writes []types.TransactWriteItem

@@ -22,7 +22,7 @@
 //
 // Aggregate ids, event types, event ids, metadata, times and the lengths of payloads are not
 // encrypted. Keep personal data out of them. For example, the id of a customer should be random,
-// not an e-mail address.
+// not an email address.
 //
 // # Destroyed keys
 //

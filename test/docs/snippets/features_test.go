@@ -119,7 +119,7 @@ func commands(ctx context.Context, j *journal.Journal, accounts *repository.Repo
 	check(err)
 	fmt.Println(account.State, account.Version, account.Repeated)
 
-	// Write a row of your own in the same transaction, for example to claim an e-mail address.
+	// Write a row of your own in the same transaction, for example to claim an email address.
 	claim := repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		return []types.TransactWriteItem{{Put: &types.Put{
 			TableName:           aws.String("addresses"),
