@@ -121,7 +121,9 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	st.listed = b.Head
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
-	st.failure = b.Failure
+	if st.failure = b.Failure; b.Failure != nil {
+		st.explained = b.Failure.Number
+	}
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active
 		q.ready(st, true)
