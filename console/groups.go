@@ -27,9 +27,11 @@ type groupRow struct {
 
 	Stopped *failureView `json:"stopped"`
 	Lag     *lagView     `json:"lag"` // nil if it was not read, or cannot be read here
-	// Blocked and Parked are numbers of aggregates. Skipped is a number of events. BehindMore and
-	// SkippedMore report that there are more than were counted.
+	// Blocked and Parked are numbers of aggregates. Slow is the number of the blocked ones whose
+	// event has not failed. Skipped is a number of events. BehindMore and SkippedMore report that
+	// there are more than were counted.
 	Blocked     int  `json:"blocked"`
+	Slow        int  `json:"slow"`
 	Parked      int  `json:"parked"`
 	BehindMore  bool `json:"behind_more"`
 	Skipped     int  `json:"skipped"`
@@ -157,7 +159,7 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 	case err == nil:
 		view := lagOf(lag.Lag, r.now)
 		row.Lag, row.shardLags = &view, lag.Shards
-		row.Blocked, row.Parked = lag.Blocked, lag.Parked
+		row.Blocked, row.Slow, row.Parked = lag.Blocked, lag.Slow, lag.Parked
 		row.BehindMore = slices.ContainsFunc(lag.Shards, func(s groups.ShardLag) bool { return s.AtLeast && s.Blocked+s.Parked >= listedOfShard })
 		now := lagAt{r.now, lag.Events, !lag.AtLeast}
 		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, allShards}, now, written)
@@ -187,9 +189,13 @@ func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
 			row.BehindMore = true
 			return nil
 		}
-		if b.Parked != nil {
+		switch {
+		case b.Parked != nil:
 			row.Parked++
-		} else {
+		case b.Failure == nil:
+			row.Slow++
+			fallthrough
+		default:
 			row.Blocked++
 		}
 	}
@@ -209,6 +215,9 @@ func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
 	}
 	return nil
 }
+
+// Failing returns the number of aggregates that are blocked by an event that has failed.
+func (row groupRow) Failing() int { return row.Blocked - row.Slow }
 
 // behindAfter is the minimum age of the oldest event for which the lag of a group is a concern.
 const behindAfter = time.Minute
@@ -230,8 +239,13 @@ func (row groupRow) concerns() []concern {
 	case row.Members == 0:
 		add("no_members", "group", "no member handles its events")
 	}
-	if row.Blocked > 0 && row.Stopped == nil && row.State != "paused" { // else no event is tried
-		add("blocked", "behind", "%s blocked by an event that is tried again", orMore(row.Blocked, row.BehindMore, "aggregate is", "aggregates are"))
+	if row.Stopped == nil && row.State != "paused" { // else no event is tried
+		if failing := row.Failing(); failing > 0 {
+			add("blocked", "behind", "%s blocked by an event that has failed and is tried again", orMore(failing, row.BehindMore, "aggregate is", "aggregates are"))
+		}
+		if row.Slow > 0 {
+			add("slow", "behind", "%s for a handler that takes long: no attempt has failed", orMore(row.Slow, row.BehindMore, "aggregate waits", "aggregates wait"))
+		}
 	}
 	if row.Parked > 0 {
 		add("parked", "behind", "%s parked until an operator decides", orMore(row.Parked, row.BehindMore, "aggregate is", "aggregates are"))

@@ -47,7 +47,7 @@ type concern struct {
 }
 
 // severity is the order of the kinds of concerns, the most severe first.
-var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "behind": 6, "skipped": 7, "paused": 8}
+var severity = map[string]int{"stopped": 0, "blocked": 1, "parked": 2, "member_lost": 3, "no_members": 4, "overdue": 5, "slow": 6, "behind": 7, "skipped": 8, "paused": 9}
 
 // Bad reports that events or timeouts are not handled until an operator acts.
 func (c concern) Bad() bool { return severity[c.Kind] <= severity["overdue"] }

@@ -24,6 +24,9 @@ type Marshaler interface {
 
 // DefaultMarshaler stores a message as it is. The UUID becomes the event's id, and the metadata
 // [NameKey] becomes its type. The payload may be any bytes.
+//
+// Only the metadata reason_poisoned is cut, to 1 KB. Watermill's PoisonQueue middleware stores the
+// error of a handler there. A long error would make the message too large for the poison queue.
 type DefaultMarshaler struct{}
 
 // Marshal returns the event of a message. It never fails.

@@ -111,6 +111,21 @@ func TestAnAggregateWhoseHandlerTakesLongIsListedWithoutAFailure(t *testing.T) {
 	assert.Nil(t, entry.Failure)
 }
 
+func TestAnAggregateThatFailsAfterItWasListedIsListedWithTheReason(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 1)
+	_, messages := subscribe(t, once(eager(j)))
+	xs, ys := apart(messages), 0
+	slow := receive(t, xs)
+	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+	refuse(slow, errDeclined)
+	busy(t, j, &ys, "the entry has the failure", func() bool {
+		entry, _ := entryOf(t, j)
+		return entry.Failure != nil && entry.Failure.Reason == "the card was declined, once"
+	})
+}
+
 // The next owner writes the entry again if it does not lead to all events. That may be before its
 // first attempt.
 func TestANewOwnerKeepsTheFailureUntilAnAttemptOfItsOwnFails(t *testing.T) {

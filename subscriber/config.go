@@ -54,6 +54,18 @@ func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error)
 	return envelope.Message(r), nil
 }
 
+// PlainUnmarshaler makes messages as they were published: with the event id as UUID, the payload,
+// the published metadata, and the event type in [MetadataName]. They lack the keys that say where
+// the event is, such as [MetadataAggregateID]. [RecordFromContext] returns that in any case. Use it
+// for handlers that compare or count the metadata, or that send messages to programs which must not
+// see the place.
+type PlainUnmarshaler struct{}
+
+// Unmarshal converts a record to a message. Its error is always nil.
+func (PlainUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
+	return envelope.Plain(r), nil
+}
+
 // Config configures a [Subscriber]. Journal is required, and either ConsumerGroup or Broadcast.
 type Config struct {
 	// Journal is the journal to read. A commit through the same Journal wakes the subscriber at
@@ -196,7 +208,8 @@ type Config struct {
 	// a second later even if the database does not answer. Default: 5 seconds.
 	CloseTimeout time.Duration
 
-	// Unmarshaler converts records to messages. Default: [DefaultUnmarshaler].
+	// Unmarshaler converts records to messages. [PlainUnmarshaler] adds no metadata about the place
+	// of the event. Default: [DefaultUnmarshaler].
 	Unmarshaler Unmarshaler
 
 	// Positions stores the positions. Default: the journal's checkpoint table.

@@ -23,6 +23,7 @@ func (c *committer) list(ctx context.Context, st *stream) error {
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), entry); err != nil {
 		return err
 	}
+	c.sequencer.explain(st, entry.Failure)
 	c.sequencer.setListed(st, true)
 	return nil
 }
@@ -38,6 +39,7 @@ func (c *committer) unlist(ctx context.Context, st *stream) error {
 	if err := c.checkpoint.UnlistBehind(ctx, c.key.Group, st.id, c.revision()); err != nil {
 		return err
 	}
+	c.sequencer.explain(st, nil)
 	c.sequencer.setListed(st, false)
 	return nil
 }

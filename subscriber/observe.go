@@ -34,6 +34,13 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 	}
 	q.final, q.caughtUp = final, caughtUp
 	q.forget()
+	early := q.early
+	q.early = nil
+	if caughtUp {
+		for id, version := range early {
+			q.wakeNow(id, version)
+		}
+	}
 }
 
 // observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
@@ -65,12 +72,29 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 	return missed
 }
 
+// maxEarly is the number of aggregates whose commits are kept during one read of the tail.
+const maxEarly = 1000
+
 // wake handles a commit in this process. While the live read is far behind the end of the tail, it
-// will find the event later, at a lower cost.
+// will find the event later, at a lower cost. The read in progress may be the one that reaches the
+// end, and be too early for this commit, so enqueue decides.
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.caughtUp || q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
+	switch {
+	case q.caughtUp:
+		q.wakeNow(id, version)
+	case len(q.early) < maxEarly:
+		if q.early == nil {
+			q.early = map[aggregate.ID]uint64{}
+		}
+		q.early[id] = max(q.early[id], version)
+	}
+}
+
+// wakeNow schedules an aggregate that has got a version. The caller holds mu.
+func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
+	if q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
@@ -97,7 +121,9 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	st.listed = b.Head
 	// The failure stays until an attempt in this term fails, even if the entry is written again
 	// before.
-	st.failure = b.Failure
+	if st.failure = b.Failure; b.Failure != nil {
+		st.explained = b.Failure.Number
+	}
 	if b.Parked == nil {
 		st.pending, st.state = q.now(), active
 		q.ready(st, true)

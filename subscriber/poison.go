@@ -15,7 +15,7 @@ import (
 
 // Metadata keys of messages in a poison queue, as Watermill's middleware sets them.
 const (
-	metadataReason     = "reason_poisoned"
+	metadataReason     = envelope.ReasonPoisonedKey
 	metadataTopic      = "topic_poisoned"
 	metadataHandler    = "handler_poisoned"
 	metadataSubscriber = "subscriber_poisoned"

@@ -39,7 +39,11 @@ func (q *sequencer) progress() progress {
 		switch {
 		case st.entry && q.isDone(st):
 			p.unlist = append(p.unlist, st)
-		case st.drained(), st.covered():
+		case st.drained():
+		case st.covered():
+			if st.unexplained() && q.isStuck(st, now) {
+				p.list = append(p.list, st)
+			}
 		case st.led > st.acked:
 			p.list = append(p.list, st) // a restart would not find its events by the cursor
 		case st.reconciled > st.acked:
@@ -122,7 +126,7 @@ func (q *sequencer) isDone(st *stream) bool {
 func (q *sequencer) beginListing(st *stream) (entry checkpoint.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.listed == always || q.isDone(st) {
+	if st.listed == always && !st.unexplained() || q.isDone(st) {
 		return checkpoint.Behind{}, false
 	}
 	return checkpoint.Behind{Aggregate: st.id, Head: q.expects(st), Failure: st.failure}, true
@@ -153,6 +157,15 @@ func (q *sequencer) beginUnlisting(st *stream) bool {
 	}
 	st.listed = 0
 	return true
+}
+
+// explain records that the entry of a stream was written with a failure, or without one.
+func (q *sequencer) explain(st *stream, f *checkpoint.Failure) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if st.explained = 0; f != nil {
+		st.explained = f.Number
+	}
 }
 
 func (q *sequencer) setListed(st *stream, listed bool) {

@@ -38,6 +38,9 @@ type sequencer struct {
 	final int64
 	// caughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
+	// early contains the versions of aggregates that this process has committed since the last read
+	// of the tail that did not reach its end. The next read may have missed them.
+	early map[aggregate.ID]uint64
 	// forgotten is nil while no stream was forgotten.
 	forgotten *forgotten
 	// handled contains the positions of forgotten streams of a broadcast, by id value.

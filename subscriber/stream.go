@@ -41,6 +41,8 @@ type stream struct {
 	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
 	// nil if there is none.
 	failure *checkpoint.Failure
+	// explained is the event whose failure the entry has. It is 0 if the entry has none.
+	explained uint64
 
 	// listed is the highest event that the entry on the behind list leads to after a restart. It is
 	// 0 if there is no entry.
@@ -112,6 +114,12 @@ func (s *stream) forgetFailure() {
 
 // covered reports whether the entry on the behind list leads to all unhandled events.
 func (s *stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
+
+// unexplained reports that an attempt has failed since the entry was written, which says that the
+// handler takes long, or why an earlier event had failed.
+func (s *stream) unexplained() bool {
+	return s.state != parked && s.failure != nil && s.failure.Number > s.explained
+}
 
 // stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
 // for a worker is not stuck.

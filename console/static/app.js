@@ -47,46 +47,71 @@ document.addEventListener("click", async (e) => {
   }
 });
 
+// A page says at its top since when the server has not answered, so that old contents do not look
+// up to date.
+const unanswered = document.getElementById("unanswered");
+let answeredAt = new Date();
+function answered(problem) {
+  if (!problem) answeredAt = new Date();
+  unanswered.hidden = !problem;
+  const text = problem && `This page is not up to date: ${problem} since ${clock.format(answeredAt)}. It is tried again.`;
+  if (problem && unanswered.textContent !== text) unanswered.textContent = text;
+}
+async function ask(url, options) {
+  let reply;
+  try {
+    reply = await fetch(url, options);
+  } catch {
+    answered("the server has not answered");
+    return null;
+  }
+  if (!reply.ok) answered(`the server has answered with the error ${reply.status}`);
+  return reply.ok ? reply : null;
+}
+
 // Pages refresh their [data-live] part, unless the page is hidden, the visitor uses that part, or
-// refreshing is switched off.
+// refreshing is switched off. Then they only ask whether the server answers, which reads nothing.
 let everySeconds = Number(document.body.dataset.refresh);
 const refreshBox = document.getElementById("refresh");
 function busy(region) {
   return region.contains(document.activeElement) || region.querySelector("details[open]:not(.json)") || String(getSelection());
 }
 async function refresh() {
+  if (document.hidden) return;
   const region = document.querySelector("[data-live]");
-  if (document.hidden || !refreshBox.checked || busy(region)) return;
-  try {
-    const reply = await fetch(location.href);
-    if (!reply.ok) throw new Error(reply.status);
-    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-    const fresh = page.querySelector("[data-live]");
-    if (!fresh) throw new Error("the reply is another page"); // for example a sign-in page
-    if (busy(region)) return;
-    enliven(fresh);
-    region.replaceChildren(...fresh.childNodes);
-    const cost = page.getElementById("cost");
-    enliven(cost);
-    document.getElementById("cost").replaceChildren(...cost.childNodes);
-    everySeconds = Number(page.body.dataset.refresh) || everySeconds;
-  } catch {
-    document.getElementById("cost").textContent = "The last refresh failed: the page is not up to date. It is tried again.";
+  if (!region || !refreshBox || !refreshBox.checked || busy(region)) {
+    if (await ask(document.querySelector("link[rel=icon]").href, { method: "HEAD", cache: "no-store" })) answered();
+    return;
   }
+  const reply = await ask(location.href);
+  if (!reply) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-live]");
+  if (!fresh) return answered("the server has answered with another page"); // for example a sign-in page
+  answered();
+  if (busy(region)) return;
+  enliven(fresh);
+  region.replaceChildren(...fresh.childNodes);
+  const cost = page.getElementById("cost");
+  enliven(cost);
+  document.getElementById("cost").replaceChildren(...cost.childNodes);
+  everySeconds = Number(page.body.dataset.refresh) || everySeconds;
 }
-if (everySeconds && refreshBox) {
+if (refreshBox) {
   try { refreshBox.checked = localStorage.getItem("millrace-refresh") !== "off"; } catch { /* no storage */ }
   refreshBox.addEventListener("change", () => {
     try { localStorage.setItem("millrace-refresh", refreshBox.checked ? "on" : "off"); } catch { /* no storage */ }
   });
-  let last = Date.now();
-  setInterval(() => {
-    if (Date.now() - last >= everySeconds * 1000) { last = Date.now(); refresh(); }
-  }, 1000);
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && Date.now() - last >= everySeconds * 1000) { last = Date.now(); refresh(); }
-  });
 }
+const askSeconds = 10; // on pages that do not refresh
+let last = Date.now();
+function refreshIfDue() {
+  if (Date.now() - last < (everySeconds || askSeconds) * 1000) return;
+  last = Date.now();
+  refresh();
+}
+setInterval(refreshIfDue, 1000);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refreshIfDue(); });
 
 // A live tail is open while the page is visible and not paused.
 const tail = document.getElementById("tail");
@@ -118,24 +143,38 @@ if (tail) {
       list.lastElementChild.remove();
     }
   }
+  // The stream of a server that ends, as in a deployment, is opened again, with pauses that grow.
+  let attempts = 0;
+  let lostAt = null;
+  let again = null;
+  function lost(why) {
+    close();
+    lostAt = lostAt || new Date();
+    const seconds = Math.min(2 ** attempts++, 30);
+    state.textContent = `${why} No events since ${clock.format(lostAt)}. Connecting again…`;
+    again = setTimeout(open, seconds * 1000);
+  }
   function open() {
+    clearTimeout(again);
     if (source || paused || document.hidden) return;
-    state.textContent = "Connecting…";
+    if (!lostAt) state.textContent = "Connecting…";
     source = new EventSource(tail.dataset.stream);
     source.addEventListener("event", add);
     source.addEventListener("status", (message) => {
       const s = JSON.parse(message.data);
-      state.textContent = "Live";
+      if (lostAt) state.dataset.gap = `from ${clock.format(lostAt)} to ${clock.format(new Date())}`;
+      attempts = 0;
+      lostAt = null;
+      answered();
+      state.textContent = "Live" + (state.dataset.gap ? `. There was no connection ${state.dataset.gap}: some events of that time may not be shown.` : "");
       cost.textContent = `The tail has taken ${s.read_units} read units in ${Math.round(s.seconds)} seconds, for ${s.viewers === 1 ? "you alone" : s.viewers + " viewers"}.` +
         (s.missed ? ` ${s.missed} events were left out, as this page was too slow.` : "");
     });
-    source.addEventListener("failed", (message) => {
-      close();
-      state.textContent = JSON.parse(message.data).error;
-    });
-    source.onerror = () => { state.textContent = source && source.readyState === EventSource.CLOSED ? "The connection was refused." : "The connection was lost. It is tried again."; };
+    source.addEventListener("failed", (message) => { lost(JSON.parse(message.data).error); });
+    source.onerror = () => { lost("The connection was lost."); };
   }
   function close() {
+    clearTimeout(again);
     if (source) source.close();
     source = null;
   }

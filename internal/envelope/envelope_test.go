@@ -5,10 +5,12 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -68,6 +70,25 @@ func TestAMessageComesBackAsItWasWithItsPlaceAdded(t *testing.T) {
 		require.Equal(t, string(sent.Payload), string(received.Payload), "seed %d", seed)
 		require.Equal(t, want, received.Metadata, "seed %d", seed)
 	}
+}
+
+func TestAPlainMessageIsAsItWasPublished(t *testing.T) {
+	t.Parallel()
+	sent := message.NewMessage("id", []byte("payload"))
+	sent.Metadata = message.Metadata{"key": "value", envelope.NameKey: "order.placed.v1"}
+	event := envelope.Event(sent)
+	event.Metadata[envelope.OwnStreamKey] = "mark" // as the publisher adds it
+	received := envelope.Plain(record(event, aggregate.ID{Type: "order", Value: "1"}, 3, time.Now()))
+	assert.True(t, received.Equals(sent), "%v", received.Metadata)
+}
+
+func TestTheErrorOfAPoisonedMessageIsCut(t *testing.T) {
+	t.Parallel()
+	msg := message.NewMessage("id", nil)
+	msg.Metadata = message.Metadata{middleware.ReasonForPoisonedKey: strings.Repeat("x", envelope.MaxReason-1) + "ü", "key": strings.Repeat("x", 2000)}
+	assert.Equal(t, aggregate.Metadata{
+		middleware.ReasonForPoisonedKey: strings.Repeat("x", envelope.MaxReason-1), "key": strings.Repeat("x", 2000),
+	}, envelope.Event(msg).Metadata, "no part of a character is left, and other values are whole")
 }
 
 func TestAnEventComesBackAsItWas(t *testing.T) {

@@ -1,6 +1,8 @@
 package envelope
 
 import (
+	"strings"
+
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -8,7 +10,8 @@ import (
 )
 
 // Event returns the event for a message. It shares only the payload with the message. A message
-// without a UUID makes an event without an id, and the journal then derives one.
+// without a UUID makes an event without an id, and the journal then derives one. The reason of a
+// poisoned message is cut, because an error of any length must not keep the message out of a queue.
 func Event(msg *message.Message) eventlog.Event {
 	event := eventlog.Event{ID: msg.UUID, Type: msg.Metadata[NameKey], Payload: msg.Payload}
 	for key, value := range msg.Metadata {
@@ -17,6 +20,9 @@ func Event(msg *message.Message) eventlog.Event {
 		}
 		if event.Metadata == nil {
 			event.Metadata = make(aggregate.Metadata, len(msg.Metadata))
+		}
+		if key == ReasonPoisonedKey && len(value) > MaxReason {
+			value = strings.ToValidUTF8(value[:MaxReason], "")
 		}
 		event.Metadata[key] = value
 	}

@@ -35,7 +35,13 @@ const (
 const (
 	CorrelationIDKey = aggregate.CorrelationIDKey
 	CausationIDKey   = aggregate.CausationIDKey
+	// ReasonPoisonedKey holds the error of a message in a poison queue, as Watermill's middleware
+	// sets it.
+	ReasonPoisonedKey = "reason_poisoned"
 )
+
+// MaxReason is the maximum length of the stored value of [ReasonPoisonedKey], in bytes.
+const MaxReason = 1 << 10
 
 // stored reports whether the journal stores the value of a metadata key in the metadata.
 func stored(key string) bool {

@@ -23,10 +23,20 @@ func occurredAt(t time.Time) string {
 // smallMap is the number of entries that Go's maps hold before they grow.
 const smallMap = 8
 
-// Message returns the message for a stored event. It shares only the payload with the record, so
-// each delivery of an event can have its own message. An event without a type, for example of
-// another program, makes a message without [NameKey].
+// Message returns the message for a stored event, with its place. It shares only the payload with
+// the record, so each delivery of an event can have its own message. An event without a type, for
+// example of another program, makes a message without [NameKey].
 func Message(r *journal.Record) *message.Message {
+	msg := Plain(r)
+	msg.Metadata[AggregateIDKey] = r.Aggregate.Value
+	msg.Metadata[AggregateTypeKey] = r.Aggregate.Type
+	msg.Metadata[SequenceNumberKey] = strconv.FormatUint(r.Number, 10)
+	msg.Metadata[OccurredAtKey] = occurredAt(r.OccurredAt)
+	return msg
+}
+
+// Plain is like [Message], without the place of the event.
+func Plain(r *journal.Record) *message.Message {
 	msg := message.NewMessage(r.EventID, r.Payload)
 	if n := len(r.Metadata) + 5; n > smallMap {
 		msg.Metadata = make(message.Metadata, n)
@@ -39,9 +49,5 @@ func Message(r *journal.Record) *message.Message {
 	if r.EventType != "" {
 		msg.Metadata[NameKey] = r.EventType
 	}
-	msg.Metadata[AggregateIDKey] = r.Aggregate.Value
-	msg.Metadata[AggregateTypeKey] = r.Aggregate.Type
-	msg.Metadata[SequenceNumberKey] = strconv.FormatUint(r.Number, 10)
-	msg.Metadata[OccurredAtKey] = occurredAt(r.OccurredAt)
 	return msg
 }

@@ -113,7 +113,11 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membershi
 	held, first := lagOfListed(listed, tail.Records, positions)
 	held.Parked = parked(progress.Behind)
 	rest := progress.Behind[len(listed):]
-	held.Blocked += len(rest) - parked(rest)
+	for _, b := range rest { // their positions were not read
+		if b.Parked == nil {
+			held.block(0, b)
+		}
+	}
 	held.Oldest, err = g.oldest(ctx, first, func(*journal.CorruptItemError) {})
 	lag.add(held)
 	return lag, err
@@ -159,7 +163,7 @@ func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, position
 		if b.Parked != nil {
 			lag.ParkedEvents += head - position
 		} else {
-			lag.Blocked++
+			lag.block(position, b)
 		}
 		first = append(first, place{b.Aggregate, position + 1})
 	}

@@ -27,6 +27,9 @@ type Lag struct {
 	// event has failed and is tried again, or its handler takes long. It does not include a blocked
 	// aggregate that is not listed, because its shard has no later events.
 	Blocked int
+	// Slow is the number of the blocked aggregates whose next event has not failed: its handler
+	// takes long, or it waits for its first attempt by a new owner.
+	Slow int
 	// Oldest is the time at which the oldest of the events occurred. It is zero if there is none.
 	Oldest time.Time
 	// AtLeast reports that there may be more events or older events.
@@ -47,8 +50,17 @@ func (l *Lag) add(more Lag) {
 	l.Parked += more.Parked
 	l.ParkedEvents += more.ParkedEvents
 	l.Blocked += more.Blocked
+	l.Slow += more.Slow
 	l.AtLeast = l.AtLeast || more.AtLeast
 	l.older(more.Oldest)
+}
+
+// block counts a listed aggregate that is not parked.
+func (l *Lag) block(position uint64, listed checkpoint.Behind) {
+	l.Blocked++
+	if listed.Failure == nil || listed.Failure.Number <= position {
+		l.Slow++
+	}
 }
 
 func (l *Lag) older(at time.Time) {
@@ -218,7 +230,7 @@ func (c *comparison) page(ctx context.Context, aggregates []checkpoint.Aggregate
 			c.lag.Parked++
 			c.lag.ParkedEvents += events
 		case isListed:
-			c.lag.Blocked++
+			c.lag.block(done, listed)
 		}
 		listed.Aggregate, listed.Head = s.Head.Aggregate, s.Head.Version
 		c.options.Behind(behindOf(done, listed))

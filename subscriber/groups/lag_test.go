@@ -332,19 +332,22 @@ func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 	for _, aggregates := range []int{3, 130} { // an estimate reads up to 100
 		s := setup(t, 1)
 		s.begin(t, time.Time{})
-		list := func(id string, parked *checkpoint.Failure) {
+		list := func(id string, parked, failed *checkpoint.Failure) {
 			require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
-				checkpoint.Behind{Aggregate: account(id), Head: 1, Parked: parked}))
+				checkpoint.Behind{Aggregate: account(id), Head: 1, Parked: parked, Failure: failed}))
 		}
 		for n := range aggregates {
 			s.write(t, fmt.Sprint("blocked", n), 0, 1)
-			list(fmt.Sprint("blocked", n), nil)
+			if list(fmt.Sprint("blocked", n), nil, nil); n%3 == 0 {
+				list(fmt.Sprint("blocked", n), nil, &checkpoint.Failure{Number: 1, At: midnight})
+			}
 		}
+		slow := aggregates - (aggregates+2)/3
 		s.write(t, "parked", 0, 1)
-		list("parked", &checkpoint.Failure{Number: 1, At: midnight})
+		list("parked", &checkpoint.Failure{Number: 1, At: midnight}, nil)
 		s.write(t, "done", 0, 1)
 		s.acked(t, "done", 1)
-		list("a done", nil) // an aggregate that does not exist
+		list("a done", nil, nil) // an aggregate that does not exist
 		s.acked(t, "a done", 1)
 		s.write(t, "new", 0, 1)
 
@@ -352,6 +355,7 @@ func TestALagCountsListedAggregatesThatAreNotParkedAsBlocked(t *testing.T) {
 			assert.Equal(t, aggregates, lag.Blocked, "%s, of %d", name, aggregates)
 			assert.Equal(t, 1, lag.Parked, "%s, of %d", name, aggregates)
 			assert.Equal(t, aggregates, lag.Shards[0].Blocked)
+			assert.Equal(t, slow, lag.Slow, "%s, of %d", name, aggregates)
 		}
 	}
 }

@@ -8,6 +8,10 @@
 //   - unordered: each message is its own aggregate, so all of them may be handled concurrently;
 //   - with new groups: each subscriber is its own group, which begins with the first event.
 //
+// Watermill's tests of its components, such as cqrs, requestreply, forwarder and the router, run
+// with the publisher and the subscriber in the place of its GoChannel. They are copied from the
+// module cache when they run.
+//
 // The reconnect test has its own DynamoDB Local, which is killed twice while thousands of messages
 // pass through it. With the build tag stress the suite runs many times concurrently (`make
 // stress`).

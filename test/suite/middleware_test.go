@@ -3,6 +3,7 @@ package suite_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -202,4 +203,27 @@ func usualMiddlewares(t *testing.T) {
 	tried.mu.Lock()
 	defer tried.mu.Unlock()
 	assert.Equal(t, map[string]int{"1/1": 1, "1/2": 3, "1/3": 3, "1/4": 1}, tried.by)
+}
+
+func TestAMessageIsPoisonedHoweverLongItsErrorIs(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	pub, orders := s.ordered(t, "invoicing")
+	_, poisoned := s.ordered(t, "poisoned")
+	poison, err := middleware.PoisonQueue(pub, "poison")
+	require.NoError(t, err)
+	var tried tries
+	var poisonedIn inbox
+	startRouter(t, func(router *message.Router) {
+		router.AddConsumerHandler("invoicing", "order", orders, func(msg *message.Message) error {
+			tried.count(msg)
+			return errors.New(strings.Repeat("no such customer, ", 30_000))
+		}).AddMiddleware(poison)
+		router.AddConsumerHandler("poisoned", "poison", poisoned, poisonedIn.handle)
+	})
+	require.NoError(t, pub.Publish("order", orderEvent("1", 1), orderEvent("1", 2)))
+	eventually(t, "both are in the queue", func() bool { return poisonedIn.size() == 2 })
+	assert.Equal(t, []string{"1/1", "1/2"}, poisonedIn.payloads("1"))
+	assert.Equal(t, map[string]int{"1/1": 1, "1/2": 1}, tried.by)
+	assert.True(t, strings.HasPrefix(poisonedIn.messages[0].Metadata.Get(middleware.ReasonForPoisonedKey), "no such customer, "))
 }

@@ -136,7 +136,7 @@ func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 		return err
 	}
 	rows := output.NewRows(a.env.Out, a.json, parkedColumns...)
-	show := func(b groups.Behind) error { return rows.Print(newBehindLine(e.name, b)) }
+	show := func(b groups.Behind) error { return rows.Print(newBehindLine(e.name, b, slow)) }
 	var each func(groups.Behind) error
 	if a.json {
 		each = show

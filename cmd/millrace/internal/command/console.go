@@ -144,7 +144,7 @@ func keyed(key string, at net.Addr, next http.Handler) http.Handler {
 type logger struct{ app *app }
 
 func (l logger) Error(msg string, err error, fields watermill.LogFields) {
-	l.app.note("millrace: %s: %s%s", msg, l.app.explain(err), logged(fields))
+	l.app.note("millrace: %s: %s%s", msg, l.app.explain(context.Background(), err), logged(fields))
 }
 
 func (l logger) Info(msg string, fields watermill.LogFields) { l.app.note("%s%s", msg, logged(fields)) }

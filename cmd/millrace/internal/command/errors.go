@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
@@ -17,7 +18,7 @@ import (
 )
 
 // explain returns the text of an error and, for common errors, advice what to do.
-func (a *app) explain(err error) string {
+func (a *app) explain(ctx context.Context, err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.place, dial, a.whereToLook())
@@ -28,9 +29,10 @@ func (a *app) explain(err error) string {
 	if errors.Is(err, context.Canceled) && !waited {
 		return "interrupted"
 	}
-	text, advice := err.Error(), a.advice(err)
+	text, advice := err.Error(), a.advice(ctx, err)
 	if errors.Is(err, journal.ErrTableMissing) {
 		text, _, _ = strings.Cut(text, ": operation error") // the SDK's text repeats it
+		text = creator.ReplaceAllString(text, "")
 	}
 	if advice == "" {
 		return text
@@ -46,7 +48,10 @@ func (a *app) whereToLook() string {
 		"Set its URL with --endpoint or $" + endpointEnv + "."
 }
 
-func (a *app) advice(err error) string {
+// creator names the function that creates a missing table, which is for programs.
+var creator = regexp.MustCompile(` \([\w.]+ creates it\)`)
+
+func (a *app) advice(ctx context.Context, err error) string {
 	var mismatch *journal.DescriptorMismatchError
 	var table *tableMissingError
 	var notNext *groups.NotNextError
@@ -58,11 +63,9 @@ func (a *app) advice(err error) string {
 	case errors.Is(err, store.ErrNotSetUp):
 		return "Set --region (or AWS_REGION) and credentials or --profile. For a DynamoDB Local, set --endpoint or $" + endpointEnv + "."
 	case errors.As(err, &table):
-		return fmt.Sprintf("This is %s. %s%s", a.place, table.advice, a.ownTables())
+		return a.aboutMissing(ctx, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
-		return fmt.Sprintf("This is %s. If the application has a prefix, set --prefix or $%s. "+
-			"--journal-table, --snapshot-table and --checkpoint-table set other names, --endpoint and --region another place. "+
-			"For a new application, `millrace create` creates the tables.%s", a.place, prefixEnv, a.ownTables())
+		return a.aboutMissing(ctx, "For a new application, `millrace create` creates the tables.")
 	case errors.Is(err, journal.ErrNoDescriptor):
 		return "Millrace has not created these tables. `millrace adopt` adopts them. --journal-table sets another table."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
@@ -109,14 +112,6 @@ func (a *app) advice(err error) string {
 		return "`millrace process list` lists pending timeouts and commands, and with --open the open processes."
 	}
 	return ""
-}
-
-// ownTables explains why an emulator can lack a table that another program has created.
-func (a *app) ownTables() string {
-	if !a.place.IsEmulator() {
-		return ""
-	}
-	return "\n" + a.target.OwnTables()
 }
 
 // tableMissingError reports a missing table that `millrace create` does not create.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -32,6 +33,10 @@ type groupLine struct {
 	// ExternalPositions reports that members store the positions outside of the checkpoint table.
 	// Then there is no lag.
 	ExternalPositions bool `json:"external_positions,omitempty"`
+	// Skipped is the number of skipped and deferred events. SkippedMore reports that there are more
+	// than were counted.
+	Skipped     int  `json:"skipped"`
+	SkippedMore bool `json:"skipped_more,omitempty"`
 	*lagLine
 }
 
@@ -97,6 +102,30 @@ func (l groupLine) members() string {
 	return strconv.Itoa(l.Members)
 }
 
+// mostSkipped is the maximum number of skipped events of a group that are counted.
+const mostSkipped = 100
+
+func (l *groupLine) countSkipped(ctx context.Context, g *groups.Groups) error {
+	for _, err := range g.Skipped(ctx, l.Group, l.Topic, aggregate.ID{}, 0) {
+		if err != nil {
+			return err
+		}
+		if l.Skipped == mostSkipped {
+			l.SkippedMore = true
+			return nil
+		}
+		l.Skipped++
+	}
+	return nil
+}
+
+func (l groupLine) skipped() string {
+	if l.SkippedMore {
+		return output.Count(l.Skipped) + "+"
+	}
+	return output.Count(l.Skipped)
+}
+
 var groupColumns = []output.Column[groupLine]{
 	{Name: "GROUP", Cell: func(g groupLine) string { return g.Group }},
 	{Name: "TOPIC", Cell: func(g groupLine) string { return g.Topic }},
@@ -107,6 +136,7 @@ var groupColumns = []output.Column[groupLine]{
 	{Name: "AGE", Cell: func(g groupLine) string { return g.age() }},
 	{Name: "BEHIND", Cell: func(g groupLine) string { return g.aggregates() }},
 	{Name: "PARKED", Cell: func(g groupLine) string { return g.parked() }},
+	{Name: "SKIPPED", Cell: groupLine.skipped},
 }
 
 var groupShardColumns = []output.Column[groupShardLine]{
@@ -144,6 +174,7 @@ func (a *app) groups() *cobra.Command {
   AGE      age of the oldest of these events
   BEHIND   number of aggregates with such events
   PARKED   number of parked aggregates: they wait for an operator
+  SKIPPED  number of events that were skipped or deferred, up to 100; the command skipped lists them
   OWNER    member that owns a shard: its number, host and process (subscriber.Config.MemberName)
 
 A member is dead if it has sent no heartbeat for longer than its LeaseDuration. The times are by its
@@ -220,6 +251,9 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 		if lag != nil {
 			line.lagLine = newLagLine(lag.Lag, a.env.Now())
 		}
+		if failed := line.countSkipped(ctx, g); failed != nil {
+			return errors.Join(rows.Flush(), failed)
+		}
 		if err := rows.Print(line); err != nil {
 			return err
 		}
@@ -248,6 +282,9 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 	line := newGroupLine(one)
 	if lag != nil {
 		line.lagLine = newLagLine(lag.Lag, now)
+	}
+	if err := line.countSkipped(ctx, g); err != nil {
+		return err
 	}
 	if err := a.printGroup(line); err != nil {
 		return err
@@ -307,5 +344,5 @@ func (a *app) printGroup(l groupLine) error {
 			output.Field{Name: "age", Value: l.age()},
 			output.Field{Name: "parked", Value: output.Counted(l.Parked, "aggregate", "aggregates")})
 	}
-	return a.line(l, fields...)
+	return a.line(l, append(fields, output.Field{Name: "skipped", Value: l.skipped()})...)
 }

@@ -149,7 +149,7 @@ func TestGroupsAreListedWithTheirLag(t *testing.T) {
 		assert.Regexp(t, `^1h0m`, rows[0]["AGE"])
 		delete(rows[0], "AGE")
 		assert.Equal(t, map[string]string{
-			"GROUP": "audit", "TOPIC": "account", "STATE": "idle", "MEMBERS": "0", "SHARDS": "0/4", "LAG": "2", "BEHIND": "1", "PARKED": "0",
+			"GROUP": "audit", "TOPIC": "account", "STATE": "idle", "MEMBERS": "0", "SHARDS": "0/4", "LAG": "2", "BEHIND": "1", "PARKED": "0", "SKIPPED": "0",
 		}, rows[0])
 	}
 	objects := lines(t, s.ok(t, "groups", "--json"))
@@ -522,6 +522,26 @@ func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {
 	join(t, j).handle(t, 2)
 }
 
+func TestASlowHandlerIsNotListedAsAFailure(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	deposits(t, j, account("2"), 1, 2)
+	require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "audit"}, checkpoint.Revision{Epoch: 1},
+		checkpoint.Behind{Aggregate: account("2"), Head: 2}))
+
+	assert.Regexp(t, `(?m)^2 +1 +2 +slow +- +- *$`, s.ok(t, "group", "behind", "audit", "account"))
+	assert.Regexp(t, `(?m)^2 +1 +2 +waiting +- +- *$`, s.ok(t, "group", "behind", "audit", "account", "--all"))
+}
+
+func TestGroupsShowTheirSkippedEvents(t *testing.T) {
+	t.Parallel()
+	s, _ := setupParked(t)
+	s.ok(t, "group", "skip", "audit", "account", "1", "2")
+	assert.Equal(t, "1", cells(t, s.ok(t, "groups"))[0]["SKIPPED"])
+	assert.Regexp(t, `(?m)^skipped +1$`, s.ok(t, "groups", "audit", "account"))
+	assert.InDelta(t, 1, lines(t, s.ok(t, "groups", "--json"))[0]["skipped"], 0)
+}
+
 func TestABlockedAggregateIsListedWithTheAttemptThatFailed(t *testing.T) {
 	t.Parallel()
 	s, j := setupParked(t)
@@ -533,13 +553,13 @@ func TestABlockedAggregateIsListedWithTheAttemptThatFailed(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--all"}} {
 		behind := append([]string{"group", "behind", "audit", "account"}, flags...)
 		text := s.ok(t, behind...)
-		assert.Regexp(t, `(?m)^AGGREGATE +NEXT +HEAD +FAILED AT +PARKED AT +REASON$`, text)
-		assert.Regexp(t, `(?m)^1 +2 +3 +- +2\S+Z +the message was nacked`, text)
-		assert.Regexp(t, `(?m)^2 +1 +2 +`+output.Time(at)+` +- +the card was declined, 3 times$`, text)
+		assert.Regexp(t, `(?m)^AGGREGATE +NEXT +HEAD +STATE +FAILED AT +PARKED AT +REASON$`, text)
+		assert.Regexp(t, `(?m)^1 +2 +3 +parked +- +2\S+Z +the message was nacked`, text)
+		assert.Regexp(t, `(?m)^2 +1 +2 +failed +`+output.Time(at)+` +- +the card was declined, 3 times$`, text)
 		for _, object := range lines(t, s.ok(t, append(behind, "--json")...)) {
 			if _, parked := object["parked_at"]; !parked {
 				assert.Equal(t, map[string]any{
-					"kind": "behind", "group": "audit", "aggregate": map[string]any{"type": "account", "value": "2"}, "next": 1.0, "head": 2.0,
+					"kind": "behind", "group": "audit", "aggregate": map[string]any{"type": "account", "value": "2"}, "next": 1.0, "head": 2.0, "state": "failed",
 					"failed_at": output.Time(at), "failed": 1.0, "reason": "the card was declined, 3 times",
 				}, object)
 			}

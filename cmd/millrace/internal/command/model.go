@@ -194,7 +194,7 @@ func (a *app) openModel(ctx context.Context, o modelOptions, name string, config
 }
 
 func explainModel(err error) error {
-	return tableMissing(err, "If the application has a prefix, set --prefix or $"+prefixEnv+". --model-table sets another name. Programs create the table.")
+	return tableMissing(err, "Programs create the table (readmodel.CreateTable). --model-table sets another name.")
 }
 
 func (a *app) runModels(ctx context.Context) error {

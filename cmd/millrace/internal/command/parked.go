@@ -22,6 +22,9 @@ type behindLine struct {
 	Aggregate aggregateName `json:"aggregate"`
 	Next      uint64        `json:"next"` // number of the next event to handle
 	Head      uint64        `json:"head"` // number of the last known event
+	// State is "parked", "failed", "slow" if no attempt at the event has failed, or "waiting" if it
+	// is not listed as blocked or parked.
+	State string `json:"state"`
 	// ParkedAt is the time at which the aggregate was parked. FailedAt is the time of the last
 	// known failed attempt, if it is not parked. Failed is the number of the failed event.
 	ParkedAt string `json:"parked_at,omitempty"`
@@ -33,12 +36,15 @@ type behindLine struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func newBehindLine(group string, b groups.Behind) behindLine {
-	l := behindLine{Kind: "behind", Group: group, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head}
+// newBehindLine returns the line of an aggregate. unfailed is its state if no attempt has failed.
+func newBehindLine(group string, b groups.Behind, unfailed string) behindLine {
+	l := behindLine{Kind: "behind", Group: group, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head, State: unfailed}
 	if p := b.Parked; p != nil {
+		l.State = "parked"
 		l.ParkedAt, l.Failed, l.Type, l.Reason = output.Time(p.At), p.Number, p.EventType, p.Reason
 	}
 	if f := b.Failure; f != nil {
+		l.State = "failed"
 		l.FailedAt, l.Failed, l.Reason = output.Time(f.At), f.Number, f.Reason
 	}
 	return l
@@ -60,6 +66,7 @@ var listedColumns = []output.Column[behindLine]{
 
 // behindColumns are the columns of aggregates that hold up a group.
 var behindColumns = slices.Insert(slices.Clone(listedColumns), 3,
+	output.Column[behindLine]{Name: "STATE", Cell: func(b behindLine) string { return b.State }},
 	output.Column[behindLine]{Name: "FAILED AT", Cell: func(b behindLine) string { return orDash(b.FailedAt) }})
 
 // parkedColumns are the columns of parked aggregates.
@@ -72,24 +79,25 @@ func (a *app) behind() *cobra.Command {
 		Use:   "behind GROUP TOPIC [flags]",
 		Short: "List the aggregates that hold up a group",
 		Long: `List the aggregates that are blocked or parked. The group has not handled an event of them, although
-it has handled later events of their shard. The event of a blocked aggregate is tried again, or its
-handler takes long. A parked aggregate waits for an operator. A blocked aggregate is listed after
+it has handled later events of their shard. The event of a blocked aggregate has failed and is tried
+again, or it has not failed and its handler takes long. A parked aggregate waits for an operator. A blocked aggregate is listed after
 subscriber.Config.BehindAfter, if the shard has later events. --all lists all aggregates with events
 to handle.
 
   NEXT       number of the next event to handle
   HEAD       number of the last known event
-  FAILED AT  time of the last failed attempt at an event of a blocked aggregate, as of the time at
-             which the aggregate was listed; later attempts do not change it
+  STATE      failed: the event NEXT has failed and is tried again; slow: no attempt has failed, and the
+             handler takes long; parked; waiting (only with --all): not listed as blocked or parked
+  FAILED AT  time of the last failed attempt at an event of a blocked aggregate that was known when
+             the aggregate was listed, or of the first one after that
   PARKED AT  time at which the aggregate was parked
-  REASON     the error, and how often the event had failed; empty if no attempt had failed when the
-             aggregate was listed, for example because the handler takes long`,
+  REASON     the error, and how often the event had failed; empty if no attempt had failed`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if all {
-				return a.runBehind(cmd.Context(), args[0], args[1], notDone, "Group %s on %s has handled all events.")
+				return a.runBehind(cmd.Context(), args[0], args[1], notDone, waiting, "Group %s on %s has handled all events.")
 			}
-			return a.runBehind(cmd.Context(), args[0], args[1], holdingUp,
+			return a.runBehind(cmd.Context(), args[0], args[1], holdingUp, slow,
 				"Group %s on %s lists no blocked or parked aggregate. Aggregates that are blocked by the newest events of their shard are not listed: see --all.")
 		}),
 	}
@@ -99,6 +107,12 @@ to handle.
 
 // lister yields aggregates with events that a group has not handled.
 type lister func(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error]
+
+// States of aggregates whose next event has not failed.
+const (
+	slow    = "slow"
+	waiting = "waiting"
+)
 
 // holdingUp yields the aggregates that hold up the group.
 func holdingUp(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
@@ -154,7 +168,7 @@ func (a *app) runParked(ctx context.Context, name, topic string, selected parked
 	if err != nil {
 		return err
 	}
-	none, err := a.printBehind(name, g.SelectParked(ctx, name, topic, selected.get()), parkedColumns)
+	none, err := a.printBehind(name, g.SelectParked(ctx, name, topic, selected.get()), slow, parkedColumns)
 	if none && err == nil && !a.json {
 		what := "no aggregate"
 		if selected.narrows() {
@@ -165,12 +179,12 @@ func (a *app) runParked(ctx context.Context, name, topic string, selected parked
 	return err
 }
 
-func (a *app) runBehind(ctx context.Context, name, topic string, list lister, nothing string) error {
+func (a *app) runBehind(ctx context.Context, name, topic string, list lister, unfailed, nothing string) error {
 	g, err := a.openGroups(ctx)
 	if err != nil {
 		return err
 	}
-	none, err := a.printBehind(name, list(ctx, g, name, topic), behindColumns)
+	none, err := a.printBehind(name, list(ctx, g, name, topic), unfailed, behindColumns)
 	if none && err == nil && !a.json {
 		a.note(nothing, output.Clean(name), output.Clean(topic))
 	}
@@ -178,7 +192,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string, list lister, no
 }
 
 // printBehind prints aggregates as they are read. It reports whether there are none.
-func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], columns []output.Column[behindLine]) (none bool, err error) {
+func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], unfailed string, columns []output.Column[behindLine]) (none bool, err error) {
 	rows := output.NewRows(a.env.Out, a.json, columns...)
 	none = true
 	for b, err := range all {
@@ -186,7 +200,7 @@ func (a *app) printBehind(name string, all iter.Seq2[groups.Behind, error], colu
 			return none, errors.Join(rows.Flush(), err)
 		}
 		none = false
-		if err := rows.Print(newBehindLine(name, b)); err != nil {
+		if err := rows.Print(newBehindLine(name, b, unfailed)); err != nil {
 			return none, err
 		}
 	}

@@ -167,7 +167,7 @@ func (a *app) backlog(ctx context.Context) (*process.Backlog, error) {
 }
 
 func explainBacklog(err error) error {
-	return tableMissing(err, "If the application has a prefix, set --prefix or $"+prefixEnv+". --process-table sets another name. Programs create the table.")
+	return tableMissing(err, "Programs create the table (process.CreateTable). --process-table sets another name.")
 }
 
 func (a *app) runPending(ctx context.Context, query process.Query, failed bool) error {

@@ -41,7 +41,8 @@ type app struct {
 	begun bool // a command has begun, so the command line was parsed without errors
 
 	target   store.Target
-	place    store.Target // what the client reaches, set by connect
+	client   journal.Client // set by connect
+	place    store.Target   // what the client reaches, set by connect
 	tables   tableNames
 	json     bool
 	progress bool
@@ -110,7 +111,7 @@ func (a *app) connect(ctx context.Context) (journal.Client, error) {
 	a.place = a.target
 	client, err := a.env.Connect(ctx, a.target)
 	if err == nil {
-		a.place = a.target.Reached(client)
+		a.client, a.place = client, a.target.Reached(client)
 	}
 	return client, err
 }

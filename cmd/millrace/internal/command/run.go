@@ -56,7 +56,7 @@ func Run(ctx context.Context, args []string, env Env) int {
 		_, _ = fmt.Fprintf(env.Err, "millrace: %v\nSee: %s --help\n", err, cmd.CommandPath())
 		return ExitUsage
 	}
-	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", a.explain(err))
+	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", a.explain(ctx, err))
 	if errors.As(err, new(*noTopicError)) {
 		return ExitNoTopic
 	}

@@ -49,6 +49,27 @@ func TestThePrefixOfAnApplicationBeginsAllNames(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code, "the flag goes before the variable")
 }
 
+func TestAWrongPrefixIsAnsweredWithThosePresent(t *testing.T) {
+	t.Parallel()
+	s := setupApp(t)
+	for _, prefix := range []string{"demo-", ""} {
+		_, err := millrace.Open(t.Context(), s.client, millrace.Config{Prefix: prefix, Journal: journal.Config{Layout: journal.Packed, Shards: 2}})
+		require.NoError(t, err)
+	}
+	for line, table := range map[string]string{"groups": "shoop-journal", "describe": "shoop-journal", "model": "shoop-readmodel", "process list": "shoop-process"} {
+		o := s.run(t, append([]string{"--prefix", "shoop-"}, strings.Fields(line)...)...)
+		assert.Equal(t, command.ExitFailure, o.code, line)
+		text := strings.Split(strings.TrimSuffix(o.err, "\n"), "\n")
+		require.Len(t, text, 2, "%s: %s", line, o.err)
+		assert.Regexp(t, `^millrace: [a-z ]+: table or index missing: "`+table+`"$`, text[0], line)
+		assert.Equal(t, `Prefixes of journals in the DynamoDB at http://dynamotest: none, "demo-", "shop-". `+
+			`Set --prefix or $MILLRACE_PREFIX, or whole names with the flags that end with -table.`, text[1], line)
+	}
+	o := s.run(t, "--prefix", "demo-", "model")
+	assert.Contains(t, o.err, "Programs create the table")
+	assert.NotContains(t, o.err, "Prefixes of journals")
+}
+
 func TestATableThatAFlagNamesHasNoPrefix(t *testing.T) {
 	t.Parallel()
 	s := setupApp(t)

@@ -79,7 +79,7 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 	shown := false
 	err = tail.Run(ctx, tail.Config{
 		Journal: j, Topic: topic, Since: since, Follow: o.follow, Interval: o.interval, TrailingDelay: o.trails, Now: a.env.Now,
-		OnError: func(err error) { a.note("millrace: %s", a.explain(err)) },
+		OnError: func(err error) { a.note("millrace: %s", a.explain(ctx, err)) },
 	}, func(batch []*journal.Record) error {
 		shown = true
 		for _, r := range batch {

@@ -40,7 +40,7 @@ func (a *app) watch(ctx context.Context, every time.Duration, show func(context.
 			return err
 		}
 		if err != nil {
-			a.note("millrace: %s", a.explain(err))
+			a.note("millrace: %s", a.explain(ctx, err))
 		}
 		timer.Reset(every)
 		select {

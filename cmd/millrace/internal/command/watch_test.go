@@ -37,7 +37,7 @@ func watchedGroup(t *testing.T, times int64) (*shell, *dynamotest.DB, context.Co
 	t.Cleanup(interrupt)
 	var passes atomic.Int64
 	db.Observe(func(c dynamotest.Call) {
-		if c.Operation == "GetItem" && c.Tables[0] == "checkpoint" && passes.Add(1) > 2*times {
+		if c.Operation == "GetItem" && c.Tables[0] == "checkpoint" && passes.Add(1) > 3*times {
 			interrupt()
 		}
 	})

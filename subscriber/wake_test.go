@@ -1,0 +1,48 @@
+package subscriber_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestACommitDuringTheFirstReadIsDeliveredAtOnce(t *testing.T) {
+	t.Parallel()
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				testdb.WithFakeTime(t, func(t *testing.T) { commitDuringTheFirstRead(t, layout, config) })
+			})
+		}
+	})
+}
+
+func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, configOf func(*journal.Journal) subscriber.Config) {
+	t.Helper()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
+	j := open(t, db.Client())
+	read, committed := make(chan struct{}), make(chan struct{})
+	db.Inject(dynamotest.PauseReply(func(context.Context) {
+		close(read)
+		<-committed
+	}), dynamotest.On("Query"), dynamotest.Index("journal-tail-index"), dynamotest.Times(1))
+	config := configOf(j)
+	config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
+	_, messages := subscribe(t, config)
+	<-read // the reply is without the event
+	write(t, j, "x", 0, 1)
+	began := time.Now()
+	close(committed)
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+	assert.Zero(t, time.Since(began), "no poll was necessary")
+}

@@ -1,0 +1,152 @@
+package suite_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Watermill tests its components with its own GoChannel. Here the same tests run with our publisher
+// and subscriber in its place, see testdata/pubsub.go. The tests are copied from the module cache
+// when they run.
+
+// ownTests are the tests of GoChannel itself: its fields, and Watermill's universal suite, which
+// this package runs in its own way.
+var ownTests = []string{"pubsub_test.go", "pubsub_internal_test.go", "pubsub_bench_test.go", "pubsub_stress_test.go"}
+
+// failsAfter is a time limit after which a test fails.
+var failsAfter = regexp.MustCompile(`time\.After\([^\n]*\):(\n.*(Fatal|Fail|Error)\()`)
+
+// limits are other time limits, which would be too short for a busy machine.
+var limits = map[string][2]string{
+	"components/fanin/fanin_test.go":                 {"cancelAfter = time.Millisecond * 100", "cancelAfter = 5 * time.Second"},
+	"components/forwarder/forwarder_test.go":         {"time.Second*5", "time.Minute"},
+	"message/router/middleware/deduplicator_test.go": {"time.Millisecond*50", "5*time.Second"},
+	"pubsub/gochannel/fanout_test.go":                {"context.Background(), time.Second)", "context.Background(), 5*time.Second)"},
+}
+
+func TestWatermillsComponentsWorkWithOurPubSub(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("compiles Watermill and the library: make test-all runs it")
+	}
+	folder := copyWatermill(t)
+	packages := usersOfGoChannel(t, folder)
+	require.Subset(t, packages, []string{
+		"components/cqrs", "components/delay", "components/fanin", "components/forwarder", "components/requeuer", "components/requestreply",
+		"message", "message/router/middleware", "pubsub/gochannel",
+	})
+	results, stderr := runTests(t, folder, packages)
+	for _, name := range packages {
+		assert.Equal(t, "pass", results[name].result, "%s\n%s%s", name, results[name].output, stderr)
+	}
+	for test, r := range results {
+		if r.result == "fail" {
+			t.Errorf("%s fails:\n%s", test, r.output)
+		}
+	}
+}
+
+type result struct{ result, output string }
+
+// runTests returns the results of packages and of tests, by the name of the package and the test.
+func runTests(t *testing.T, folder string, packages []string) (results map[string]result, stderr string) {
+	t.Helper()
+	args := []string{"test", "-json", "-vet=off", "-timeout=5m"}
+	for _, name := range packages {
+		args = append(args, "./"+name)
+	}
+	run := exec.CommandContext(t.Context(), "go", args...)
+	run.Dir, run.Env = folder, append(os.Environ(), "GOWORK="+filepath.Join(filepath.Dir(folder), "go.work"), "GOFLAGS=")
+	var complaints bytes.Buffer
+	run.Stderr = &complaints
+	output, err := run.Output()
+	if !errors.As(err, new(*exec.ExitError)) {
+		require.NoError(t, err)
+	}
+	results = map[string]result{}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var event struct{ Action, Package, Test, Output string }
+		if err := decoder.Decode(&event); errors.Is(err, io.EOF) {
+			return results, complaints.String()
+		} else if err != nil {
+			require.NoError(t, err, "%s", output)
+		}
+		name := strings.TrimSpace(strings.TrimPrefix(event.Package, "github.com/ThreeDotsLabs/watermill/") + " " + event.Test)
+		r := results[name]
+		switch event.Action {
+		case "output":
+			r.output += event.Output
+		case "pass", "fail", "skip":
+			r.result = event.Action
+		}
+		results[name] = r
+	}
+}
+
+// copyWatermill copies Watermill's module into a workspace with this library, and returns its
+// folder.
+func copyWatermill(t *testing.T) string {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/ThreeDotsLabs/watermill")
+	source, err := list.Output()
+	require.NoError(t, err)
+	library, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	workspace := t.TempDir()
+	folder := filepath.Join(workspace, "watermill")
+	require.NoError(t, os.CopyFS(folder, os.DirFS(strings.TrimSpace(string(source)))))
+	require.NoError(t, os.WriteFile(filepath.Join(workspace, "go.work"), fmt.Appendf(nil, "go 1.24\n\nuse (\n\t%q\n\t%q\n)\n", library, folder), 0o600))
+
+	ours, err := os.ReadFile("testdata/pubsub.go")
+	require.NoError(t, err)
+	goChannel := filepath.Join(folder, "pubsub", "gochannel")
+	for _, name := range ownTests {
+		require.NoError(t, os.Remove(filepath.Join(goChannel, name)))
+	}
+	require.NoError(t, os.Remove(filepath.Join(goChannel, "pubsub.go")))
+	require.NoError(t, os.WriteFile(filepath.Join(goChannel, "pubsub.go"), ours, 0o600))
+	return folder
+}
+
+// usersOfGoChannel returns the packages whose tests use a GoChannel, and extends their time limits.
+func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
+	t.Helper()
+	extended := 0
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") || strings.Contains(path, "_examples") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(`watermill/pubsub/gochannel"`)) {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		require.NoError(t, err)
+		if p := filepath.ToSlash(filepath.Dir(name)); !slices.Contains(packages, p) {
+			packages = append(packages, p)
+		}
+		longer := failsAfter.ReplaceAll(text, []byte("time.After(time.Minute):$1"))
+		if limit, ok := limits[filepath.ToSlash(name)]; ok {
+			extended += bytes.Count(longer, []byte(limit[0]))
+			longer = bytes.ReplaceAll(longer, []byte(limit[0]), []byte(limit[1]))
+		}
+		require.NoError(t, os.Remove(path)) // it is read-only
+		return os.WriteFile(path, longer, 0o600)
+	}))
+	require.Equal(t, len(limits), extended, "each of the limits occurs once")
+	return packages
+}
