@@ -26,7 +26,7 @@ func FuzzPackedEvents(f *testing.F) {
 	f.Fuzz(func(t *testing.T, eventID, eventType string, payload []byte, key, value, encoding string, millis int64, n uint8) {
 		for _, text := range []string{eventID, eventType, encoding} {
 			if !utf8.ValidString(text) {
-				t.Skip("which no commit has")
+				return // no commit has such a text
 			}
 		}
 		events := make([][]byte, max(n, 1))

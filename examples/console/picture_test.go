@@ -16,7 +16,7 @@ var picture = flag.String("picture", "", "folder for pictures of the pages, as t
 
 func TestPicture(t *testing.T) {
 	if *picture == "" {
-		t.Skip("takes pictures for the docs, with -picture FOLDER")
+		t.Skip("left to make pictures")
 	}
 	w, err := newWorld(journal.Packed, false)
 	require.NoError(t, err)

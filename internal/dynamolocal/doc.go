@@ -27,5 +27,5 @@
 // client for one of them. Package dynamolocaltest provides an empty one for each test.
 //
 // The command test/cmd/dynamolocal starts the emulator, sets the variable and runs another command.
-// `make test`, `make bench` and `make demo` use it.
+// `make bench` and others use it.
 package dynamolocal

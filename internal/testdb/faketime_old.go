@@ -7,5 +7,5 @@ import "testing"
 // WithFakeTime skips the test: testing/synctest came with Go 1.25.
 func WithFakeTime(t *testing.T, _ func(t *testing.T)) {
 	t.Helper()
-	t.Skip("needs testing/synctest of Go 1.25")
+	t.Skip("left to Go 1.25 or later, which has testing/synctest")
 }

@@ -8,8 +8,8 @@
 //	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 //	client := proxy.Client(testdb.Once)
 //
-// So `go test ./...` needs only Go and takes seconds, and `make test-all` runs the same tests on
-// both databases. A test for only one of them uses dynamotest.New or dynamolocaltest.Client.
+// So `go test ./...` needs only Go and takes seconds, and `make test` runs the same tests on both
+// databases. A test for only one of them uses dynamotest.New or dynamolocaltest.Client.
 package testdb
 
 import (

@@ -20,6 +20,7 @@ import (
 
 const (
 	sizingPage  = "../../docs/operations/sizing.md"
+	readmePage  = "../../README.md"
 	processPage = "../../docs/guides/process.md"
 )
 
@@ -63,15 +64,22 @@ type figures struct {
 
 func TestThePageOfSizingComputesWithTheFiguresOfThePageOfCosts(t *testing.T) {
 	t.Parallel()
-	stored, err := os.ReadFile(sizingPage)
-	require.NoError(t, err)
-	text := string(stored)
 	packed, classic := packedFigures(t), classicFigures(t)
-	for name, table := range map[string]string{
+	compareTables(t, sizingPage, map[string]string{
 		"sizing-units": packed.units(), "sizing-examples": packed.examples(), "sizing-parts": packed.parts(examples[2]),
 		"sizing-process":  processUnits(t),
 		"sizing-capacity": capacity(packed), "sizing-layouts": compared(packed, classic, examples[2]),
-	} {
+	})
+	compareTables(t, readmePage, map[string]string{"sizing-readme": packed.savings()})
+}
+
+// compareTables compares the tables of a page with the computed ones, or writes them with -update.
+func compareTables(t *testing.T, page string, tables map[string]string) {
+	t.Helper()
+	stored, err := os.ReadFile(page)
+	require.NoError(t, err)
+	text := string(stored)
+	for name, table := range tables {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
 		before, rest, found := strings.Cut(text, begin)
 		require.True(t, found, "the page has %q", begin)
@@ -80,7 +88,7 @@ func TestThePageOfSizingComputesWithTheFiguresOfThePageOfCosts(t *testing.T) {
 		text = before + begin + table + end + after
 	}
 	if *update {
-		require.NoError(t, os.WriteFile(sizingPage, []byte(text), 0o644))
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
 		return
 	}
 	assert.Equal(t, text, string(stored), "costs or prices have changed: run go test ./test/costs -update")
@@ -310,6 +318,24 @@ func (f figures) examples() string {
 			thousands(write), thousands(read), dollars(onDemand(write, read)), dollars(provisioned(write, read)),
 			thousands(f.growth(e)), dollars(12*f.growth(e)*storagePrice))
 	}
+	return b.String()
+}
+
+// savings returns the table of the README: the smallest example, and what makes it cheaper.
+func (f figures) savings() string {
+	var b strings.Builder
+	b.WriteString("| | on-demand, a month | provisioned, 70 % used, a month |\n|---|---|---|\n")
+	row := func(name string, f figures, e example) {
+		write, read := sum(f.of(e))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", name, dollars(onDemand(write, read)), dollars(provisioned(write, read)))
+	}
+	cached := f
+	cached.load = 0
+	many, one := examples[0], examples[0]
+	one.shards = 1
+	row(fmt.Sprintf("%d shards, which serve 4,000 events a second; each command loads its aggregate", many.shards), f, many)
+	row("1 shard", f, one)
+	row("1 shard, and a cache that holds the aggregates", cached, one)
 	return b.String()
 }
 

@@ -21,7 +21,7 @@ var measureTail = flag.Bool("tail", false, "measure what a group reads of the ta
 func TestAGroupReadsNoMoreOfTheTailThanThePageOfSizingSays(t *testing.T) {
 	t.Parallel()
 	if !*measureTail {
-		t.Skip("it takes 40 seconds: -tail runs it")
+		t.Skip("left to go test ./test/costs -tail")
 	}
 	const shards = 4
 	for _, rate := range []float64{0.4, 1, 2, 4, 40, 200} {

@@ -79,3 +79,16 @@ func dedent(code string) string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// A command of aws may reach a real account, so a page must say that it does.
+func TestNoHowToReachesAWSWithoutSayingSo(t *testing.T) {
+	t.Parallel()
+	for _, page := range howTos(t) {
+		text := read(t, page)
+		if strings.Contains(text, "\naws ") || strings.Contains(text, " aws ") {
+			assert.Contains(t, strings.Join(strings.Fields(text), " "), "change tables in your AWS account", page)
+			assert.Contains(t, text, "<!-- on AWS -->", page)
+		}
+		assert.NotContains(t, text, "aws dynamodb delete", page)
+	}
+}

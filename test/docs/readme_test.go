@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func TestPagesShowProgramsAsTheyAre(t *testing.T) {
 
 func TestTheReadmeAndTheQuickstartAreShort(t *testing.T) {
 	t.Parallel()
-	for name, most := range map[string]int{"../README.md": 149, "../examples/quickstart/main.go": 85} {
+	for name, most := range map[string]int{"../README.md": 230, "../examples/quickstart/main.go": 85} {
 		assert.LessOrEqual(t, strings.Count(read(t, name), "\n"), most, "lines of %s", name)
 	}
 }
@@ -44,4 +45,16 @@ func TestTheIndexListsEveryPage(t *testing.T) {
 			assert.Contains(t, index, "("+page+")", "the index, docs/README.md")
 		}
 	}
+}
+
+func TestTheReadmesFirstProgramPrintsWhatItShows(t *testing.T) {
+	t.Parallel()
+	_, after, ok := strings.Cut(read(t, "../README.md"), "\ngo run ./examples/quickstart\n```\n\nOutput:\n\n```text\n")
+	require.True(t, ok, "README.md shows the command and its output")
+	want, _, _ := strings.Cut(after, "```\n")
+	run := exec.CommandContext(t.Context(), "go", "run", "./examples/quickstart")
+	run.Dir = ".."
+	got, err := run.Output()
+	require.NoError(t, err)
+	assert.Equal(t, want, string(got))
 }

@@ -31,7 +31,7 @@ func setup(t *testing.T) *dynamodb.Client {
 	t.Helper()
 	t.Parallel()
 	if os.Getenv("MILLRACE_INTEROP") == "" {
-		t.Skip("needs Node and event-store-adapter-js: run `make interop`")
+		t.Skip("needs Node 20, npm and DynamoDB Local: make interop")
 	}
 	return dynamolocaltest.Client(t)
 }

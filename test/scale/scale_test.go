@@ -32,7 +32,7 @@ func init() {
 
 func TestScale(t *testing.T) {
 	if !*full {
-		t.Skip("takes minutes; make scale runs it")
+		t.Skip("left to make scale")
 	}
 	// Worlds have many pointers. Less frequent garbage collection saves a quarter of the time.
 	debug.SetGCPercent(1_000)

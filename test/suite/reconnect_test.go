@@ -25,7 +25,7 @@ func TestPubSubReconnectsToADatabaseThatWasKilled(t *testing.T) {
 	}
 	if watermillRaces() {
 		t.Skip("Watermill's TestReconnect has a data race of its own: it reads the list of published messages while another " +
-			"goroutine appends to it. `make test` has that package compiled without the detector.")
+			"goroutine appends to it. test/cmd/check compiles that package without the detector.")
 	}
 	inLayouts(t, reconnects)
 }

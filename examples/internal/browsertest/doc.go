@@ -22,7 +22,7 @@
 // violations of the content security policy and requests that fail, unless it expects them
 // ([User.Expects]). A failed test saves a picture of each page and prints the path.
 //
-// Chromium must be installed (Debian: apt-get install chromium). Without it tests fail; with -short
-// they are skipped. If chromium-headless-shell is installed too, most tests use it (see
+// Chromium must be installed (Debian: apt-get install chromium). Without it tests
+// are skipped. If chromium-headless-shell is installed too, most tests use it (see
 // [Chromium.Tabs]).
 package browsertest

@@ -20,7 +20,7 @@ var picture = flag.String("picture", "", "file for a picture of the page, as the
 
 func TestPicture(t *testing.T) {
 	if *picture == "" {
-		t.Skip("takes a picture for the README, with -picture FILE")
+		t.Skip("left to make pictures")
 	}
 	s := serve(t, dynamotest.New(t).Client(), service.Config{})
 	half := browsertest.Window(660, 1040, 1)

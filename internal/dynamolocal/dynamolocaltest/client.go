@@ -20,7 +20,7 @@ import (
 // tables, and another test can use the database then. To create a second client for the same
 // database with other options, call dynamodb.New(client.Options(), ...).
 //
-// Without an endpoint in the environment, it skips the test with -short, and fails it otherwise.
+// Without an endpoint in the environment, it skips the test.
 func Client(t testing.TB) *dynamodb.Client {
 	t.Helper()
 	endpoint := Endpoint(t)
@@ -93,16 +93,11 @@ func (l *limited) CloseIdleConnections() { l.RoundTripper.(*http.Transport).Clos
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := dynamolocal.EndpointFromEnv()
-	switch {
-	case endpoint != "":
-		if err := check(endpoint); err != nil {
-			t.Fatalf("%s: %v", dynamolocal.EndpointEnv, err)
-		}
-	case testing.Short():
-		t.Skip("needs DynamoDB Local, which -short skips")
-	default:
-		t.Fatalf("this test needs DynamoDB Local: run `make test`, which starts it, "+
-			"or set %s to the URL of one, or pass -short to skip such tests", dynamolocal.EndpointEnv)
+	if endpoint == "" {
+		t.Skipf("needs DynamoDB Local: run `make test`, which starts it, or set %s to the URL of one", dynamolocal.EndpointEnv)
+	}
+	if err := check(endpoint); err != nil {
+		t.Fatalf("%s: %v", dynamolocal.EndpointEnv, err)
 	}
 	return endpoint
 }

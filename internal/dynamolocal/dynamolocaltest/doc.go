@@ -8,6 +8,6 @@
 // Most tests use package testdb, which provides dynamotest if there is no DynamoDB Local.
 //
 // This package starts nothing, because each test binary would then start an emulator. `make test`
-// starts one for all of them and names it in the environment. Without it a test fails, so that no
-// run passes without its tests. To skip such tests deliberately, use `go test -short`.
+// starts one for all of them and names it in the environment. Without it a test is skipped. The
+// command test/cmd/check names skipped tests, and CI lets none be skipped.
 package dynamolocaltest

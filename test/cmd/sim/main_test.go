@@ -57,7 +57,7 @@ func TestWorlds(t *testing.T) {
 
 	t.Run("OneDoesTheSameAgain", func(t *testing.T) {
 		if !*all {
-			t.Skip("takes a minute: `make soak` runs it")
+			t.Skip("left to make soak")
 		}
 		digest := regexp.MustCompile(`(?m)^sim: .*: digest [0-9a-f]{16}, .*$`)
 		_, _, first := sim.run(t, "-small", "-seed", "2", "-world", "0", "-v")

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// phase is a part of the check.
+type phase struct {
+	name, about string
+	do          func(ctx context.Context, c *check) error
+}
+
+// go.work joins these modules.
+var modules = []string{".", "cmd/millrace", "examples", "test"}
+
+// In the lists, packages that take long come first.
+var (
+	everything = []string{"./...", "./cmd/millrace/...", "./examples/...", "./test/..."}
+
+	// Watermill's suite publishes ten thousand messages within a minute, so nothing else may run
+	// or be compiled at the same time. Its short form publishes some hundred.
+	suite = []string{"./test/suite/..."}
+
+	// The store and the Pub/Sub, and tests that kill processes.
+	core = []string{"./subscriber", "./test/chaos", "./journal", "./repository/...", "./subscriber/...", "./publisher/..."}
+
+	// Most of these compare DynamoDB Local with dynamotest.
+	onLocal = []string{
+		"./dynamotest/internal/compare", "./dynamotest/internal/engine", "./dynamotest/internal/expression",
+		"./dynamotest/internal/value", "./internal/dynamolocal/dynamolocaltest", "./test/chaos",
+	}
+
+	slow = []string{"./test/cmd/sim", "./test/soak"}
+
+	// The other packages that use a database.
+	rest = []string{
+		"./examples/orderhistory/story", "./examples/console", "./journal/archive", "./test/soak", "./examples/orderhistory",
+		"./cmd/millrace/...", "./process/...", "./examples/...", "./internal/checkpoint", "./internal/tables", "./projection/...",
+		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite",
+	}
+
+	// These run without the race detector: the order history and pages in a browser, and the costs
+	// of operations and the code of the documentation, many small packages that take long to
+	// compile. The tests of ./console and of the other examples serve pages with the detector.
+	pages = []string{
+		"./examples/console", "./examples/orderhistory", "./examples/orderhistory/story", "./examples/planningpoker/web",
+		"./examples/internal/browsertest",
+	}
+	documented = []string{"./test/costs", "./test/docs/..."}
+
+	interop = []string{"./test/interop"}
+)
+
+func join(lists ...[]string) (all []string) {
+	for _, list := range lists {
+		all = append(all, list...)
+	}
+	return all
+}
+
+// On dynamotest many tests wait, so more packages run at a time than there are processors. On
+// DynamoDB Local two run at a time: it serves a few hundred to a thousand writes a second, and more
+// packages would make each other time out.
+var (
+	three = []string{"-p=3"}
+	two   = []string{"-p=2"}
+)
+
+var phases = []phase{
+	{"lint", "style, common mistakes and formatting of all modules, by golangci-lint", lint},
+	{"prose", "the words of comments and docs", func(ctx context.Context, c *check) error {
+		return c.do(ctx, "", nil, "go", "run", "./test/cmd/prose")
+	}},
+	{"release", "fetch, compile, run and install a release as a stranger does", func(ctx context.Context, c *check) error {
+		if _, err := exec.LookPath("git"); err != nil {
+			return missing("it needs git")
+		}
+		return c.do(ctx, "", nil, "go", "run", "./test/cmd/releasecheck")
+	}},
+	{"suite", "Watermill's suite in its short form, on dynamotest, with the race detector", tests{
+		packages: suite, race: true, args: join(three, []string{"-short"}),
+	}.run},
+	{"dynamotest", "most packages, on dynamotest, with the race detector", tests{
+		packages: join(slow, everything), except: join(suite, onLocal, pages, documented, interop), race: true, args: three,
+	}.run},
+	{"local", "store and Pub/Sub, on DynamoDB Local", tests{
+		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
+	}.run},
+	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
+	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: pages, args: two}.run},
+	{"docs", "the documentation and the costs", tests{packages: documented}.run},
+	{"outside", "the examples of the library, outside of the workspace", tests{
+		packages: []string{"./..."}, args: []string{"-run=^Example"}, env: []string{"GOWORK=off"},
+	}.run},
+	{"many", "100,000 aggregates in the console", tests{
+		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
+	}.run},
+	{"interop", "event-store-adapter-js on the same tables, on DynamoDB Local and Node", shareTables},
+}
+
+// golangci is the version of golangci-lint.
+const golangci = "2.15.0"
+
+func lint(ctx context.Context, c *check) error {
+	program := []string{installedLinter(ctx)}
+	if program[0] == "" {
+		if !c.noskip {
+			return missing("it needs golangci-lint " + golangci + "; -noskip compiles it")
+		}
+		program = []string{"go", "run", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v" + golangci}
+	}
+	var errs []error
+	for _, folder := range modules {
+		c.printf("%s run (%s)\n", strings.Join(program, " "), folder)
+		errs = append(errs, c.do(ctx, folder, []string{"GOGC=400"}, program[0], append(program[1:], "run", "./...")...))
+	}
+	return errors.Join(errs...)
+}
+
+// installedLinter returns the path of golangci-lint if it has the right version, or "".
+func installedLinter(ctx context.Context) string {
+	path, err := output(ctx, "go", "env", "GOPATH")
+	if err != nil {
+		return ""
+	}
+	for _, program := range []string{"golangci-lint", filepath.Join(path, "bin", "golangci-lint")} {
+		if version, err := output(ctx, program, "version"); err == nil && strings.Contains(version, " "+golangci+" ") {
+			return program
+		}
+	}
+	return ""
+}
+
+// shareTables fetches event-store-adapter-js by its lock file, from the registry that npm is
+// configured for.
+func shareTables(ctx context.Context, c *check) error {
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return missing("it needs Node 20 and npm")
+		}
+	}
+	const folder, lock, fetched = "test/interop", "test/interop/package-lock.json", "test/interop/node_modules/.fetched"
+	want, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	if got, err := os.ReadFile(fetched); err != nil || !bytes.Equal(got, want) {
+		if err := c.do(ctx, folder, nil, "npm", "ci"); err != nil {
+			return missing(err.Error())
+		}
+		if err := os.WriteFile(fetched, want, 0o600); err != nil {
+			return err
+		}
+	}
+	return tests{packages: interop, local: true, args: []string{"-count=1"}, env: []string{"MILLRACE_INTEROP=1"}}.run(ctx, c)
+}
