@@ -62,6 +62,10 @@
 // handlers, then process managers and read models, and finally the publisher. Each of these steps
 // has a time limit, so Run returns within [Config].StopTimeout, or a few seconds later.
 //
+// If commits of the publisher take longer, Run cuts them off and returns publisher.ErrCloseTimeout.
+// Nothing is lost: their Publish calls return errors, events whose handlers have failed are
+// delivered again, and process managers send their stored commands again.
+//
 // # Related packages
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.

@@ -245,8 +245,23 @@ func (r *run) stop() error {
 	r.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
 	defer cancel()
-	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.publisher.Close()}
+	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(ctx)}
 	return errors.Join(errs...)
+}
+
+// stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or
+// the process manager that made it. It has the rest of StopTimeout, but 5 seconds at least.
+func (r *run) stopPublisher(ctx context.Context) error {
+	limit := 5 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(limit, time.Until(end))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := r.publisher.Shutdown(ctx); err != nil {
+		return fmt.Errorf("stop the publisher: %w", err)
+	}
+	return nil
 }
 
 // stopFeeds ends the streams of live pages. Otherwise servers would wait for these.
