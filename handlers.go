@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Group describes a consumer group and the topics that it handles.
@@ -262,11 +263,20 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q leads to the handler name %q, which another handler has; choose another name", g.Name, g.handlerName(topic))}
 		}
 	}
-	return a.configured(g)
+	config := a.settings(g)
+	if err := mayPosition(g, config); err != nil {
+		return nil, err
+	}
+	if store, ok := config.Positions.(groups.Positions); ok {
+		a.mu.Lock()
+		a.external[g.Name] = store
+		a.mu.Unlock()
+	}
+	return a.subscriber(config)
 }
 
-// configured returns a subscriber with the settings of a group.
-func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
+// settings returns the settings of the subscriber of a group.
+func (a *App) settings(g Group) subscriber.Config {
 	config := a.config.Subscriber
 	config.Journal, config.ConsumerGroup = a.journal, g.Name
 	if a.config.Configure != nil {
@@ -275,9 +285,14 @@ func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
 	if g.Configure != nil {
 		g.Configure(&config)
 	}
+	return config
+}
+
+// subscriber returns a subscriber with some settings.
+func (a *App) subscriber(config subscriber.Config) (*subscriber.Subscriber, error) {
 	sub, err := subscriber.NewSubscriber(config, a.config.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("group %q: %w", g.Name, err)
+		return nil, fmt.Errorf("group %q: %w", config.ConsumerGroup, err)
 	}
 	return sub, nil
 }

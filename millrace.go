@@ -24,6 +24,7 @@
 //   - [App.HandleCommands]: handlers of commands that come as messages.
 //   - [App.HandleEvents] and [App.Handle]: handlers of events, typed or as messages.
 //   - [App.Project]: a projection, which applies each event to a table exactly once.
+//   - [App.ProjectSQL]: a projection to an SQL database, which applies each event exactly once too.
 //   - [App.ReadModel]: a read model that can be rebuilt while it serves queries.
 //   - [Process]: a process manager, which reacts to events with commands.
 //   - [App.Live]: a feed, which pushes changes to web pages.
@@ -61,6 +62,10 @@
 // handlers, then process managers and read models, and finally the publisher. Each of these steps
 // has a time limit, so Run returns within [Config].StopTimeout, or a few seconds later.
 //
+// If commits of the publisher take longer, Run cuts them off and returns publisher.ErrCloseTimeout.
+// Nothing is lost: their Publish calls return errors, events whose handlers have failed are
+// delivered again, and process managers send their stored commands again.
+//
 // # Related packages
 //
 //   - Metrics: metrics.Collectors returns the collectors of everything that was added to an App.
@@ -68,8 +73,7 @@
 //     tracing.Steps. Correlation and causation ids pass from messages to events and commands also
 //     without them.
 //   - Health checks: [App.ReadyHandler].
-//   - Read models in an SQL database: [App.Handle] with a handler of sqlprojection, or a [Part]
-//     that runs readmodel.Model.Run.
+//   - Read models in an SQL database that can be rebuilt: a [Part] that runs readmodel.Model.Run.
 //   - Queries that show what their client has written: [App.Consistent].
 package millrace
 
@@ -222,7 +226,10 @@ type App struct {
 	jsonEvents  bool                // Config.Marshaler is the default
 	topics      map[string]bool     // topics that a group or a read model handles
 	topicsOf    map[string][]string // topics by consumer group
-	sends       bool                // a process manager sends commands to Config.CommandTopic
+	// external has the positions outside of the journal's tables, by consumer group.
+	external map[string]groups.Positions
+	queried  []string // consumer groups of Consistent
+	sends    bool     // a process manager sends commands to Config.CommandTopic
 
 	mu       sync.Mutex
 	started  bool
@@ -270,7 +277,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	}
 	return &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router, jsonEvents: jsonEvents,
-		topics: map[string]bool{}, topicsOf: map[string][]string{}, running: make(chan struct{}), stopped: make(chan struct{}),
+		topics: map[string]bool{}, topicsOf: map[string][]string{}, external: map[string]groups.Positions{}, running: make(chan struct{}), stopped: make(chan struct{}),
 	}, nil
 }
 

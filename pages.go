@@ -3,12 +3,15 @@ package millrace
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Live adds a feed, which pushes changes of a read model to clients, and returns it. If config
@@ -48,13 +51,63 @@ func (a *App) Live(config live.Config) (*live.Feed, error) {
 }
 
 // Consistent returns a middleware for queries. A request with a consistency token waits until the
-// group has applied the events that the token names. If config leaves Topics out, they are the
-// topics of the group. See package consistency.
+// group has applied the events that the token names. See package consistency.
+//
+// If config leaves Topics out, they are the topics of the group, which may be added to the App
+// later. If the App does not have the group when it starts, [App.Run] returns a [*ConfigError].
+// Until then requests with a token fail with [ErrNotRunning]. Set Topics if another program runs
+// the group.
 func (a *App) Consistent(group string, config consistency.Config) func(http.Handler) http.Handler {
-	if config.Topics == nil {
-		config.Topics = slices.Clone(a.topicsOf[group])
+	if config.Topics != nil {
+		return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
+			return a.groupsOf(group).WaitToken(ctx, group, token)
+		}, config)
 	}
-	return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
-		return a.groups.WaitToken(ctx, group, token)
-	}, config)
+	a.queried = append(a.queried, group)
+	return func(next http.Handler) http.Handler {
+		ready := sync.OnceValue(func() http.Handler {
+			config := config
+			config.Topics = slices.Clone(a.topicsOf[group])
+			return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
+				if err := a.hasGroups(group); err != nil { // it was not checked at the start
+					return err
+				}
+				return a.groupsOf(group).WaitToken(ctx, group, token)
+			}, config)(next)
+		})
+		early := consistency.Middleware(func(context.Context, aggregate.Token) error { return ErrNotRunning }, config)(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if a.mayAdd() == nil { // the group may not be added yet
+				early.ServeHTTP(w, r)
+				return
+			}
+			ready().ServeHTTP(w, r)
+		})
+	}
+}
+
+// hasGroups returns an error for the first of some groups of queries that the App lacks.
+func (a *App) hasGroups(queried ...string) error {
+	for _, group := range queried {
+		if a.topicsOf[group] != nil {
+			continue
+		}
+		known := "no groups"
+		if len(a.topicsOf) > 0 {
+			known = fmt.Sprintf("the groups %q", slices.Sorted(maps.Keys(a.topicsOf)))
+		}
+		return &ConfigError{"Consistent", fmt.Sprintf("has queries of group %q, but this App has %s; correct the name, add its projection, "+
+			"or set Topics if another program runs the group", group, known)}
+	}
+	return nil
+}
+
+// groupsOf returns the operations on a group that can read its positions.
+func (a *App) groupsOf(group string) *groups.Groups {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if store := a.external[group]; store != nil {
+		return groups.New(a.journal, groups.WithPositions(store))
+	}
+	return a.groups
 }

@@ -96,8 +96,8 @@ type run struct {
 // It returns an error if something could not start, ended before ctx, or did not stop in time. Call
 // Run once.
 //
-// Errors: [ErrStarted], and the errors of subscriber.Subscriber.Subscribe, of the parts, and of
-// stopping.
+// Errors: [ErrStarted], a [*ConfigError] for a group of [App.Consistent] that the App does not
+// have, and the errors of subscriber.Subscriber.Subscribe, of the parts, and of stopping.
 func (a *App) Run(ctx context.Context) error {
 	a.mu.Lock()
 	if a.started {
@@ -154,6 +154,10 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 
 // start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
+	if err := r.hasGroups(r.queried...); err != nil {
+		close(r.routed)
+		return err
+	}
 	if r.sends && r.topicsOf[commandGroup] == nil {
 		r.config.Logger.Info("The App handles no commands: the commands of its process managers wait for another program", watermill.LogFields{"topic": r.config.CommandTopic})
 	}
@@ -241,8 +245,23 @@ func (r *run) stop() error {
 	r.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
 	defer cancel()
-	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.publisher.Close()}
+	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(ctx)}
 	return errors.Join(errs...)
+}
+
+// stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or
+// the process manager that made it. It has the rest of StopTimeout, but 5 seconds at least.
+func (r *run) stopPublisher(ctx context.Context) error {
+	limit := 5 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(limit, time.Until(end))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := r.publisher.Shutdown(ctx); err != nil {
+		return fmt.Errorf("stop the publisher: %w", err)
+	}
+	return nil
 }
 
 // stopFeeds ends the streams of live pages. Otherwise servers would wait for these.

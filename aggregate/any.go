@@ -6,6 +6,7 @@ type AnyDefinition interface {
 	Type() string
 	Codec() Codec
 	Upcasts(eventType string) bool
+	Splits() bool
 	Upcast(stored EncodedEvent) ([]EncodedEvent, error)
 	Validate() error
 }

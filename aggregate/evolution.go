@@ -74,6 +74,14 @@ func (e *evolution) reads(name string) bool {
 	return ok
 }
 
+// splits reports whether an upcaster may return several events.
+func (e *evolution) splits() bool {
+	if e == nil {
+		return false
+	}
+	return slices.ContainsFunc(slices.Collect(maps.Values(e.byName)), func(u Upcaster) bool { return u.many })
+}
+
 // faults returns the faults of the upcasters, alone and together with the events of the definition.
 func (e *evolution) faults(r *registry, codec Codec) []string {
 	if e == nil {
@@ -160,6 +168,10 @@ func path(names []string) string {
 
 // Upcasts reports whether there is an upcaster for stored events of a type.
 func (d Definition[S]) Upcasts(eventType string) bool { return d.evolution.reads(eventType) }
+
+// Splits reports whether an upcaster may turn a stored event into several events: one of [Split] or
+// [UpcastRaw].
+func (d Definition[S]) Splits() bool { return d.evolution.splits() }
 
 // Upcast returns the current events for a stored event: the events that its upcasters return, or
 // the stored event itself if no upcaster reads its type, whether or not the definition has that

@@ -108,6 +108,17 @@ func TestUpcastGivesTheEventsInTheirStoredForm(t *testing.T) {
 	assert.Equal(t, []string{"account.unknown.v9 ?"}, upcast("account.unknown.v9", "?"), "nobody reads it, so it is as it was")
 }
 
+func TestADefinitionSaysWhetherItSplitsEvents(t *testing.T) {
+	t.Parallel()
+	one := Accounts.WithUpcasters(
+		aggregate.Upcast("account.deposited.v0b", fromHalves), aggregate.Rename("account.taken.v0", "account.withdrawn.v1"), aggregate.Drop("account.audited.v0"),
+	)
+	assert.False(t, Accounts.Splits())
+	assert.False(t, one.Splits())
+	assert.True(t, one.WithUpcasters(aggregate.Split("account.transferred.v0", splitTransfer)).Splits())
+	assert.True(t, one.WithUpcasters(aggregate.UpcastRaw("account.batch.v0", func([]byte) ([]aggregate.EncodedEvent, error) { return nil, nil })).Splits())
+}
+
 func TestAnUpcasterReadsWithACodecOfItsOwn(t *testing.T) {
 	t.Parallel()
 	accounts := Accounts.WithCodec(gobCodec{}).WithUpcasters(

@@ -16,6 +16,7 @@ type Upcaster struct {
 	from    string
 	to      []string     // the names that it is known to return
 	open    bool         // it may return names that are not in to
+	many    bool         // it may return several events
 	old     reflect.Type // the type that the payload is decoded as, nil if it is not decoded
 	new     reflect.Type // the type that is encoded, nil if none is
 	codec   Codec        // reads the payload; nil for the definition's
@@ -36,7 +37,9 @@ func Upcast[Old any, New interface{ EventType() string }](from string, convert f
 	if convert == nil {
 		return Split[Old, []New](from, nil)
 	}
-	return Split(from, func(old Old) ([]New, error) { return []New{convert(old)}, nil })
+	u := Split(from, func(old Old) ([]New, error) { return []New{convert(old)}, nil })
+	u.many = false
+	return u
 }
 
 // Split returns an upcaster that converts each stored event of the type from to zero, one or
@@ -48,7 +51,7 @@ func Upcast[Old any, New interface{ EventType() string }](from string, convert f
 //		return Events{Withdrawn{old.Amount}, Charged{old.Fee}}, nil
 //	})
 func Split[Old any, List ~[]New, New interface{ EventType() string }](from string, convert func(old Old) (List, error)) Upcaster {
-	u := Upcaster{from: from, old: reflect.TypeFor[Old]()}
+	u := Upcaster{from: from, many: true, old: reflect.TypeFor[Old]()}
 	if convert == nil {
 		return u.withFault("its function is nil: pass one, or use Drop for events without effect")
 	}
@@ -92,9 +95,11 @@ func Split[Old any, List ~[]New, New interface{ EventType() string }](from strin
 
 // Rename returns an upcaster that changes the name of stored events and keeps their payload.
 func Rename(from, to string) Upcaster {
-	return UpcastRaw(from, func(payload []byte) ([]EncodedEvent, error) {
+	u := UpcastRaw(from, func(payload []byte) ([]EncodedEvent, error) {
 		return []EncodedEvent{{Type: to, Payload: payload}}, nil
 	}, to)
+	u.many = false
+	return u
 }
 
 // Drop returns an upcaster that ignores stored events: they keep their place in the history and
@@ -111,7 +116,7 @@ func Drop(from string) Upcaster {
 // check them. Without them, a name that the definition lacks is reported only when such an event is
 // read.
 func UpcastRaw(from string, convert func(payload []byte) ([]EncodedEvent, error), to ...string) Upcaster {
-	u := Upcaster{from: from, to: to, open: len(to) == 0}
+	u := Upcaster{from: from, to: to, open: len(to) == 0, many: true}
 	if convert == nil {
 		return u.withFault("its function is nil: pass one, or use Drop for events without effect")
 	}

@@ -20,6 +20,7 @@ package consistency
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -43,33 +44,49 @@ type Config struct {
 	// Topics are the aggregate types from which the read model is built. The parts of a token for
 	// other types are ignored. Default: all types.
 	Topics []string
+	// MaxAggregates is the maximum number of aggregates of these types in a token. A client can
+	// name up to 100, and each costs two read units or more (groups.Groups.WaitToken). Raise it if
+	// one command writes to more of them. Default: 20.
+	MaxAggregates int
 	// OnError, if set, is called with the error of a wait before the reply, for a log or a metric.
+	// It is also called with a [*TooManyAggregatesError].
 	OnError func(r *http.Request, err error)
 }
 
+// TooManyAggregatesError reports that a token names more aggregates than [Config].MaxAggregates.
+// The client has made the token up, or one of its commands writes to that many.
+type TooManyAggregatesError struct{ Aggregates, Limit int }
+
+func (e *TooManyAggregatesError) Error() string {
+	return fmt.Sprintf("the consistency token names %d aggregates, and a query waits for %d at most: send the token of fewer commands, or raise MaxAggregates",
+		e.Aggregates, e.Limit)
+}
+
 // Middleware returns a middleware that calls wait for each request with a token, and then the
-// handler. It replies with status 400 to an invalid token. If wait fails, for example because the
-// read model is late, it replies with status 503 and Retry-After: 1. The client may repeat the
-// query, with or without the token.
+// handler. It replies with status 400 to an invalid token, and to one that names more aggregates
+// than [Config].MaxAggregates. If wait fails, for example because the read model is late, it
+// replies with status 503 and Retry-After: 1. The client may repeat the query, with or without the
+// token.
 func Middleware(wait func(context.Context, aggregate.Token) error, config Config) func(http.Handler) http.Handler {
 	if config.Timeout == 0 {
 		config.Timeout = 2 * time.Second
 	}
+	if config.MaxAggregates == 0 {
+		config.MaxAggregates = 20
+	}
+	if config.OnError == nil {
+		config.OnError = func(*http.Request, error) {}
+	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			token, err := aggregate.ParseToken(r.Header.Get(Header))
+			token, err := config.token(r)
 			if err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
 				return
 			}
-			if len(config.Topics) > 0 {
-				token = token.Of(config.Topics...)
-			}
 			if len(token) > 0 {
 				if err := waitAtMost(r.Context(), config.Timeout, wait, token); err != nil {
-					if config.OnError != nil {
-						config.OnError(r, err)
-					}
+					config.OnError(r, err)
 					w.Header().Set("Retry-After", "1")
 					http.Error(w, "your changes are not visible yet: try again", http.StatusServiceUnavailable)
 					return
@@ -78,6 +95,23 @@ func Middleware(wait func(context.Context, aggregate.Token) error, config Config
 			next.ServeHTTP(w, r)
 		})
 	}
+}
+
+// token returns the part of the token of a request for which the query has to wait.
+func (c Config) token(r *http.Request) (aggregate.Token, error) {
+	token, err := aggregate.ParseToken(r.Header.Get(Header))
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Topics) > 0 {
+		token = token.Of(c.Topics...)
+	}
+	if len(token) > c.MaxAggregates {
+		err := &TooManyAggregatesError{len(token), c.MaxAggregates}
+		c.OnError(r, err)
+		return nil, err
+	}
+	return token, nil
 }
 
 func waitAtMost(ctx context.Context, patience time.Duration, wait func(context.Context, aggregate.Token) error, token aggregate.Token) error {

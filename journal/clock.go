@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,6 +27,9 @@ type clock struct {
 	doubted span
 	doubts  int
 	offset  time.Duration // the correction of this machine's clock
+	// floor is a time that DynamoDB's clock had reached at floorAsOf. It does not depend on what
+	// this machine's clock shows, so it also holds when somebody has set that clock.
+	floor, floorAsOf time.Time
 }
 
 // span is a range of durations.
@@ -60,10 +64,41 @@ func (c *clock) mayBeAhead() time.Duration {
 	return c.offset - c.ahead.from
 }
 
+// reached returns a time that DynamoDB's clock has certainly reached. It returns false if no reply
+// had a date.
+func (c *clock) reached() (time.Time, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.floorAt(time.Now()), !c.floorAsOf.IsZero()
+}
+
+// floorAt returns floor at a later time. Sub uses the monotonic reading of the times.
+func (c *clock) floorAt(now time.Time) time.Time {
+	passed := now.Sub(c.floorAsOf)
+	return c.floor.Add(passed - passed/driftDivisor)
+}
+
+// raiseFloor takes the date of a reply. If the date shows that the floor is too high, DynamoDB's
+// servers disagree, or its clock was set.
+func (c *clock) raiseFloor(received, dated time.Time) {
+	if floor := c.floorAt(received); !c.floorAsOf.IsZero() && floor.After(dated) && floor.Before(dated.Add(dateUnit)) {
+		dated = floor
+	}
+	c.floor, c.floorAsOf = dated, received
+}
+
+// isDoubted reports whether the latest reply contradicts the known range.
+func (c *clock) isDoubted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.doubts > 0
+}
+
 // learn narrows the known range by the date of a reply.
 func (c *clock) learn(sent, received, dated time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.raiseFloor(received, dated)
 	reply := span{dated.Sub(received), dated.Add(dateUnit).Sub(sent)}
 	known := reply
 	if !c.asOf.IsZero() {
@@ -145,4 +180,25 @@ func (j *engine) Ahead() time.Duration {
 		return t.clock.mayBeAhead()
 	}
 	return 0
+}
+
+func (j *engine) Reached() (time.Time, bool) {
+	if t, ok := j.client.(timed); ok {
+		return t.clock.reached()
+	}
+	return time.Time{}, false
+}
+
+func (j *engine) ConfirmClock(ctx context.Context) error {
+	t, ok := j.client.(timed)
+	if !ok {
+		return nil
+	}
+	// Two replies confirm the latest one. Replies of servers that disagree may need more.
+	for n := 0; n < 2*maxDoubts && t.clock.isDoubted(); n++ {
+		if _, err := j.readDescriptor(ctx); err != nil {
+			return fmt.Errorf("read the time of DynamoDB: %w", err)
+		}
+	}
+	return nil
 }

@@ -74,7 +74,8 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 
 	// Now returns the current time, for setting and firing timeouts. Default: the clock of the
-	// journal (journal.Config.Now).
+	// journal (journal.Config.Now). If both are left out, timeouts also wait until DynamoDB's clock
+	// has reached their time, so that a wrong clock fires none early.
 	Now func() time.Time
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -177,5 +178,28 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time, start
 	if err != nil {
 		return nil, nil, explain(err, m.config.Table)
 	}
-	return out.Items, out.LastEvaluatedKey, nil
+	if rows, err = m.withoutEarly(ctx, out.Items); err != nil {
+		return nil, nil, err
+	}
+	return rows, out.LastEvaluatedKey, nil
+}
+
+// withoutEarly removes rows that are not due. Somebody may have set the clock that selected them,
+// which the reply has shown. A timeout waits until DynamoDB's clock has certainly reached its time.
+func (m *Manager[S]) withoutEarly(ctx context.Context, rows []item) ([]item, error) {
+	if m.ownClock || len(rows) == 0 {
+		return rows, nil
+	}
+	if err := m.journal.ConfirmClock(ctx); err != nil {
+		return nil, err
+	}
+	now := m.config.Now()
+	reached, ok := m.journal.Reached()
+	if !ok {
+		reached = now
+	}
+	return slices.DeleteFunc(rows, func(row item) bool {
+		due := timeOf(row[dueAttribute])
+		return due.After(now) || strings.HasPrefix(text(row[skey]), timeoutPrefix) && due.After(reached)
+	}), nil
 }

@@ -32,6 +32,7 @@ type Manager[S any] struct {
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
+	ownClock   bool // Config.Now was given
 	history    history.History
 	queues     *queues
 	sendings   sendings
@@ -74,10 +75,14 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
-	if config.Now == nil {
+	ownClock := config.Now != nil
+	if !ownClock {
 		config.Now = j.Config().Now
 	}
-	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Observe}, config: config, history: today}
+	m := &Manager[S]{
+		definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Observe},
+		config: config, ownClock: ownClock, history: today,
+	}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil
 }

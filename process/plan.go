@@ -44,6 +44,12 @@ func derive(id aggregate.ID, in Input, what string) string {
 }
 
 func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
+	if !m.ownClock {
+		// The load has just learned the time of DynamoDB.
+		if err := m.journal.ConfirmClock(ctx); err != nil {
+			return p, err
+		}
+	}
 	id, now := process.ID, m.config.Now()
 	if p.writes, err = m.listing(process, step, now); err != nil {
 		return p, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -135,7 +136,7 @@ func (p *Projection) handle(msg *message.Message) error {
 	record, ok := subscriber.RecordFromContext(ctx)
 	position, okPosition := subscriber.PositionFromContext(ctx)
 	if !ok || !okPosition {
-		return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+		return reaction.NoPosition(msg)
 	}
 	writes, handled, err := p.react(ctx, record)
 	if err != nil {

@@ -1,6 +1,7 @@
 package publisher_test
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -98,6 +99,34 @@ func TestCloseCutsOffWhatTakesTooLong(t *testing.T) {
 	err = receive(t, waiting, "Publish that waited")
 	require.ErrorIs(t, err, publisher.ErrPublisherClosed)
 	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+}
+
+func TestShutdownWaitsAsLongAsItsContext(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: s.Journal, CloseTimeout: time.Nanosecond}, nil)
+	require.NoError(t, err)
+	arrived, release := s.wire.hold()
+	result := async(p, "order", messageTo(order1, "x"))
+	receive(t, arrived, "the commit")
+	closed := make(chan error, 1)
+	go func() { closed <- p.Shutdown(t.Context()) }()
+	eventually(t, func() bool {
+		return errors.Is(p.Publish("order"), publisher.ErrPublisherClosed)
+	}, "Shutdown has begun")
+	release()
+	require.NoError(t, receive(t, result, "Publish"))
+	require.NoError(t, receive(t, closed, "Shutdown"))
+
+	p, err = publisher.NewPublisher(publisher.Config{Journal: s.Journal}, nil)
+	require.NoError(t, err)
+	arrived, _ = s.wire.hold()
+	result = async(p, "order", messageTo(order1, "y"))
+	receive(t, arrived, "the commit, which will not get through")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, p.Shutdown(ended), publisher.ErrCloseTimeout)
+	require.ErrorIs(t, receive(t, result, "Publish"), journal.ErrOutcomeUnknown)
 }
 
 func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {

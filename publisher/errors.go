@@ -15,8 +15,9 @@ var (
 	// ErrPublisherClosed reports that Close was called. The messages in question were not written.
 	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
 	// ErrCloseTimeout reports that Close has canceled commits that took longer than
-	// [Config].CloseTimeout. Their Publish calls have returned errors.
-	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
+	// [Config].CloseTimeout. Their Publish calls have returned errors, so nothing is lost: a
+	// handler gets its message again, and a process manager sends its commands again.
+	ErrCloseTimeout = errors.New("publisher closed before all commits were done: their Publish calls have returned errors")
 )
 
 // ConfigError reports a setting that cannot work. Field names the setting, and Reason says why.

@@ -98,9 +98,18 @@ func (p *Publisher) enter() bool {
 }
 
 // Close refuses new messages, and waits for messages that are being published. After
-// [Config].CloseTimeout it cancels their commits, and returns [ErrCloseTimeout]. It can be called
-// again, and at any time. Each call returns when all work has ended, with the same error.
+// [Config].CloseTimeout it cancels their commits, and returns [ErrCloseTimeout]. The calls of
+// Publish whose messages are not written return errors. Close can be called again, and at any time.
+// Each call returns when all work has ended, with the same error.
 func (p *Publisher) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), p.config.CloseTimeout)
+	defer cancel()
+	return p.Shutdown(ctx)
+}
+
+// Shutdown is Close with the end of a context as its limit, in place of [Config].CloseTimeout. The
+// limit of the first call of Close or Shutdown counts.
+func (p *Publisher) Shutdown(ctx context.Context) error {
 	p.closing.Do(func() {
 		p.mu.Lock()
 		p.closed = true
@@ -112,11 +121,9 @@ func (p *Publisher) Close() error {
 			p.drains.Wait()
 			close(ended)
 		}()
-		timeout := time.NewTimer(p.config.CloseTimeout)
-		defer timeout.Stop()
 		select {
 		case <-ended:
-		case <-timeout.C:
+		case <-ctx.Done():
 			p.closeErr = ErrCloseTimeout
 		}
 		p.cancel(ErrPublisherClosed)

@@ -27,8 +27,9 @@ var (
 	// this member has not committed.
 	ErrFenced = checkpoint.ErrFenced
 	// ErrNoPosition reports that a handler cannot commit a position with its transaction. The
-	// message does not come from a subscriber of this package, or the subscriber keeps its
-	// positions in another store than the one that the transaction belongs to.
+	// message does not come from a subscriber of this package, or it is one of several messages of
+	// an event ([MetadataPart]), or the subscriber keeps its positions in another store than the
+	// one that the transaction belongs to.
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 

@@ -163,6 +163,17 @@ type Engine interface {
 	// according to the measurements so far.
 	Ahead() time.Duration
 
+	// Reached returns a time that DynamoDB's clock has certainly reached, according to the latest
+	// reply. It does not depend on what this machine's clock shows. Dates of replies are in whole
+	// seconds, so the first results can be a second too early, and later ones some milliseconds. It
+	// returns false if replies have no dates, or if journal.Config.Now was given.
+	Reached() (time.Time, bool)
+
+	// ConfirmClock makes requests until the latest reply does not contradict the known difference
+	// of the clocks, so that journal.Config.Now is right if somebody has set this machine's clock.
+	// It makes no request if the latest reply agrees, and six at most.
+	ConfirmClock(ctx context.Context) error
+
 	// Bounded returns the journal's client, with reads that end after dynamo.ReplyLimit.
 	Bounded() journal.Client
 

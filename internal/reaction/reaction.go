@@ -5,8 +5,11 @@ package reaction
 import (
 	"fmt"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // Event is a typed event. EventType returns the type name under which it is stored.
@@ -33,4 +36,13 @@ func Decode[E Event](codec aggregate.Codec, r *journal.Record) (event E, err err
 		return event, fmt.Errorf("decode %q, event %d of %s, as %T: %w", r.EventType, r.Number, r.Aggregate, event, err)
 	}
 	return event, nil
+}
+
+// NoPosition returns the error of a projection for a message without a position.
+func NoPosition(msg *message.Message) error {
+	if part := msg.Metadata.Get(subscriber.MetadataPart); part != "" {
+		return fmt.Errorf("message %s is part %s of an event that the Definitions of the subscriber split: leave these out, "+
+			"and pass them to the projection, which handles the event as a whole: %w", msg.UUID, part, subscriber.ErrNoPosition)
+	}
+	return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
 }

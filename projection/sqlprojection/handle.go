@@ -8,6 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -45,7 +46,7 @@ func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc 
 func (s *Store) once(msg *message.Message, apply func(context.Context, *sql.Tx) error) error {
 	position, ok := subscriber.PositionFromContext(msg.Context())
 	if !ok {
-		return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+		return reaction.NoPosition(msg)
 	}
 	err := position.CommitIn(msg.Context(), s, func(ctx context.Context, a subscriber.Advance) error {
 		if err := s.transact(ctx, a, apply); err != nil {

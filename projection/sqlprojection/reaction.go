@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -18,6 +19,9 @@ type Reaction struct {
 	eventType string
 	decode    func(aggregate.Codec, *journal.Record) (func(context.Context, *sql.Tx) error, error)
 }
+
+// EventType returns the type of the events to which the reaction reacts.
+func (r Reaction) EventType() string { return r.eventType }
 
 // On returns a [Reaction] to events of the type E, which is identified by its EventType. E is the
 // event as the aggregate defines it, or a type of your own with the fields that the reaction needs.
@@ -48,6 +52,19 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 //
 // Errors: [*ConfigError]. The errors of the handler are those of Handle and of the codec.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
+	return s.ReactWith(nil, reactions...)
+}
+
+// ReactWith is like [Store.React], with definitions for a store whose [Config].Definitions are left
+// out.
+func (s *Store) ReactWith(definitions []aggregate.AnyDefinition, reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
+	today := s.history
+	if len(s.config.Definitions) == 0 {
+		var err error
+		if today, err = history.New(s.config.Codec, definitions); err != nil {
+			return nil, &ConfigError{err.Error()}
+		}
+	}
 	byType := map[string]Reaction{}
 	for i, r := range reactions {
 		if r.eventType == "" {
@@ -61,9 +78,9 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 	return reasoned(func(msg *message.Message) error {
 		record, ok := subscriber.RecordFromContext(msg.Context())
 		if !ok {
-			return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+			return reaction.NoPosition(msg)
 		}
-		events, err := s.history.Today(record)
+		events, err := today.Today(record)
 		if err != nil {
 			return err
 		}
@@ -73,7 +90,7 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 			if !ok {
 				continue
 			}
-			apply, err := r.decode(s.history.Codec(event.Aggregate.Type), event)
+			apply, err := r.decode(today.Codec(event.Aggregate.Type), event)
 			if err != nil {
 				return err
 			}

@@ -69,6 +69,25 @@ func TestAReaderWaitsForAllThatATokenNames(t *testing.T) {
 
 	wider := token.And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}})
 	require.NoError(t, s.WaitToken(t.Context(), group, wider.Of(topic)))
+	require.NoError(t, s.WaitToken(t.Context(), group, wider), "the group does not have the topic")
+}
+
+func TestATokenOfAnotherTopicWaitsForTheGroup(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		other := aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}}
+		impatient, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := s.WaitToken(impatient, group, other)
+		require.ErrorIs(t, err, groups.ErrNoGroup, "no topic has the group, so its name may be wrong")
+		require.ErrorIs(t, err, groups.ErrNotApplied)
+
+		waited := make(chan error, 1)
+		go func() { waited <- s.WaitToken(t.Context(), group, other) }()
+		subscribe(t, s.quick())
+		require.NoError(t, <-waited)
+	})
 }
 
 func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {

@@ -1,6 +1,7 @@
 package groups_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -38,6 +39,23 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		assert.Equal(t, []float64{1, 0}, []float64{read, write}, "Get")
 		read, write = cost(func() error { return s.Pause(t.Context(), group, topic) })
 		assert.Equal(t, []float64{1, 1}, []float64{read, write}, "Pause")
+
+		var token aggregate.Token
+		for n := range aggregates {
+			token = append(token, aggregate.Version{ID: account(fmt.Sprint("a", n)), Version: 1})
+		}
+		read, _ = cost(func() error { return s.WaitToken(t.Context(), group, token) })
+		assert.InDelta(t, 2*aggregates, read, 0.1, "WaitToken: two for each aggregate")
+		other := aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}}
+		read, _ = cost(func() error { return s.WaitToken(t.Context(), group, other) })
+		assert.InDelta(t, 2, read, 0.1, "WaitToken: a topic that the group does not handle")
+		read, _ = cost(func() error {
+			patient, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			require.ErrorIs(t, s.WaitApplied(patient, group, account("a0"), 2), groups.ErrNotApplied)
+			return nil
+		})
+		assert.InDelta(t, 2*12, read, 2*6, "WaitApplied: reads of two seconds, at random intervals")
 
 		read, _ = cost(func() error {
 			_, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})

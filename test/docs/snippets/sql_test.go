@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/repository"
@@ -51,6 +52,43 @@ func TestTotalsAreInASQLDatabase(t *testing.T) {
 	}
 	check(feed.Close())
 	check(<-ended)
+}
+
+func TestAnAppHasTotalsInASQLDatabase(t *testing.T) {
+	t.Parallel()
+	b := open(t)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "totals.db")+"?_pragma=busy_timeout(10000)")
+	check(err)
+	t.Cleanup(func() { check(db.Close()) })
+	_, err = db.ExecContext(t.Context(), "CREATE TABLE accounts (id TEXT PRIMARY KEY, total INTEGER NOT NULL)")
+	check(err)
+	_, err = db.ExecContext(t.Context(), "INSERT INTO accounts VALUES ('alice', 0)")
+	check(err)
+	store, err := sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite})
+	check(err)
+	check(store.CreateTable(t.Context()))
+	app, err := millrace.Open(t.Context(), b.client, millrace.Config{ExistingTables: true})
+	check(err)
+	totalsOfApp(app, store)
+	stop, err := app.Start(t.Context())
+	check(err)
+
+	account := b.write(t.Context(), "alice")
+	waitForTotal(t.Context(), b.j, store, account)
+
+	check(stop())
+	var total int
+	check(db.QueryRowContext(t.Context(), "SELECT total FROM accounts WHERE id = 'alice'").Scan(&total))
+	assert.Equal(t, 100, total)
+}
+
+func totalsOfApp(app *millrace.App, store *sqlprojection.Store) {
+	check(app.ProjectSQL(millrace.Group{Name: "totals", Topics: []string{"account"}}, store,
+		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+			_, err := tx.ExecContext(ctx, "UPDATE accounts SET total = total + $1 WHERE id = $2", e.Amount, r.Aggregate.Value)
+			return err
+		}),
+	))
 }
 
 func totals(ctx context.Context, db *sql.DB, j *journal.Journal, router *message.Router) *sqlprojection.Store {

@@ -1,0 +1,114 @@
+package millrace_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/consistency"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+var audit = millrace.Group{Name: "audit", Topics: []string{"order"}}
+
+func ack(*message.Message) error { return nil }
+
+// query sends a query with a token, and returns the status of the reply and the last error.
+func query(app *millrace.App, group string, config consistency.Config) func(aggregate.Token) (status int, failed error) {
+	var failed error
+	config.OnError = func(_ *http.Request, err error) { failed = err }
+	handler := app.Consistent(group, config)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	return func(token aggregate.Token) (int, error) {
+		request := httptest.NewRequest(http.MethodGet, "/", nil)
+		request.Header.Set(consistency.Header, token.String())
+		reply := httptest.NewRecorder()
+		failed = nil
+		handler.ServeHTTP(reply, request)
+		return reply.Code, failed
+	}
+}
+
+func TestAQueryOfAGroupThatIsAddedLaterWaitsForIt(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	ask := query(app, "audit", consistency.Config{Timeout: patience})
+	require.NoError(t, app.Handle(audit, ack))
+	placed, err := repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	status, err := ask(placed.Token())
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	require.ErrorIs(t, err, millrace.ErrNotRunning)
+	status, _ = ask(nil)
+	assert.Equal(t, http.StatusOK, status, "a query without a token does not wait")
+
+	start(t, app)
+
+	other := aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}}
+	status, err = ask(placed.Token().And(other))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status, "the group does not have the other topic")
+}
+
+func TestAQueryOfAGroupThatTheAppLacksIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	for name, add := range map[string]func(*millrace.App) error{
+		`this App has no groups`: func(*millrace.App) error { return nil },
+		`this App has the groups ["audit" "mail"]`: func(app *millrace.App) error {
+			if err := app.Handle(millrace.Group{Name: "mail", Topics: []string{"order"}}, ack); err != nil {
+				return err
+			}
+			return app.Handle(audit, ack)
+		},
+	} {
+		app := open(t, dynamotest.New(t))
+		require.NoError(t, add(app))
+		ask := query(app, "audits", consistency.Config{Timeout: time.Millisecond})
+		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+		require.NoError(t, err)
+		require.NoError(t, app.Serve(listener, &http.Server{ReadHeaderTimeout: time.Second}))
+
+		_, err = app.Start(t.Context())
+
+		var refused *millrace.ConfigError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, "Consistent", refused.Field)
+		assert.ErrorContains(t, err, `"audits"`)
+		assert.ErrorContains(t, err, name)
+		<-app.Stopped()
+		require.ErrorIs(t, listener.Close(), net.ErrClosed, "its parts are stopped")
+		status, err := ask(aggregate.Token{{ID: aggregate.ID{Type: "order", Value: "1"}, Version: 1}})
+		assert.Equal(t, http.StatusServiceUnavailable, status)
+		require.ErrorAs(t, err, &refused)
+	}
+}
+
+func TestAQueryMayBeOfAGroupOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	other := open(t, db)
+	require.NoError(t, other.Handle(audit, ack))
+	start(t, other)
+	app := open(t, db)
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	ask := query(app, "audit", consistency.Config{Timeout: patience, Topics: []string{"order"}})
+	start(t, app)
+
+	placed, err := repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	status, err := ask(placed.Token())
+
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status)
+}
