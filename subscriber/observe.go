@@ -70,7 +70,7 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.caughtUp || q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
+	if !q.caughtUp || q.ended || q.memory.isFull(len(q.unfinished)) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
