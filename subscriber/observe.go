@@ -44,6 +44,9 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
 		if by == byReconciliation {
+			if r.Number > st.head {
+				missed = append(missed, r)
+			}
 			st.observeReconciled(r)
 			// The events that a reconciliation finds are old, and there may be many.
 			q.schedule(st, true)
@@ -75,6 +78,7 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	}
 	st := q.stream(id)
 	st.observe(version)
+	q.sampled(st, version)
 	q.schedule(st, false)
 }
 

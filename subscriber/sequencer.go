@@ -47,6 +47,8 @@ type sequencer struct {
 	saved        savedCursor
 	// rewinds counts how often the cursor was moved back.
 	rewinds uint64
+	// sample is a commit that the tail must show. See lag.
+	sample sample
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
 	unverified []*stream
