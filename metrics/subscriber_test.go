@@ -218,7 +218,7 @@ func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 31, testutil.CollectAndCount(c))
+			assert.Equal(t, 32, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

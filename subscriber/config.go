@@ -124,6 +124,10 @@ type Config struct {
 	// same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative value
 	// means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is longer
 	// or negative.
+	//
+	// Each attempt reads the event again. From the fourth failure on, or after the last one of the
+	// policy, all blocked aggregates of a subscription together have ten attempts a second, and two
+	// more with each aggregate that continues.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is the time in which a handler must ack or nack a message. After it the context
