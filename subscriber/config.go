@@ -114,9 +114,9 @@ type Config struct {
 	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each
 	// subscription: 1 KiB for each aggregate. Default: 32 MiB.
 	//
-	// When as many aggregates have failed as fill a quarter of it, the shards that have most of them
-	// read no further until some have succeeded. The rest waits in the journal. An idle aggregate
-	// that is forgotten costs a read unit with its next event.
+	// When as many aggregates have failed as fill a quarter of it, the shards that have most of
+	// them read no further until some have succeeded. The rest waits in the journal. An idle
+	// aggregate that is forgotten costs a read unit with its next event.
 	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
