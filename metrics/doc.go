@@ -33,6 +33,8 @@
 //		events that a trailing read found and the live read had missed
 //	millrace_subscriber_events_reconciled_total counter
 //		events that only a reconciliation found
+//	millrace_subscriber_early_reconciliations_total counter
+//		reconciliations of shards that were early because the tail index lagged
 //	millrace_subscriber_positions_beyond_journal_total counter
 //		times that a reconciliation found a position beyond the last event of the aggregate
 //	millrace_subscriber_events_passed_over_total counter

@@ -83,6 +83,8 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Late }),
 		named("events_reconciled_total", "Events that only a reconciliation found.",
 			func(s subscriber.Stats) uint64 { return s.Reconciled }),
+		named("early_reconciliations_total", "Reconciliations of shards that were early because the tail index lagged.",
+			func(s subscriber.Stats) uint64 { return s.Early }),
 		named("positions_beyond_journal_total", "Times that a reconciliation found a position beyond the last event of its aggregate.",
 			func(s subscriber.Stats) uint64 { return s.Beyond }),
 		passedOver("filtered", func(s subscriber.Stats) uint64 { return s.Filtered }),

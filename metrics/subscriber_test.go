@@ -33,7 +33,7 @@ func TestEveryFigureOfASubscriberIsAMetric(t *testing.T) {
 func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
-		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Reconciled: 8, Beyond: 20, Filtered: 9, Destroyed: 10,
+		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Reconciled: 8, Early: 25, Beyond: 20, Filtered: 9, Destroyed: 10,
 		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17,
 		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
@@ -46,6 +46,7 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 		"millrace_subscriber_events_fetched_total{consumer_group=totals}":                          6,
 		"millrace_subscriber_events_late_total{consumer_group=totals}":                             7,
 		"millrace_subscriber_events_reconciled_total{consumer_group=totals}":                       8,
+		"millrace_subscriber_early_reconciliations_total{consumer_group=totals}":                   25,
 		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=filtered}":      9,
 		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=key_destroyed}": 10,
 		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=removed}":       11,
@@ -217,7 +218,7 @@ func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 31, testutil.CollectAndCount(c))
+			assert.Equal(t, 32, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

@@ -9,7 +9,7 @@ import "time"
 func (q *sequencer) admit(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.dirty) < q.maxUnstored {
+	if len(q.dirty) < q.memory.share(failingPart, q.maxUnstored) {
 		return true
 	}
 	st.serving = time.Time{}
@@ -21,7 +21,7 @@ func (q *sequencer) admit(st *stream) bool {
 // is unstored, it returns all of them. A stream that continues may make no position unstored, and
 // then nothing would call readmit for the others.
 func (q *sequencer) readmit() {
-	n := min(len(q.waiting), max(0, q.maxUnstored-len(q.dirty)))
+	n := min(len(q.waiting), max(0, q.memory.share(failingPart, q.maxUnstored)-len(q.dirty)))
 	if len(q.dirty) == 0 {
 		n = len(q.waiting)
 	}
@@ -39,7 +39,7 @@ func (q *sequencer) readmit() {
 func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
-		healthy := q.failing < q.maxFailing
+		healthy := !q.memory.isFull(len(q.unfinished))
 		if !healthy && q.changed == nil {
 			q.changed = make(chan struct{})
 		}
@@ -50,6 +50,7 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 		}
 		select {
 		case <-changed:
+		case <-time.After(lull): // streams of other shards may have continued
 		case <-stopping:
 			return false
 		}
@@ -59,19 +60,19 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 func (q *sequencer) isHealthy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.failing < q.maxFailing
+	return !q.memory.isFull(len(q.unfinished))
 }
 
 // hasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
 func (q *sequencer) hasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting := 0
+	waiting, most := 0, q.memory.share(failingPart, q.maxUnfinished)
 	for st := range q.unfinished {
 		if st.state != parked {
 			waiting++
 		}
-		if waiting == q.maxUnfinished {
+		if waiting >= most {
 			return false
 		}
 	}

@@ -79,7 +79,7 @@ func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 		}
 		return got
 	}
-	size := record(1).Size()
+	size := sizeOf(record(1))
 	for _, n := range []uint64{1, 4, 2, 2, 3} {
 		held.add(record(n), b)
 	}

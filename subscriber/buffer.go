@@ -16,6 +16,10 @@ type buffer struct {
 	trimmed bool // no events are added until it is empty
 }
 
+// sizeOf returns what an event counts for in the budget: its size, and that of a stream, because
+// most streams that wait hold one event.
+func sizeOf(r *journal.Record) int { return r.Size() + streamBytes }
+
 // add adds an event from the tail, if there is room for it.
 func (b *buffer) add(r *journal.Record, of *budget) {
 	if b.trimmed {
@@ -27,7 +31,7 @@ func (b *buffer) add(r *journal.Record, of *budget) {
 	if found {
 		return
 	}
-	size := r.Size()
+	size := sizeOf(r)
 	if len(b.records) == 0 { // each stream may hold one event
 		of.take(size)
 	} else if !of.tryTake(size) {
@@ -60,7 +64,7 @@ func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
 func (b *buffer) fill(records []*journal.Record, of *budget) {
 	b.dropTo(records[len(records)-1].Number, of) // the tail may have added some of them meanwhile
 	for _, r := range records {
-		size := r.Size()
+		size := sizeOf(r)
 		b.bytes += size
 		of.take(size)
 	}
@@ -70,7 +74,7 @@ func (b *buffer) fill(records []*journal.Record, of *budget) {
 // dropTo drops the events up to a number, and returns how many it has dropped.
 func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 	for len(b.records) > 0 && b.records[0].Number <= number {
-		size := b.records[0].Size()
+		size := sizeOf(b.records[0])
 		b.records[0] = nil
 		b.records = b.records[1:]
 		if len(b.records) == 0 {
@@ -88,7 +92,7 @@ func (b *buffer) trim(size int, of *budget) {
 	freed, keep := 0, len(b.records)
 	for keep > 1 && b.bytes-freed > size {
 		keep--
-		freed += b.records[keep].Size()
+		freed += sizeOf(b.records[keep])
 	}
 	if freed == 0 {
 		return

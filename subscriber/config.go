@@ -120,14 +120,27 @@ type Config struct {
 	MaxInFlight int
 
 	// BufferBytes is the approximate limit for events that are held in memory before they are
-	// delivered, in bytes, for each subscription. Default: 32 MiB.
+	// delivered, in bytes, for each subscription. Each event counts as its size and 1 KiB. Default:
+	// 32 MiB.
 	BufferBytes int
+
+	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each
+	// subscription: 1 KiB for each aggregate. Default: 32 MiB.
+	//
+	// When as many aggregates have failed as fill a quarter of it, the shards that have most of
+	// them read no further until some have succeeded. The rest waits in the journal. An idle
+	// aggregate that is forgotten costs a read unit with its next event.
+	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
 	// attempt, up to MaxNackResendSleep. Only the aggregate of the message waits. Set both to the
 	// same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative value
 	// means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is longer
 	// or negative.
+	//
+	// Each attempt reads the event again. From the fourth failure on, or after the last one of the
+	// policy, all blocked aggregates of a subscription together have ten attempts a second, and two
+	// more with each aggregate that continues.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is the time in which a handler must ack or nack a message. After it the context
@@ -229,9 +242,6 @@ type Config struct {
 	// maxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
 	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
 	maxUnfinished int
-	// maxFailing is the maximum number of aggregates of a shard that have failed and wait for
-	// another attempt. When it is reached, the shard reads no further until some have succeeded.
-	maxFailing int
 	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.
 	maxDeferred int
 	// rescanSoon is the time after a takeover of a shard until its records of deferred events are
@@ -256,11 +266,11 @@ func (c *Config) setDefaults() {
 	if c.maxUnfinished == 0 {
 		c.maxUnfinished = 10_000
 	}
-	if c.maxFailing == 0 {
-		c.maxFailing = 10_000
-	}
 	if c.maxDeferred == 0 {
 		c.maxDeferred = 10_000
+	}
+	if c.StateBytes == 0 {
+		c.StateBytes = 32 << 20
 	}
 	c.Failures.backoff = c.Failures.backoff.withDefaults()
 	if c.BufferBytes == 0 {
@@ -321,6 +331,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"MaxInFlight", "is negative"}
 	case c.BufferBytes < 0:
 		return &ConfigError{"BufferBytes", "is negative"}
+	case c.StateBytes < 0:
+		return &ConfigError{"StateBytes", "is negative"}
 	case c.MaxPollInterval < c.PollInterval:
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:
@@ -370,13 +382,6 @@ func (c *Config) validateBroadcast() error {
 		return &ConfigError{"ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
 	}
 	return nil
-}
-
-func (c *Config) limits() limits {
-	return limits{
-		broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing,
-		maxUnfinished: c.maxUnfinished, behindAfter: c.BehindAfter,
-	}
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {

@@ -110,7 +110,8 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 	t.Parallel()
 	const aggregates, most = 1_000, 50
 	db, j := counted(t, aggregates)
-	config := subscriber.WithMaxFailing(thrifty(j), most)
+	config := thrifty(j)
+	config.StateBytes = most * 4 << 10 // a quarter is for those that fail
 	config.BufferBytes, config.MaxInFlight = 20_000, 8
 	config.NackResendSleep, config.MaxNackResendSleep = 5*time.Millisecond, 20*time.Millisecond
 	db.Inject(dynamotest.SmallPages(10), dynamotest.Index("journal-tail-index"))
@@ -127,7 +128,7 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "many attempts have failed", func() bool { return sub.Stats().Nacked > 3*aggregates })
+	eventually(t, "many attempts have failed", func() bool { return sub.Stats().Nacked > 5*most })
 	status := sub.Shards()[0]
 	assert.Less(t, status.Behind, uint64(aggregates/4), "the rest waits in the journal")
 

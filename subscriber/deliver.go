@@ -185,7 +185,7 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 		if err != nil {
 			return err
 		}
-		if size += r.Size(); size > d.budget.share() && len(records) > 0 {
+		if size += sizeOf(r); size > d.budget.share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)
@@ -385,5 +385,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 // ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {
 	st.delivery = delivery{}
-	d.sequencer.ack(st, number)
+	if d.sequencer.ack(st, number) {
+		d.pace.earn()
+	}
 }

@@ -23,12 +23,6 @@ func WithIdleStreams(c Config, n int) Config {
 	return c
 }
 
-// WithMaxFailing returns a config whose shards stop reading when few aggregates fail.
-func WithMaxFailing(c Config, n int) Config {
-	c.maxFailing = n
-	return c
-}
-
 // WithMaxDeferred returns a config whose shards defer few events.
 func WithMaxDeferred(c Config, n int) Config {
 	c.maxDeferred = n

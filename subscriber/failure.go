@@ -52,17 +52,17 @@ func (d *deliverer) fail(st *stream, err error) {
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
-		d.delay(st, 0) // the events before the corrupt one can be read
+		d.delay(st, 0, false) // the events before the corrupt one can be read
 		return
 	}
 	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which does not count as an attempt
 		st.delivery.failures++
-		d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.failures))
+		d.block(st, err, st.delivery.failures)
 		return
 	}
 	if failed.batched {
-		d.delay(st, 0) // the message is delivered again alone
+		d.delay(st, 0, false) // the message is delivered again alone
 		return
 	}
 	if st.delivery.attempts++; st.delivery.attempts == 1 {
@@ -76,15 +76,15 @@ func (d *deliverer) fail(st *stream, err error) {
 			failures := st.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures)
-			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, failures))
+			d.block(st, err, failures)
 		}
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.delivery.attempts))
+		d.delay(st, d.config.nackPause(st.delivery.attempts), d.isPaced(st.delivery.attempts))
 		return
 	}
-	d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts))
+	d.block(st, err, st.delivery.attempts)
 }
 
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
@@ -135,12 +135,19 @@ func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures
 	d.sequencer.noteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
 
-func (d *deliverer) block(st *stream, err error, pause time.Duration) {
+func (d *deliverer) block(st *stream, err error, failures int) {
+	pause := backoffOf(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
 		"aggregate_id": st.id.Value, "pause": pause, "attempts": st.delivery.attempts,
 	})
-	d.delay(st, pause)
+	d.delay(st, pause, d.isPaced(failures))
+}
+
+// isPaced reports whether an aggregate needs a credit for its next attempt. The attempts before a
+// policy gives up need none, because their number is limited.
+func (d *deliverer) isPaced(failures int) bool {
+	return failures > max(pacedAfter, d.config.Failures.attempts)
 }
 
 // backoffOf returns a pause that doubles from first to most with each failure.
@@ -152,8 +159,9 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 	return first << doublings
 }
 
-// delay frees the worker, and returns the stream to the workers after a pause.
-func (d *deliverer) delay(st *stream, pause time.Duration) {
+// delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
+// waits for a credit.
+func (d *deliverer) delay(st *stream, pause time.Duration, paced bool) {
 	d.sequencer.putOff(st)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,6 +170,10 @@ func (d *deliverer) delay(st *stream, pause time.Duration) {
 			d.mu.Lock()
 			delete(d.timers, st)
 			d.mu.Unlock()
+			if paced {
+				d.pace.wait(turn{deliverer: d, stream: st})
+				return
+			}
 			d.sequencer.resume(st)
 		})
 	}

@@ -51,6 +51,9 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
 		if by == byReconciliation {
+			if r.Number > st.head {
+				missed = append(missed, r)
+			}
 			st.observeReconciled(r)
 			// The events that a reconciliation finds are old, and there may be many.
 			q.schedule(st, true)
@@ -94,11 +97,12 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 
 // wakeNow schedules an aggregate that has got a version. The caller holds mu.
 func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
-	if q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
+	if q.ended || q.memory.isFull(len(q.unfinished)) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
 	st.observe(version)
+	q.sampled(st, version)
 	q.schedule(st, false)
 }
 

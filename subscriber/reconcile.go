@@ -67,10 +67,16 @@ func (m *member) reconciling(ctx context.Context) (stop func()) {
 }
 
 func (s *source) reconciliationIsDue() bool {
+	now := s.now()
 	at, _, may := s.sequencer.lastReconciliation()
-	since := s.now().Sub(at)
-	// A time in the future comes from a clock that was ahead. Ignore it.
-	return may && s.sequencer.isHealthy() && (since >= s.config.ReconcileInterval || since < 0)
+	return may && s.sequencer.isHealthy() && (s.isRegular(at, now) || s.lag.isDue(now))
+}
+
+// isRegular reports whether a reconciliation is due because of the last one. A time in the future
+// comes from a clock that was ahead.
+func (s *source) isRegular(last, now time.Time) bool {
+	since := now.Sub(last)
+	return since >= s.config.ReconcileInterval || since < 0
 }
 
 // reconcileState is the place at which a reconciliation was interrupted.
@@ -78,6 +84,7 @@ type reconcileState struct {
 	began   time.Time       // zero if it has not begun
 	rewinds uint64          // the number of rewinds of the cursor when it began
 	gaveWay bool            // it was interrupted to let other shards continue
+	early   bool            // it is early because of a lag, and does not count as a regular one
 	recent  bool            // it compares what was written lately, not all aggregates
 	at      eventlog.Cursor // if recent: the place up to which it has compared
 	after   aggregate.ID    // otherwise: the last aggregate that it has compared
@@ -120,7 +127,9 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
 			return part, false
 		}
-		s.sequencer.observe(page.moved, byReconciliation, 0)
+		if missed := s.sequencer.observe(page.moved, byReconciliation, 0); len(missed) > 0 {
+			s.noteLag(missed[0].Aggregate, missed[0].Number)
+		}
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true
@@ -128,6 +137,11 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		}
 		pause(ctx, min(page.pause, s.config.ReconcileInterval/100))
 		hangs.Reset(readTimeout)
+	}
+	if part.early {
+		s.stats.early.Add(1)
+		s.lag.reconciled(part.began, s.earlyInterval())
+		return reconcileState{}, true
 	}
 	// Spread the reconciliations of the shards over time.
 	if part.recent {
@@ -147,6 +161,11 @@ const week = 7 * 24 * time.Hour
 func (s *source) beginReconciliation() reconcileState {
 	last, rewinds, _ := s.sequencer.lastReconciliation()
 	part := reconcileState{began: s.now(), rewinds: rewinds}
+	if !s.isRegular(last, part.began) {
+		part.early, part.recent = true, true
+		part.at = eventlog.CursorAt(part.began.Add(-3 * s.earlyInterval()))
+		return part
+	}
 	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
 	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part

@@ -50,6 +50,8 @@ type sequencer struct {
 	saved        savedCursor
 	// rewinds counts how often the cursor was moved back.
 	rewinds uint64
+	// sample is a commit that the tail must show. See lag.
+	sample sample
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
 	unverified []*stream
@@ -65,11 +67,12 @@ type savedCursor struct {
 type limits struct {
 	// broadcast reports that no position is stored, so the sequencer keeps the positions of
 	// forgotten streams.
-	broadcast                            bool
-	idleStreams, maxUnstored, maxFailing int
-	// Reconciliations wait while maxUnfinished or more streams are unfinished.
-	maxUnfinished int
-	behindAfter   time.Duration
+	broadcast bool
+	// The following are also limited by the shard's share of memory. Reconciliations wait while
+	// maxUnfinished or more streams are unfinished.
+	idleStreams, maxUnstored, maxUnfinished int
+	memory                                  *memory
+	behindAfter                             time.Duration
 }
 
 func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool)) *sequencer {
@@ -155,11 +158,14 @@ func (q *sequencer) pass(st *stream, number uint64) uint64 {
 	return passed
 }
 
-// ack records that all events up to a number are handled.
-func (q *sequencer) ack(st *stream, number uint64) {
+// ack records that all events up to a number are handled. It reports whether the stream was put off
+// before.
+func (q *sequencer) ack(st *stream, number uint64) (recovered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	recovered = st.cautious
 	q.acked(st, number)
+	return recovered
 }
 
 // acked is ack for a caller that holds mu. The callers of the following methods hold it too.
@@ -226,6 +232,7 @@ func (q *sequencer) putOff(st *stream) {
 	if !st.cautious {
 		st.cautious = true
 		q.failing++
+		q.memory.fails(1)
 	}
 }
 
@@ -234,6 +241,7 @@ func (q *sequencer) recover(st *stream) {
 	if st.cautious {
 		st.cautious = false
 		q.failing--
+		q.memory.fails(-1)
 		q.notify()
 	}
 }
@@ -291,7 +299,8 @@ func (q *sequencer) reconciledOf(st *stream) uint64 {
 
 // forget drops idle streams when there are too many streams.
 func (q *sequencer) forget() {
-	if len(q.streams) <= q.idleStreams {
+	most := q.memory.share(1, q.idleStreams)
+	if len(q.streams) <= most {
 		return
 	}
 	for value, st := range q.streams {
@@ -307,7 +316,7 @@ func (q *sequencer) forget() {
 				q.forgotten = newForgotten()
 			}
 			q.forgotten.add(st.id)
-			if len(q.streams) <= q.idleStreams {
+			if len(q.streams) <= most {
 				return
 			}
 		}
@@ -355,4 +364,6 @@ func (q *sequencer) forgetAll() {
 		st.buffer.drop(q.budget)
 	}
 	clear(q.streams)
+	q.memory.fails(-q.failing)
+	q.failing = 0
 }

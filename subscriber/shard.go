@@ -31,7 +31,7 @@ type shard struct {
 
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = newSequencer(m.config.limits(), m.budget, m.stats, func(st *stream, failed bool) {
+	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, func(st *stream, failed bool) {
 		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)
@@ -47,6 +47,8 @@ func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 // messages are finished and positions are stored. After a loss, the work ends at once.
 func (sh *shard) run(ctx context.Context) {
 	defer sh.abandon()
+	sh.memory.shards.Add(1)
+	defer sh.memory.shards.Add(-1)
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup

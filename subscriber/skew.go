@@ -82,6 +82,9 @@ func (s *source) noteMissed(r *journal.Record) {
 
 func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
 	late := missedAt.Sub(r.WrittenAt)
+	if late > s.config.TrailingDelay/2 {
+		s.noteLag(r.Aggregate, r.Number)
+	}
 	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
 		s.logger.Info("Events appear in the tail long after their time: is a clock behind? An event that is later than TrailingDelay waits "+
 			"for a reconciliation", watermill.LogFields{

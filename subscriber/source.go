@@ -25,6 +25,7 @@ type source struct {
 	trailing []trailingRead
 	// polls contains the latest polls of the live read that reached the end of the tail.
 	polls []endPoll
+	lag   lag
 }
 
 func newSource(t *term, q *sequencer) *source {
@@ -102,6 +103,9 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
 		s.sequencer.enqueue(page.Records, !page.More, s.trail().OccurredAt)
 		err = s.readTrailing(ctx, now, !page.More)
+		if id, version, missed := s.sequencer.takeMissed(); missed {
+			s.noteLag(id, version)
+		}
 		if !page.More {
 			return found, err
 		}

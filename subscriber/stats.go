@@ -26,6 +26,7 @@ type Stats struct {
 	Stopped    uint64 // times that an event of this subscriber stopped the group
 	Late       uint64 // events that a trailing read found and the live read had missed
 	Reconciled uint64 // events that only a reconciliation found
+	Early      uint64 // early reconciliations, because the tail index lagged
 	Positions  uint64 // positions stored
 
 	// Beyond counts how often a reconciliation found a position beyond the last event of its
@@ -45,7 +46,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	skipped, deferred, retried, stopped, late, reconciled, beyond, claims, positions atomic.Uint64
+	skipped, deferred, retried, stopped, late, reconciled, early, beyond, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -57,7 +58,7 @@ func (c *counters) read() Stats {
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
 		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(),
 		Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Reconciled: c.reconciled.Load(),
-		Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Early: c.early.Load(), Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}
 }

@@ -36,6 +36,8 @@ type subscription struct {
 
 	lanes   *lanes
 	budget  *budget
+	memory  *memory
+	pace    *pace
 	writers chan struct{} // one element for each row that is being written
 }
 
@@ -56,7 +58,15 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  &lanes{max: sub.config.MaxInFlight, serve: turn.serve},
-		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, writers: make(chan struct{}, rowWriters),
+		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+	}
+}
+
+func (s *subscription) limits() limits {
+	c := &s.config
+	return limits{
+		memory: s.memory, broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored,
+		maxUnfinished: c.maxUnfinished, behindAfter: c.BehindAfter,
 	}
 }
 

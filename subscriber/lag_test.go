@@ -1,0 +1,104 @@
+package subscriber_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// lagging runs a test with a subscriber whose clock and reconciliations have their defaults, in a
+// bubble, in each layout.
+func lagging(t *testing.T, test func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, own, other *journal.Journal, handled *deliveries)) {
+	t.Helper()
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		testdb.WithFakeTime(t, func(t *testing.T) {
+			db := dynamotest.New(t)
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
+			own := open(t, db.Client())
+			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour})
+			handled := &deliveries{last: map[string]uint64{}}
+			go func() {
+				for msg := range messages {
+					assert.NoError(t, handled.note(msg))
+					msg.Ack()
+				}
+			}()
+			time.Sleep(time.Minute)
+			test(t, db, sub, own, open(t, db.Client()), handled)
+		})
+	})
+}
+
+const tailIndex = "journal-tail-index"
+
+func TestALagOfTheIndexOfMinutesBringsAReconciliationForward(t *testing.T) {
+	t.Parallel()
+	lagging(t, func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, _, other *journal.Journal, handled *deliveries) {
+		const aggregates = 200
+		lag := db.Inject(dynamotest.DelayIndex(0, 4*time.Minute), dynamotest.Index(tailIndex))
+		for n := range aggregates {
+			write(t, other, fmt.Sprint(n), 0, 1)
+			time.Sleep(time.Second)
+		}
+		lag.Remove()
+		time.Sleep(12 * time.Minute)
+		for n := range aggregates {
+			assert.EqualValues(t, 1, handled.has(fmt.Sprint(n)), n)
+		}
+		assert.Positive(t, sub.Stats().Reconciled, "trailing reads have missed some")
+		early := sub.Stats().Early
+		assert.Positive(t, early)
+		assert.LessOrEqual(t, early, uint64(5), "at most one in five minutes")
+
+		time.Sleep(30 * time.Minute)
+		assert.LessOrEqual(t, sub.Stats().Early, early+3, "they end with the lag")
+	})
+}
+
+// The tail never shows an event in time, but this process has made the commit and knows it.
+func TestACommitThatTheTailDoesNotShowBringsAReconciliationForward(t *testing.T) {
+	t.Parallel()
+	lagging(t, func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, own, other *journal.Journal, handled *deliveries) {
+		var shown atomic.Bool
+		db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
+			return !shown.Load() && strings.Contains(nameOf(item), "-hidden")
+		}), dynamotest.Index(tailIndex))
+		write(t, own, "hidden-own", 0, 1)
+		write(t, other, "hidden-other", 0, 1)
+		for n := range 60 {
+			write(t, other, "shown", n, 1)
+			time.Sleep(time.Second)
+		}
+		assert.EqualValues(t, 1, handled.has("hidden-own"), "a wake-up has brought it")
+		assert.Zero(t, handled.has("hidden-other"))
+		shown.Store(true)
+		time.Sleep(8 * time.Minute)
+		assert.EqualValues(t, 1, handled.has("hidden-other"))
+	})
+}
+
+func TestAnIndexThatDoesNotLagBringsNoReconciliationForward(t *testing.T) {
+	t.Parallel()
+	lagging(t, func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, own, other *journal.Journal, _ *deliveries) {
+		db.Inject(dynamotest.DelayIndex(0, 4*time.Second), dynamotest.Index(tailIndex))
+		for n := range 300 {
+			write(t, own, fmt.Sprint("own", n%7), n/7, 1)
+			write(t, other, fmt.Sprint("other", n%7), n/7, 1)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(20 * time.Minute)
+		assert.Zero(t, sub.Stats().Early)
+		assert.Zero(t, sub.Stats().Reconciled)
+	})
+}

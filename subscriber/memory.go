@@ -1,0 +1,45 @@
+package subscriber
+
+import "sync/atomic"
+
+// memory limits what all shards of a subscription remember of aggregates (Config.StateBytes). A
+// stream counts as streamBytes. A shard has a share of the limit. Only failing streams may exceed
+// the share of their shard, as long as other shards leave room. So a shard with many failing
+// streams stops reading, and the others continue. A nil memory has no limit.
+type memory struct {
+	streams         int // the limit
+	shards, failing atomic.Int64
+}
+
+// streamBytes is about what a stream needs: 900 bytes if its id has 42 bytes and it is listed with
+// a failure.
+const streamBytes = 1 << 10
+
+// failingPart is the part of the limit that failing streams may fill together. Then shards whose
+// share is not full may still fill it, so failing streams take at most twice that. Streams whose
+// position is unstored, and those that a reconciliation has added, get as much each.
+const failingPart = 4
+
+func newMemory(bytes int) *memory { return &memory{streams: bytes / streamBytes} }
+
+// share returns how many streams a shard may have: at most a part of the limit, divided by the
+// number of shards, and at most a number.
+func (m *memory) share(part, most int) int {
+	if m == nil {
+		return most
+	}
+	return min(most, max(1, m.streams/part/max(1, int(m.shards.Load()))))
+}
+
+// fails changes the number of failing streams.
+func (m *memory) fails(n int) {
+	if m != nil {
+		m.failing.Add(int64(n))
+	}
+}
+
+// isFull reports whether a shard with a number of unfinished streams must stop reading, because
+// they may fail like the many that have failed.
+func (m *memory) isFull(unfinished int) bool {
+	return m != nil && int(m.failing.Load()) >= m.streams/failingPart && unfinished >= m.share(failingPart, m.streams)
+}

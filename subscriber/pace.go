@@ -1,0 +1,82 @@
+package subscriber
+
+import (
+	"sync"
+	"time"
+)
+
+// pace limits how often aggregates that keep failing are tried again, for all shards of a
+// subscription. Each attempt reads the event again. In an outage all aggregates fail, and their
+// attempts would cost more than the work that they try to do.
+//
+// An attempt takes a credit. A few credits come with time, so there are always probes. An aggregate
+// that continues earns two more. So when the outage ends, the number of attempts doubles with each
+// round of attempts, until all aggregates have continued.
+type pace struct {
+	mu       sync.Mutex
+	credit   float64
+	refilled time.Time
+	waiting  []turn // in the order in which they became due
+	timer    *time.Timer
+}
+
+const (
+	// pacedAfter is the number of failures in a row after which an aggregate needs credits. It is
+	// the number of attempts of a policy that gives up after more.
+	pacedAfter = 3
+	// probesPerSecond is the number of credits that come with time. They add up to maxCredit.
+	probesPerSecond = 10
+	maxCredit       = 100
+	// earned is the number of credits for an aggregate that continues.
+	earned = 2
+)
+
+func newPace() *pace { return &pace{credit: maxCredit, refilled: time.Now()} }
+
+// wait returns a stream to the workers when there is a credit for it.
+func (p *pace) wait(t turn) {
+	p.update(func() { p.waiting = append(p.waiting, t) })
+}
+
+// earn adds the credits for a stream that has continued after a failure.
+func (p *pace) earn() {
+	p.update(func() { p.credit += earned })
+}
+
+// update changes the pace, and returns streams to the workers for which there are credits. The
+// streams of a shard that stops need none.
+func (p *pace) update(change func()) {
+	for _, t := range p.take(change) {
+		t.deliverer.sequencer.resume(t.stream)
+	}
+}
+
+func (p *pace) take(change func()) (due []turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.credit += now.Sub(p.refilled).Seconds() * probesPerSecond
+	p.refilled = now
+	change()
+	for len(p.waiting) > 0 {
+		if !p.waiting[0].deliverer.isStopping() {
+			if p.credit < 1 {
+				p.refillLater()
+				return due
+			}
+			p.credit--
+		}
+		due = append(due, first(&p.waiting))
+	}
+	p.waiting = nil
+	p.credit = min(p.credit, maxCredit)
+	return due
+}
+
+// refillLater calls update when there is a credit. The caller holds mu.
+func (p *pace) refillLater() {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.timer = time.AfterFunc(time.Second/probesPerSecond, func() { p.update(func() {}) })
+}
