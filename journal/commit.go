@@ -103,6 +103,7 @@ func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.
 	}
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
+		e = marked(c.Aggregate, e)
 		if err := validateEvent(e); err != nil {
 			return nil, nil, fmt.Errorf("event %d of the commit: %w", i+1, err)
 		}

@@ -79,6 +79,6 @@
 // In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
 // family, whose programs may share them. Millrace stores its additional values, such as event id,
 // event type and metadata, in additional attributes, which the family ignores. In the layout
-// [Packed] only programs of this module may use the tables. docs/guides/layouts.md lists their
+// [Packed] only programs of this module may use the tables. docs/reference/schema.md lists their
 // attributes.
 package journal

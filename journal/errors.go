@@ -193,6 +193,18 @@ func (e *TooLargeError) Error() string {
 
 const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 
+// VersionError reports an archived aggregate whose version, or the place where it was truncated, is
+// above Limit, which no application reaches. Nothing was written.
+type VersionError struct {
+	ID             aggregate.ID
+	Version, Limit uint64
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("restore %q, nothing written: version %d is above %d: the archive is damaged or made up; export the aggregate again, or leave it out",
+		e.ID.String(), e.Version, e.Limit)
+}
+
 // CorruptItemError reports an item that is missing or cannot be decoded, by its keys. Aggregate and
 // Number are set if the item is an event whose keys can be decoded. Aggregate is also set for a
 // head whose aggregate is known. Misplaced is true for a head in a shard where readers do not

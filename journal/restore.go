@@ -7,6 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
+// maxRestored is the highest version of a restored aggregate. It is far below the numbers at which a
+// layout cannot read an aggregate or count on, and programs that store numbers as floating point
+// still tell it from its neighbours.
+const maxRestored = 1 << 53
+
 // firstOf returns the number that the first record must have.
 func firstOf(r *restoration) uint64 {
 	if r.Expected == 0 {
@@ -37,6 +42,9 @@ func (j *engine) validateRestoration(r *restoration) error {
 	if err := j.validateTarget(head.Aggregate); err != nil {
 		return err
 	}
+	if highest := max(head.Version, r.Expected, head.TruncatedBefore); highest > maxRestored {
+		return &VersionError{ID: head.Aggregate, Version: highest, Limit: maxRestored}
+	}
 	switch {
 	case n > storage.MaxEvents:
 		return &TooLargeError{ID: head.Aggregate, What: "the restoration", Size: len(r.Records), Limit: storage.MaxEvents, Unit: unitEvents}
@@ -44,6 +52,8 @@ func (j *engine) validateRestoration(r *restoration) error {
 		return invalid("it has no events")
 	case head.Version == 0 || head.Version != firstOf(r)+n-1:
 		return invalid("%d events that begin with %d do not end with version %d", n, firstOf(r), head.Version)
+	case head.TruncatedBefore > head.Version+1:
+		return invalid("it is truncated before event %d, but has version %d", head.TruncatedBefore, head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
 		return invalid("the snapshot is of event %d, but the head has version %d", head.Snapshot.Number, head.Version)
 	case !head.DeletedAt.IsZero() && (r.Expected > 0 || n > 0 || head.Snapshot != nil):

@@ -267,20 +267,21 @@ func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 			r    eventlog.Restoration
 			want any
 		}{
-			"no aggregate":           {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
-			"no events":              {restoration(x, 4, nil), journal.ErrInvalidCommit},
-			"nothing at all":         {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
-			"too many":               {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},
-			"another version":        {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
-			"a gap":                  {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
-			"another aggregate":      {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
-			"a record that is nil":   {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
-			"not UTF-8":              {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
-			"a snapshot ahead":       {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
-			"a tombstone of events":  {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
-			"an event too large":     {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), new(*journal.TooLargeError)},
-			"events too large":       {restoration(x, 0, large(x, 12)), new(*journal.TooLargeError)},
-			"a number beyond uint64": {restoration(x, math.MaxUint64, old(x, 0, 1)), journal.ErrInvalidCommit},
+			"no aggregate":                 {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
+			"no events":                    {restoration(x, 4, nil), journal.ErrInvalidCommit},
+			"nothing at all":               {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
+			"too many":                     {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},
+			"another version":              {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
+			"a gap":                        {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
+			"another aggregate":            {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
+			"a record that is nil":         {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
+			"not UTF-8":                    {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
+			"a snapshot ahead":             {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
+			"a tombstone of events":        {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
+			"an event too large":           {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), new(*journal.TooLargeError)},
+			"events too large":             {restoration(x, 0, large(x, 12)), new(*journal.TooLargeError)},
+			"a number beyond uint64":       {restoration(x, math.MaxUint64, old(x, 0, 1)), new(*journal.VersionError)},
+			"truncated beyond its version": {with(func(r *eventlog.Restoration) { r.Expected, r.Head.TruncatedBefore = 0, 9 }), journal.ErrInvalidCommit},
 		} {
 			_, err := s.Restore(t.Context(), c.r)
 			requireKind(t, err, c.want, name)
@@ -290,6 +291,42 @@ func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 		cancel()
 		_, err := s.Restore(ctx, restoration(x, 0, old(x, 1, 1)))
 		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestARestorationOfAHugeVersionIsRefused(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		for _, version := range []uint64{1<<53 + 1, 1 << 62, 1<<62 + 1, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
+			x := user("1")
+			events := restoration(x, 0, old(x, 1, 1))
+			events.Head.Version, events.Head.TruncatedBefore = version, version
+			events.Head.Snapshot, events.Records[0].Number = stateAt(version-1), version
+			stone := eventlog.Restoration{Head: journal.Head{
+				Aggregate: x, Version: version, TruncatedBefore: version + 1, DeletedAt: time.UnixMilli(1),
+			}}
+			for _, r := range []eventlog.Restoration{events, stone} {
+				_, err := s.Restore(t.Context(), r)
+
+				var refused *journal.VersionError
+				require.ErrorAs(t, err, &refused, "version %d", version)
+				s.requireNothingWritten(t, x)
+			}
+		}
+	})
+}
+
+func TestAnAggregateOfTheHighestRestoredVersionGoesOn(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		const version = 1 << 53
+		x := user("1")
+		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: journal.Head{
+			Aggregate: x, Version: version, TruncatedBefore: version, Snapshot: stateAt(version),
+		}, Records: old(x, version, 1)})
+		require.NoError(t, err)
+
+		s.write(t, x, version+1, 2)
+
+		assert.EqualValues(t, version+2, s.head(t, x).Version)
 	})
 }
 

@@ -14,6 +14,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	if err := validateEvent(e); err != nil {
 		return 0, fmt.Errorf("append to %s: %w", id, err)
 	}
+	e = marked(id, e)
 	overhead := 0
 	if e.Encoding == "" && !j.raw {
 		overhead = j.encodingOverhead()

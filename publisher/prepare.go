@@ -9,7 +9,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/carried"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -67,7 +66,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		event := eventlog.Event{
 			ID: marshaled.ID, Type: marshaled.Type, Payload: marshaled.Payload, Metadata: marshaled.Metadata,
 		}
-		event.Metadata = marked(ledTo(msg, event), b.id, own)
+		event.Metadata, event.OwnStream = ledTo(msg, event), own
 		size, err := p.journal.EventSize(b.id, event)
 		if err != nil {
 			return refuse(err)
@@ -85,21 +84,6 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		}
 	}
 	return batches, nil
-}
-
-// marked returns metadata with the mark of the publisher's own stream if own is true, and else
-// without it. The mark allows groups.Trim to remove the event when all groups have handled it.
-func marked(metadata aggregate.Metadata, id aggregate.ID, own bool) aggregate.Metadata {
-	if _, forged := metadata[envelope.OwnStreamKey]; !own && !forged {
-		return metadata
-	}
-	with := make(aggregate.Metadata, len(metadata)+1) // a Marshaler may keep the original map
-	maps.Copy(with, metadata)
-	delete(with, envelope.OwnStreamKey)
-	if own {
-		with[envelope.OwnStreamKey] = envelope.StreamMark(id)
-	}
-	return with
 }
 
 // ledTo returns the event's metadata with the correlation and causation ids of the message's

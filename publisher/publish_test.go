@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -396,13 +396,13 @@ func TestOnlyMessagesWithoutAnIDAreMarkedAsThoseOfTheStream(t *testing.T) {
 	mine, named, forged := message.NewMessage("", nil), message.NewMessage("", nil), message.NewMessage("", nil)
 	mine.Metadata = message.Metadata{"own_stream": "other", "tenant": "a"}
 	named.Metadata = message.Metadata{"aggregate_id": "mine"}
-	forged.Metadata = message.Metadata{"aggregate_id": "1", "own_stream": envelope.StreamMark(order1)}
+	forged.Metadata = message.Metadata{"aggregate_id": "1", "own_stream": metadata.StreamMark(order1)}
 
 	require.NoError(t, p.Publish("order", mine))
 	require.NoError(t, p.Publish("order", named, forged))
 
 	records := s.records(aggregate.ID{Type: "order", Value: "mine"})
-	assert.Equal(t, aggregate.Metadata{"own_stream": envelope.StreamMark(records[0].Aggregate), "tenant": "a"}, records[0].Metadata)
+	assert.Equal(t, aggregate.Metadata{"own_stream": metadata.StreamMark(records[0].Aggregate), "tenant": "a"}, records[0].Metadata)
 	assert.Empty(t, records[1].Metadata)
 	assert.Empty(t, s.records(order1)[0].Metadata)
 	assert.Equal(t, message.Metadata{"own_stream": "other", "tenant": "a"}, mine.Metadata, "the caller's message stays as it was")

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -71,7 +72,7 @@ func (d *delay) stop() {
 }
 
 // Start calls do, which must be safe to repeat, until it succeeds or its error is permanent, for at
-// most [StartBudget]. If ctx ends first, the error contains the error of ctx and the last failure.
+// most [StartBudget], which includes the last call of do. If ctx ends first, the error contains the error of ctx and the last failure.
 func Start(ctx context.Context, do func(ctx context.Context) error) error {
 	delay := watch(ctx)
 	defer delay.stop()
@@ -80,9 +81,18 @@ func Start(ctx context.Context, do func(ctx context.Context) error) error {
 		backoff.WithMaxInterval(2*time.Second),
 		backoff.WithMaxElapsedTime(StartBudget),
 	)
-	var last error // the last error that was not caused by the end of ctx
+	// The budget also ends a request, with the retries that the SDK makes within it.
+	budget, cancel := context.WithTimeout(ctx, StartBudget)
+	defer cancel()
+	var last error // the last error that was not caused by the end of a context
 	for {
-		err := do(ctx)
+		err := do(budget)
+		if err != nil && budget.Err() != nil && ctx.Err() == nil {
+			if IsContext(err) {
+				err = fmt.Errorf("%w: %v", cmp.Or(last, ErrNoReply), err) //nolint:errorlint // not the end of the caller's context
+			}
+			return err
+		}
 		if err != nil && ctx.Err() != nil && last != nil {
 			return fmt.Errorf("%w, after: %w", err, last)
 		}

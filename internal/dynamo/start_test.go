@@ -48,3 +48,26 @@ func TestAStartThatSucceedsOrFailsAtOnceIsNotReported(t *testing.T) {
 		time.Sleep(time.Minute)
 	})
 }
+
+func TestAStartEndsWithItsBudgetWhateverEachRequestRetries(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		begun := time.Now()
+		throttled := &types.ProvisionedThroughputExceededException{Message: aws.String("slow down")}
+
+		err := dynamo.Start(t.Context(), func(ctx context.Context) error {
+			for range 4 { // several requests, each with retries of its own
+				select {
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-time.After(7 * time.Second):
+				}
+			}
+			return throttled
+		})
+
+		assert.Equal(t, dynamo.StartBudget, time.Since(begun))
+		require.ErrorIs(t, err, throttled)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}

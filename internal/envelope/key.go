@@ -1,6 +1,9 @@
 package envelope
 
-import "github.com/millrace-dev/millrace/aggregate"
+import (
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
+)
 
 // Metadata keys of a message whose values the journal stores outside of the metadata.
 const (
@@ -25,10 +28,6 @@ const (
 	PartKey = "event_part"
 	// DeferredKey is "true" on messages of deferred events.
 	DeferredKey = "event_deferred"
-	// OwnStreamKey marks an event of a message without an aggregate id, in the stream of its
-	// publisher. It holds the [StreamMark] of the stream. Only the publisher stores it, and
-	// messages do not have it.
-	OwnStreamKey = "own_stream"
 )
 
 // Metadata keys that are stored with the event.
@@ -47,7 +46,7 @@ const MaxReason = 1 << 10
 func stored(key string) bool {
 	switch key {
 	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey,
-		DeferredKey, OwnStreamKey:
+		DeferredKey, metadata.OwnStreamKey:
 		return false
 	}
 	return true

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -46,7 +46,7 @@ func (t *trim) queues(ctx context.Context, heads []journal.Head) ([]*queue, erro
 
 // isMarked reports whether an event was published without an aggregate id, to this stream.
 func isMarked(r *journal.Record) bool {
-	return r.Metadata[envelope.OwnStreamKey] == envelope.StreamMark(r.Aggregate)
+	return r.Metadata[metadata.OwnStreamKey] == metadata.StreamMark(r.Aggregate)
 }
 
 // isOld reports whether an event is old enough to be removed. An imported event must also have been

@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -142,13 +142,37 @@ func TestATrimKeepsYoungEvents(t *testing.T) {
 	})
 }
 
+func TestATrimKeepsEventsWhoseMetadataHasTheMarkOfTheirAggregate(t *testing.T) {
+	t.Parallel()
+	eachQueue(t, func(t *testing.T, q queue) {
+		q.begin(t, time.Time{})
+		id := account("order")
+		given := aggregate.Metadata{"own_stream": metadata.StreamMark(id), "tenant": "a"}
+		commit := eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{Metadata: given}, {Metadata: given}}}
+		_, err := eventlog.Of(q.Journal).Append(t.Context(), commit) // as a repository does with metadata of the context
+		require.NoError(t, err)
+		commit.Expected = 2
+		_, err = eventlog.Of(q.Journal).AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{commit}})
+		require.NoError(t, err)
+		q.acked(t, "order", 4)
+
+		assert.Zero(t, q.trim(t).Events)
+		assert.Equal(t, []uint64{1, 2, 3, 4}, q.left(t, "order"))
+		for r, err := range q.Events(t.Context(), id, 1, 4) {
+			require.NoError(t, err)
+			assert.Equal(t, aggregate.Metadata{"tenant": "a"}, r.Metadata)
+		}
+		assert.Len(t, given, 2, "the caller's metadata stays as it was")
+	})
+}
+
 func TestATrimTouchesNoOtherAggregate(t *testing.T) {
 	t.Parallel()
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
 		q.write(t, "publisher-00000000-0000-0000-0000-000000000000", 0, 3) // like a stream
 		forged := message.NewMessage("", nil)
-		forged.Metadata = message.Metadata{"aggregate_id": "order", "own_stream": envelope.StreamMark(account("order"))}
+		forged.Metadata = message.Metadata{"aggregate_id": "order", "own_stream": metadata.StreamMark(account("order"))}
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)
 		require.NoError(t, err)
 		require.NoError(t, p.Publish(topic, forged))
@@ -467,7 +491,7 @@ func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
 			for n := range streams {
 				id := fmt.Sprint("s", n)
 				_, err := eventlog.Of(q.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account(id), Events: []eventlog.Event{
-					{Payload: []byte("{}"), Metadata: aggregate.Metadata{"own_stream": envelope.StreamMark(account(id))}},
+					{Payload: []byte("{}"), OwnStream: true},
 				}})
 				require.NoError(t, err)
 				q.acked(t, id, 1)

@@ -1,4 +1,4 @@
-package envelope
+package metadata
 
 import (
 	"hash/fnv"
@@ -6,6 +6,11 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
+
+// OwnStreamKey marks an event of a message without an aggregate id, in the stream of its publisher.
+// It holds the [StreamMark] of the stream. Only the journal stores it, for a publisher, and messages
+// do not have it.
+const OwnStreamKey = "own_stream"
 
 // StreamMark returns the value of [OwnStreamKey] on the events of a publisher's own stream. It is
 // short, because each event has it. It depends on the stream, so a copy of the metadata in another
