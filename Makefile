@@ -63,7 +63,7 @@ SLOW := ./test/cmd/sim ./test/soak
 # DynamoDB Local.
 REST := ./examples/orderhistory/story ./examples/console ./journal/archive ./test/soak ./examples/orderhistory \
 	./cmd/millrace/... ./process/... ./examples/... ./internal/checkpoint ./internal/tables ./projection/... \
-	./journal/compress ./journal/encrypt ./aggregate/protobuf ./test/sqlsuite
+	./journal/compress ./journal/encrypt ./aggregate/protobuf ./test/sqlsuite ./dynamotest/internal/conformance
 
 # make test-all runs these without the race detector: the order history and pages in a browser, the
 # costs of operations, and the code of the documentation, many small packages that take long to

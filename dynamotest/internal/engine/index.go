@@ -27,9 +27,9 @@ func (t *table) build(ix *index) {
 	})
 }
 
-// entry returns the index entry of a row, nil if the row lacks a key attribute of the index. An item
-// that is older than the index can have a key that the index does not allow: of another type, empty
-// or too long. The index omits it.
+// entry returns the index entry of a row, nil if the row lacks a key attribute of the index. An
+// item that is older than the index can have a key that the index does not allow: of another type,
+// empty or too long. The index omits it.
 func (ix *index) entry(t *table, r *row) *row {
 	if r == nil {
 		return nil
