@@ -242,6 +242,14 @@ var known = []Known{
 		},
 	},
 	{
+		Name:      "a start key for a query without sort key",
+		Reference: api + "API_Query.html: the key of the first item that the operation evaluates; nothing follows the only item",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "Query" && d.Left.Err == nil &&
+				strings.HasPrefix(d.Right.Message(), "The provided exclusive start key is invalid")
+		},
+	},
+	{
 		Name:      "the reserved word SIZE",
 		Reference: guide + "ReservedWords.html: no expression may name an attribute by a reserved word",
 		Is: func(d Difference) bool {
