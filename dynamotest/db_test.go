@@ -1,6 +1,9 @@
 package dynamotest_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
 	"context"
 	"fmt"
 	"io"
@@ -133,6 +136,77 @@ func TestTheHandlerAnswersWhatOtherClientsSend(t *testing.T) {
 		assert.Equal(t, http.StatusBadRequest, status)
 		assert.Contains(t, reply, want)
 	}
+}
+
+func TestBodiesAreDecompressedAndLimited(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	server := httptest.NewServer(tab.db.Handler())
+	t.Cleanup(server.Close)
+	post := func(encoding string, body []byte) (int, string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, bytes.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
+		request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any")
+		if encoding != "" {
+			request.Header.Set("Content-Encoding", encoding)
+		}
+		response, err := server.Client().Do(request)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		reply, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, string(reply)
+	}
+	compressed := func(parts ...string) []byte {
+		var buffer bytes.Buffer
+		for _, part := range parts {
+			w := gzip.NewWriter(&buffer)
+			_, _ = io.WriteString(w, part)
+			require.NoError(t, w.Close())
+		}
+		return buffer.Bytes()
+	}
+	var deflated bytes.Buffer
+	w := zlib.NewWriter(&deflated)
+	_, _ = io.WriteString(w, "{}")
+	require.NoError(t, w.Close())
+	const most = 16 << 20
+	spaces := func(n int) string { return "{" + strings.Repeat(" ", n-2) + "}" }
+
+	for _, test := range []struct {
+		name, encoding string
+		body           []byte
+		status         int
+		reply          string
+	}{
+		{"gzip", "gzip", compressed("{}"), http.StatusOK, "tab"},
+		{"gzip in two parts", "gzip", compressed("{", "}"), http.StatusOK, "tab"},
+		{"deflate", "deflate", deflated.Bytes(), http.StatusOK, "tab"},
+		{"the largest body", "", []byte(spaces(most)), http.StatusOK, "tab"},
+		{"too large", "", []byte(spaces(most + 1)), http.StatusRequestEntityTooLarge, "larger than 16 MB"},
+		{"too large when decompressed", "gzip", compressed(spaces(most + 1)), http.StatusInternalServerError, "more than 16 MB"},
+		{"no gzip", "gzip", []byte("{}"), http.StatusInternalServerError, "InternalServerError"},
+		{"nothing", "gzip", nil, http.StatusInternalServerError, "InternalServerError"},
+		{"truncated", "gzip", compressed("{}")[:20], http.StatusInternalServerError, "InternalServerError"},
+		{"no deflate", "deflate", []byte("{}"), http.StatusInternalServerError, "InternalServerError"},
+		{"another encoding", "br", []byte("{}"), http.StatusInternalServerError, "only gzip and deflate"},
+	} {
+		status, reply := post(test.encoding, test.body)
+		assert.Equal(t, test.status, status, test.name)
+		assert.Contains(t, reply, test.reply, test.name)
+	}
+}
+
+func TestARequestOfStreamsSaysThatThereAreNone(t *testing.T) {
+	t.Parallel()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{}"))
+	require.NoError(t, err)
+	request.Header.Set("X-Amz-Target", "DynamoDBStreams_20120810.ListStreams")
+	reply := httptest.NewRecorder()
+	newTable(t).db.Handler().ServeHTTP(reply, request)
+	assert.Equal(t, http.StatusBadRequest, reply.Code)
+	assert.Contains(t, reply.Body.String(), "dynamotest has no streams: it does not support DynamoDBStreams_20120810.ListStreams")
 }
 
 func TestACutConnectionReachesOtherClientsAsOne(t *testing.T) {

@@ -24,7 +24,7 @@
 // expressions, and all checks and limits of items, keys, pages, batches and transactions. It
 // reports consumed capacity by the published rules of AWS. It has numbers of 38 digits and
 // ClientRequestToken. A test compares each of its replies with DynamoDB Local over generated
-// sequences of operations.
+// sequences of operations. Where DynamoDB Local differs from AWS, the database follows AWS.
 //
 // An unsupported request fails with an error that names the operation or parameter: the parameters
 // from before expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables,

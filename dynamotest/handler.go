@@ -14,11 +14,8 @@ import (
 // handler serves a database over a socket.
 type handler struct{ db *DB }
 
-// maxRequestSize is more than DynamoDB accepts: a BatchWriteItem with 16 MB in base64.
-const maxRequestSize = 32 << 20
-
 func (h handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxRequestSize))
+	body, err := io.ReadAll(io.LimitReader(request.Body, maxRequestSize+1)) // one more is refused
 	if err != nil {
 		status, text := wire.EncodeError(apierror.Serialization("the request cannot be read: %v", err))
 		write(w, answer{status: status, body: text, id: h.db.requests.Add(1), at: h.db.clock.Now()})

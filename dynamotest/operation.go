@@ -95,6 +95,8 @@ func operationOf(header http.Header) (name string, op operation, err error) {
 	name, isDynamoDB := nameOf(header)
 	op, known := operations[name]
 	switch {
+	case isStreams(header):
+		return name, op, apierror.UnknownOperation("dynamotest has no streams: it does not support %s", header.Get("X-Amz-Target"))
 	case !isDynamoDB:
 		return name, op, apierror.UnknownOperation("this is not a request to DynamoDB: it has no header X-Amz-Target such as %sListTables", api)
 	case !known:
@@ -106,6 +108,11 @@ func operationOf(header http.Header) (name string, op operation, err error) {
 }
 
 const api = "DynamoDB_20120810."
+
+// isStreams reports whether a request is to DynamoDB Streams, an API of its own at another host.
+func isStreams(header http.Header) bool {
+	return strings.HasPrefix(header.Get("X-Amz-Target"), "DynamoDBStreams_20120810.")
+}
 
 // nameOf returns the name of the operation of a request.
 func nameOf(header http.Header) (name string, isDynamoDB bool) {

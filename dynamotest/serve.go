@@ -30,12 +30,15 @@ func (db *DB) serve(ctx context.Context, header http.Header, body []byte) (answe
 // read decodes a request. Its errors are DynamoDB's.
 func (db *DB) read(header http.Header, body []byte) (request, error) {
 	name, op, err := operationOf(header)
-	r := request{name: name, op: op, body: body}
+	r := request{name: name, op: op}
 	if err != nil {
 		return r, err
 	}
+	if r.body, err = decompress(header, body); err != nil {
+		return r, err
+	}
 	r.in = op.input()
-	if err := wire.Decode(body, r.in); err != nil {
+	if err := wire.Decode(r.body, r.in); err != nil {
 		return r, err
 	}
 	return r, op.parameters.check(name, r.in)

@@ -17,6 +17,11 @@ func Serialization(format string, args ...any) error {
 	return client("SerializationException", format, args...)
 }
 
+// TooLarge returns the error for a request that is too large for the protocol.
+func TooLarge(format string, args ...any) error {
+	return client("RequestEntityTooLargeException", format, args...)
+}
+
 // UnknownOperation returns the error for an operation that does not exist or is not supported.
 func UnknownOperation(format string, args ...any) error {
 	return client("UnknownOperationException", format, args...)

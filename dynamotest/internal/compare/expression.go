@@ -14,6 +14,8 @@ type expression struct {
 	table  *table
 	names  map[string]string
 	values item
+	// removes is set after an update with only REMOVE and DELETE.
+	removes bool
 }
 
 func (g *generator) expression(t *table) *expression {

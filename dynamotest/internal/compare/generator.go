@@ -117,6 +117,11 @@ func (g *generator) delete(t *table) *dynamodb.DeleteItemInput {
 // fails.
 func (e *expression) maybeCondition(perMille int) (condition *string, onFailure types.ReturnValuesOnConditionCheckFailure) {
 	onFailure = pick(e.dice, "", types.ReturnValuesOnConditionCheckFailureNone, types.ReturnValuesOnConditionCheckFailureAllOld)
+	// Without an item, DynamoDB Local creates one for an update that only removes, and AWS does
+	// not. The package conformance tests that.
+	if e.removes {
+		return e.finish("attribute_exists(" + e.name(e.table.keys()[0].name) + ")"), onFailure
+	}
 	if !e.chance(perMille) {
 		return nil, onFailure
 	}

@@ -242,6 +242,30 @@ var known = []Known{
 		},
 	},
 	{
+		Name:      "conditions and later mistakes beside a key that does not fit an index",
+		Reference: api + "API_TransactWriteItems.html: a ValidationError; the keys of all actions are checked before any condition",
+		Is: func(d Difference) bool {
+			var left, right *types.TransactionCanceledException
+			if !errors.As(d.Left.Err, &left) || !errors.As(d.Right.Err, &right) {
+				return false
+			}
+			r := right.CancellationReasons
+			first := slices.IndexFunc(left.CancellationReasons, isValidationError)
+			return first >= 0 && first == slices.IndexFunc(r, isValidationError) &&
+				!slices.ContainsFunc(slices.Delete(slices.Clone(r), first, first+1), func(other types.CancellationReason) bool {
+					return aws.ToString(other.Code) != "None"
+				})
+		},
+	},
+	{
+		Name:      "a start key for a query without sort key",
+		Reference: api + "API_Query.html: the key of the first item that the operation evaluates; nothing follows the only item",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "Query" && d.Left.Err == nil &&
+				strings.HasPrefix(d.Right.Message(), "The provided exclusive start key is invalid")
+		},
+	},
+	{
 		Name:      "the reserved word SIZE",
 		Reference: guide + "ReservedWords.html: no expression may name an attribute by a reserved word",
 		Is: func(d Difference) bool {

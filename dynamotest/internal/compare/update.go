@@ -25,7 +25,9 @@ func (e *expression) update() string {
 	}
 
 	var sections []string
+	e.removes = true
 	section := func(keyword string, action func() string) {
+		e.removes = e.removes && (keyword == "REMOVE" || keyword == "DELETE")
 		actions := []string{action()}
 		for e.chance(300) {
 			actions = append(actions, action())

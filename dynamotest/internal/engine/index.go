@@ -27,14 +27,16 @@ func (t *table) build(ix *index) {
 	})
 }
 
-// entry returns the index entry of a row, nil if the row lacks a key attribute of the index.
+// entry returns the index entry of a row, nil if the row lacks a key attribute of the index. An
+// item that is older than the index can have a key that the index does not allow: of another type,
+// empty or too long. The index omits it.
 func (ix *index) entry(t *table, r *row) *row {
 	if r == nil {
 		return nil
 	}
-	for _, a := range ix.key.attributes() {
-		// An item that is older than the index can have a key of another type. The index omits it.
-		if v := r.item[a.name]; v == nil || value.Type(v) != string(a.kind) || value.Size(v) == 0 {
+	for i, a := range ix.key.attributes() {
+		v := r.item[a.name]
+		if v == nil || value.Type(v) != string(a.kind) || value.Size(v) == 0 || checkKeySize(i, v) != nil {
 			return nil
 		}
 	}

@@ -60,6 +60,10 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err != nil {
 		return nil, err
 	}
+	if after != nil && r.ix == nil && s.only {
+		return nil, apierror.Validation("The provided exclusive start key is invalid: ExclusiveStartKey: " +
+			"a query of a table without a sort key returns at most one item, and nothing follows it")
+	}
 	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
 	if after != nil && (s.side(*after) != 0 || !s.only && s.ends(&row{position: *after}, forward)) {
 		return nil, apierror.Validation("The provided starting key does not match the range key predicate")

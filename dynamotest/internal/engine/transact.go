@@ -40,6 +40,7 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 	}
 	made := false
 	defer func() { done(db.config.Now(), made) }()
+	var misfit error
 	for i, action := range in.TransactItems {
 		t, err := db.table(tableOfAction(action))
 		if err != nil {
@@ -52,10 +53,17 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 		if w.unfit == nil && slices.ContainsFunc(writes[:i], w.isOn) {
 			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
 		}
+		// DynamoDB reports only the first of these, and evaluates no condition.
+		if w.unfit != nil && misfit == nil {
+			misfit = Cancelled(len(writes), []int{i}, "ValidationError", message(w.unfit))
+		}
 		bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
 	}
 	if bytes > maxTransactionBytes {
 		return nil, apierror.Validation("Transaction payload size cannot exceed 4MB. Payload Size: %d", bytes)
+	}
+	if misfit != nil {
+		return nil, misfit
 	}
 
 	if repeated {

@@ -145,9 +145,6 @@ func (w *write) check() error {
 
 // decide returns the item after the write. It requires the lock of the table.
 func (w *write) decide(old value.Item) (next value.Item, err error) {
-	if w.unfit != nil {
-		return nil, w.unfit
-	}
 	if w.condition != nil {
 		holds, err := w.condition.Holds(old)
 		if err != nil {
@@ -180,6 +177,11 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	}
 	if err := w.checkUpdate(); err != nil {
 		return nil, err
+	}
+	// Source: API reference of UpdateItem: if there is no item, DELETE does nothing. DynamoDB does
+	// not look at the paths either, although they lead nowhere.
+	if old == nil && w.update.OnlyRemoves() {
+		return nil, nil
 	}
 	if next, err = w.update.Apply(next); err != nil {
 		return nil, err

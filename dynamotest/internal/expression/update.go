@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"slices"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
@@ -176,6 +178,11 @@ func (u *Update) PartsOf() []string {
 		}
 	}
 	return names
+}
+
+// OnlyRemoves reports whether the update has no section but REMOVE and DELETE.
+func (u *Update) OnlyRemoves() bool {
+	return !slices.ContainsFunc(u.actions, func(a action) bool { return a.section == tokenSet || a.section == tokenAdd })
 }
 
 // Apply returns the item after the update. It does not change the given item. All actions see the

@@ -64,6 +64,8 @@ func isModelled(v reflect.Value) bool {
 
 func statusOf(err smithy.APIError) int {
 	switch {
+	case err.ErrorCode() == "RequestEntityTooLargeException":
+		return http.StatusRequestEntityTooLarge
 	case err.ErrorCode() == "ServiceUnavailable" || err.ErrorCode() == "ServiceUnavailableException":
 		return http.StatusServiceUnavailable
 	case err.ErrorFault() == smithy.FaultServer || err.ErrorCode() == "InternalServerError":

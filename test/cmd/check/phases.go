@@ -42,7 +42,7 @@ var (
 	rest = []string{
 		"./examples/orderhistory/story", "./examples/console", "./journal/archive", "./test/soak", "./examples/orderhistory",
 		"./cmd/millrace/...", "./process/...", "./examples/...", "./internal/checkpoint", "./internal/tables", "./projection/...",
-		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite",
+		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
 	// These run without the race detector: the order history and pages in a browser, and the costs
