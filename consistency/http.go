@@ -53,8 +53,9 @@ type Config struct {
 	OnError func(r *http.Request, err error)
 }
 
-// TooManyAggregatesError reports that a token names more aggregates than [Config].MaxAggregates.
-// The client has made the token up, or one of its commands writes to that many.
+// TooManyAggregatesError reports that a token names more Aggregates than the Limit
+// [Config].MaxAggregates. The client has made the token up, or one of its commands writes to that
+// many.
 type TooManyAggregatesError struct{ Aggregates, Limit int }
 
 func (e *TooManyAggregatesError) Error() string {

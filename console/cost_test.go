@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// many is the number of aggregates, and the number of events of one of them. It is 100,000 in `make
-// test-all`.
+// many is the number of aggregates, and the number of events of one of them. The phase
+// "many" of test/cmd/check sets 100,000.
 var many = flag.Int("console.many", 5000, "aggregates of TestPagesOfManyAggregatesAndManyEventsTakeFewReadUnits, and events of one")
 
 // atOnce is the number of aggregates or events of a commit. In the classic layout an aggregate

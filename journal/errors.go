@@ -196,8 +196,8 @@ const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 // VersionError reports an archived aggregate whose version, or the place where it was truncated, is
 // above Limit, which no application reaches. Nothing was written.
 type VersionError struct {
-	ID             aggregate.ID
-	Version, Limit uint64
+	ID             aggregate.ID // the aggregate
+	Version, Limit uint64       // Version is the number that is too high
 }
 
 func (e *VersionError) Error() string {

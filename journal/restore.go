@@ -7,9 +7,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// maxRestored is the highest version of a restored aggregate. It is far below the numbers at which a
-// layout cannot read an aggregate or count on, and programs that store numbers as floating point
-// still tell it from its neighbours.
+// maxRestored is the highest version of a restored aggregate. It is far below the numbers at which
+// a layout cannot read or continue an aggregate. Programs that store numbers as floating point
+// still distinguish it from its neighbours.
 const maxRestored = 1 << 53
 
 // firstOf returns the number that the first record must have.

@@ -28,9 +28,9 @@
 //
 // A nacked message is delivered again after a pause ([Config.NackResendSleep]). The same happens to
 // a message that is not answered within [Config.AckDeadline], and to an event that cannot be read,
-// decoded or unmarshaled. Such an event blocks its own aggregate and no other. By default it is
-// retried forever. [Config.Failures] can also park the aggregate after some attempts, send the
-// event to a poison queue, skip it with a record, retry it later by itself, or stop the group.
+// decoded or unmarshaled. Such an event blocks its own aggregate. By default it is retried forever.
+// [Config.Failures] can also park the aggregate after some attempts, send the event to a poison
+// queue, skip it with a record, retry it later by itself, or stop the group.
 //
 // Some events are passed over without a delivery and are counted in [Stats]: events of types that
 // are not in [Config.EventTypes], events whose encryption key was destroyed

@@ -41,7 +41,7 @@ var limits = map[string][2]string{
 func TestWatermillsComponentsWorkWithOurPubSub(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("compiles Watermill and the library: make test-all runs it")
+		t.Skip("compiles Watermill and the library")
 	}
 	folder := copyWatermill(t)
 	packages := usersOfGoChannel(t, folder)
