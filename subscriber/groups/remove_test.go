@@ -125,7 +125,7 @@ func TestARemovalCleansUpAfterEarlierRemovals(t *testing.T) {
 	for _, name := range []string{"totals.1", "totals.2"} {
 		_, err := rows.ChangeMembership(t.Context(), checkpoint.Key{Group: name, Topic: topic}, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
 		require.NoError(t, err)
-		_, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
+		_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Remove(t.Context(), "totals.1", topic, groups.Removal{}))
