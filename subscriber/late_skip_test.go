@@ -13,8 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// A member of an old release skips or defers an event and crashes, and its request arrives while the
-// next owner, which blocks, handles the event. The next owner has claimed the position by reading it.
+// A member of an old release skips or defers an event and crashes, and its request arrives while
+// the next owner, which blocks, handles the event. The next owner has claimed the position by
+// reading it.
 func TestALateSkipLeavesNoRecordOfAnEventThatWasHandled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -148,7 +148,7 @@ func (s *Store) Forget(ctx context.Context, k Key, seen Ended, before uint64) er
 		ExpressionAttributeValues: item{":seen": seen.value(), ":left": seen.without(before).value()},
 	})
 	if errors.Is(err, ErrFenced) {
-		return nil // another operator has done it, or the group exists again; then a later call does it
+		return nil // another operator has done it, or the group exists again: a later call does it
 	}
 	if err != nil {
 		return fmt.Errorf("change %s in the registry of groups: %w", k.partition(), err)

@@ -105,8 +105,8 @@ func (s *Store) key(partition, sort string) item {
 	}
 }
 
-// update performs a conditional UpdateItem and returns the new row, or what ReturnValues selects. If
-// the condition is false, it returns the old row and ErrFenced.
+// update performs a conditional UpdateItem and returns the new row, or what ReturnValues selects.
+// If the condition is false, it returns the old row and ErrFenced.
 func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
 	in.TableName = &s.table
 	in.ReturnValues = cmp.Or(in.ReturnValues, types.ReturnValueAllNew)

@@ -17,16 +17,16 @@ const FenceTime = checkpoint.FenceTime
 
 // CleanUp deletes the rows that a group wrote before it was reset or removed, as far as their
 // [FenceTime] has passed. It returns until when the others stay, or zero if there are none. Without
-// it, the next Reset of the group deletes the rows, or the next Remove of any group if the group was
-// removed. CleanUp can be repeated. A row that a suspended process writes after that stays forever;
-// nothing reads it.
+// it, the next Reset of the group deletes the rows, or the next Remove of any group if the group
+// was removed. CleanUp can be repeated. A row that a suspended process writes after that stays
+// forever; nothing reads it.
 //
 // It costs a read of the membership. If there are rows to delete, it also costs one read unit for
 // about 40 rows, at least one for each shard and each earlier reset, and one write of the
-// membership. It costs one write unit for each position, which is one for each aggregate, and one or
-// two for each record of a skipped event. It deletes the rows of four shards in parallel, 25 rows at
-// a time in each. It calls progress, if not nil, with the number of rows that each request has
-// deleted.
+// membership. It costs one write unit for each position, which is one for each aggregate, and one
+// or two for each record of a skipped event. It deletes the rows of four shards in parallel, 25
+// rows at a time in each. It calls progress, if not nil, with the number of rows that each request
+// has deleted.
 //
 // Errors: [ErrNoGroup] if there never was such a group, [ErrCorrupt], and the errors of the journal
 // and the context.

@@ -41,8 +41,8 @@ type Group struct {
 	Start time.Time
 	// Paused reports that the group delivers no messages.
 	Paused bool
-	// OldRowsUntil is until when rows from before the last reset stay, at least, see [FenceTime]. It is
-	// zero if there are none.
+	// OldRowsUntil is until when rows from before the last reset stay, at least, see [FenceTime].
+	// It is zero if there are none.
 	OldRowsUntil time.Time
 	// Stopped is the failed event that has paused the group (subscriber.Stop). It is nil if the
 	// group is not paused, or if an operator has paused it.

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// deposits is a read model on one shard. Its only row is a total, to which the handler of each event
-// adds 100, in the transaction that moves the position.
+// deposits is a read model on one shard. Its only row is a total, to which the handler of each
+// event adds 100, in the transaction that moves the position.
 type deposits struct {
 	store
 	t      *testing.T

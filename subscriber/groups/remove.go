@@ -25,8 +25,8 @@ type Removal struct {
 //
 // Remove pauses the group, and then deletes it, with two writes. If it fails before the end, the
 // group is paused; call Remove again. The rows of the group are not read any more. They stay for
-// [FenceTime], as those of before a [Groups.Reset] do. If you clear and reuse what the handlers have
-// written, also pause the group before, and call [Groups.WaitIdle].
+// [FenceTime], as those of before a [Groups.Reset] do. If you clear and reuse what the handlers
+// have written, also pause the group before, and call [Groups.WaitIdle].
 //
 // After that, Remove deletes the rows of all removed groups whose time has passed, see
 // [Groups.CleanUp]. So a program that removes a group for each generation of a read model needs
