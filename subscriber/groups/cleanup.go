@@ -13,7 +13,9 @@ import (
 // its request was held up on the way. AWS accepts a request for at most 15 minutes. A process that
 // was suspended sends a request again when it continues: if that can take longer than FenceTime,
 // end such a process before you clear a read model.
-const FenceTime = checkpoint.FenceTime
+const FenceTime = 24 * time.Hour
+
+var _ = [1]struct{}{}[FenceTime-checkpoint.FenceTime] // they are equal
 
 // CleanUp deletes the rows that a group wrote before it was reset or removed, as far as their
 // [FenceTime] has passed. It returns until when the others stay, or zero if there are none. Without
