@@ -136,7 +136,7 @@ func (c *Console) reset(ctx context.Context, a Action) (string, error) {
 	}
 	err := c.config.Groups.Reset(ctx, a.Group, a.Topic, to, nil)
 	if errors.Is(err, groups.ErrLeftovers) {
-		return "The group was reset. Rows from before are left in the table; `millrace group cleanup` deletes them.", nil
+		return "The group was reset. Rows of earlier resets are left in the table; `millrace group cleanup` deletes them.", nil
 	}
 	return "The group was reset.", err
 }

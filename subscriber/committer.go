@@ -170,7 +170,11 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 	case c.config.Broadcast:
 		position = to
 	case c.table != nil:
-		position, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.id, c.epoch, to)
+		var was uint64
+		position, was, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.id, c.epoch, to)
+		if err == nil && !st.position.fenced {
+			err = c.forgetLateSkips(ctx, st, from, was)
+		}
 	default:
 		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, to)
 		st.position.doubt = err != nil
@@ -197,6 +201,9 @@ func (c *committer) resolve(ctx context.Context, st *stream) error {
 // handlers whose outcome is unknown. The caller holds the position's lock.
 func (c *committer) fence(ctx context.Context, st *stream) error {
 	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
+	if err == nil && !st.position.fenced && c.table != nil {
+		err = c.forgetLateSkips(ctx, st, st.position.stored.Load(), position)
+	}
 	if err != nil {
 		return err
 	}

@@ -78,3 +78,23 @@ func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, reco
 	}
 	return err
 }
+
+// forgetLateSkips deletes the records of events that this owner has handled, but that a former
+// owner has skipped or deferred since this owner has read the position from. A transaction of the
+// former owner arrived late, which is possible until this owner writes to the position. It has
+// moved the position, which shows it. The caller holds the position's lock.
+func (c *committer) forgetLateSkips(ctx context.Context, st *stream, from, position uint64) error {
+	handled := min(position, c.sequencer.ackedOf(st))
+	if handled <= from {
+		return nil
+	}
+	for record, err := range c.checkpoint.SkippedBehind(ctx, c.key.Group, st.id, from) {
+		if err == nil && record.Number <= handled && record.Epoch < c.epoch {
+			err = c.checkpoint.RemoveSkipped(ctx, c.key.Group, record)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

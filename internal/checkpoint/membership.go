@@ -45,6 +45,8 @@ type Membership struct {
 	// Unfenced holds the terms of former owners whose handlers may have sent transactions that can
 	// still commit.
 	Unfenced []Term
+	// Ended holds the generations of before the last reset, as far as they have rows.
+	Ended Ended
 
 	id     string // the id of its first change
 	change string // the id of its last change; empty if there is no membership yet
@@ -264,9 +266,10 @@ func (r Membership) Resume() Membership {
 }
 
 // Reset makes the group start over: at a time, or at the beginning if start is zero. A pause stays,
-// but the event that was its reason is removed.
-func (r Membership) Reset(start time.Time) Membership {
+// but the event that was its reason is removed. The rows of before stay, see [FenceTime].
+func (r Membership) Reset(start, now time.Time) Membership {
 	r = r.clone()
+	r.Ended = r.Ended.end(r.Resets, now)
 	r.Resets++
 	r.Start, r.Stopped, r.Unfenced = start, nil, nil // the group has new position rows now
 	r.Base = slices.Max(r.Epochs) + 1

@@ -36,6 +36,7 @@ const (
 	attrExternalPositions = "external_positions"
 	attrJoined            = "joined"
 	attrUnfenced          = "unfenced"
+	attrEnded             = "ended"
 	attrMembers           = "members"
 	attrOwners            = "owners"
 	attrEpochs            = "epochs"
@@ -54,16 +55,20 @@ func (s *Store) membershipKey(k Key) item { return s.key(k.partition(), membersh
 
 func (s *Store) registryKey(k Key) item { return s.key(registryPartition, k.partition()) }
 
-// registryRow returns the registry row of a group that was removed.
-func registryRow(key item, next uint64) item {
-	key[attrNext] = number(next)
-	return key
-}
-
 // Keys returns the groups of the registry in the order of their names. It costs one read unit for
 // about 40 groups.
-func (s *Store) Keys(ctx context.Context) ([]Key, error) {
-	var keys []Key
+func (s *Store) Keys(ctx context.Context) (keys []Key, err error) {
+	err = s.readRegistry(ctx, func(k Key, row item) error {
+		if row[attrNext] == nil {
+			keys = append(keys, k)
+		}
+		return nil
+	})
+	return keys, err
+}
+
+// readRegistry passes the groups of the registry to see, also those that were removed.
+func (s *Store) readRegistry(ctx context.Context, see func(Key, item) error) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:                 &s.table,
 		ConsistentRead:            aws.Bool(true),
@@ -74,15 +79,19 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("read registry of groups: %w", s.explain(err))
+			return fmt.Errorf("read registry of groups: %w", s.explain(err))
 		}
 		for _, row := range page.Items {
-			if group, topic, ok := strings.Cut(textOf(row[s.keys.SortKey]), "/"); ok && row[attrNext] == nil {
-				keys = append(keys, Key{Group: group, Topic: topic})
+			group, topic, ok := strings.Cut(textOf(row[s.keys.SortKey]), "/")
+			if !ok {
+				continue
+			}
+			if err := see(Key{Group: group, Topic: topic}, row); err != nil {
+				return fmt.Errorf("registry of groups: %w", err)
 			}
 		}
 	}
-	return keys, nil
+	return nil
 }
 
 // ReadMembership reads a membership with strong consistency, in one round trip. It returns the zero
@@ -164,7 +173,10 @@ func (s *Store) createMembership(ctx context.Context, k Key, next Membership) (i
 		case exists != nil:
 			return exists, ErrFenced
 		case was != nil:
-			if next.Resets, err = uintOf(was[attrNext]); err != nil {
+			if next.Resets, err = uintOf(was[attrNext]); err == nil {
+				next.Ended, err = endedOf(was[attrEnded])
+			}
+			if err != nil {
 				return nil, fmt.Errorf("registry of groups: %w", err)
 			}
 			continue
@@ -201,7 +213,7 @@ func (r Membership) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil,
+		attrStopped: nil, attrResumed: nil, attrExternalPositions: nil, attrUnfenced: nil, attrEnded: r.Ended.value(),
 	}
 	if len(r.Unfenced) > 0 {
 		attributes[attrUnfenced] = termsValue(r.Unfenced)

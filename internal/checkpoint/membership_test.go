@@ -60,7 +60,7 @@ func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []uint64{1, 2}, seen.Epochs)
 
-	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.UnixMilli(77)))
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.UnixMilli(77), time.Now()))
 	require.NoError(t, err)
 	assert.Equal(t, seen, s.read(t))
 	assert.EqualValues(t, 1, seen.Resets)
@@ -72,11 +72,11 @@ func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
 	assert.Len(t, seen.Members, 1)
 
 	early := time.UnixMilli(-86_400_000) // events can be dated before 1970
-	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(early))
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(early, time.Now()))
 	require.NoError(t, err)
 	assert.Equal(t, early, seen.Start)
 
-	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}).Resume())
+	seen, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}, time.Now()).Resume())
 	require.NoError(t, err)
 	assert.Zero(t, s.read(t).Start)
 	assert.False(t, s.read(t).Paused)
@@ -135,7 +135,7 @@ func TestAMemberOfARemovedGroupIsNotInALaterGroupOfThatName(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	removed := s.create(t, []int{0})
-	require.NoError(t, s.RemoveMembership(t.Context(), key, removed))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, removed, time.Now()))
 	made := s.create(t, []int{0})
 	require.Contains(t, made.Members, uint64(1), "numbers begin anew")
 
@@ -209,7 +209,7 @@ func TestAMembershipIsModifiedWhileOthersChangeIt(t *testing.T) {
 	require.NoError(t, modify(func(r checkpoint.Membership) checkpoint.Membership {
 		if !interfered {
 			interfered = true
-			_, err := s.ChangeMembership(t.Context(), key, r, r.Reset(time.Time{}))
+			_, err := s.ChangeMembership(t.Context(), key, r, r.Reset(time.Time{}, time.Now()))
 			assert.NoError(t, err)
 		}
 		return pause(r)
@@ -281,7 +281,7 @@ func TestAResetKeepsThePauseAndNotTheEventThatLedToIt(t *testing.T) {
 	seen := s.create(t)
 	seen, err := s.ChangeMembership(t.Context(), key, seen, seen.Stop(checkpoint.Stopped{Aggregate: x, Number: 1, At: time.Now()}))
 	require.NoError(t, err)
-	_, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}))
+	_, err = s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}, time.Now()))
 	require.NoError(t, err)
 	now := s.read(t)
 	assert.True(t, now.Paused)

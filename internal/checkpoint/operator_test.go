@@ -49,7 +49,7 @@ func TestAnOperatorLearnsThatItLostTheShard(t *testing.T) {
 			r, n := r.Join(checkpoint.Member{})
 			return r.Take(n, []int{0})
 		},
-		"a reset": func(r checkpoint.Membership) checkpoint.Membership { return r.Reset(time.Time{}) },
+		"a reset": func(r checkpoint.Membership) checkpoint.Membership { return r.Reset(time.Time{}, time.Now()) },
 	} {
 		s := setup(t, 1)
 		s.create(t, []int{0})

@@ -78,29 +78,29 @@ func positionUnder(row item, epoch uint64) (uint64, error) {
 }
 
 // StorePosition moves a position forward to the number to, and returns the stored position. That is
-// a higher number if a former owner had handled more events. ErrFenced reports that the position
-// has a newer epoch. StorePosition needs no claim and may be repeated. It costs one round trip and
-// one write unit.
-func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) (position uint64, err error) {
+// a higher number if a former owner had handled more events. was is the position before. ErrFenced
+// reports that the position has a newer epoch. StorePosition needs no claim and may be repeated. It
+// costs one round trip and one write unit.
+func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) (position, was uint64, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
 		UpdateExpression:          aws.String("SET #e = :e, #p = :to"),
 		ConditionExpression:       aws.String(notNewer + " AND (attribute_not_exists(#p) OR #p < :to)"),
 		ExpressionAttributeNames:  names("#p", attrPosition),
 		ExpressionAttributeValues: item{":e": number(epoch), ":to": number(to)},
+		ReturnValues:              types.ReturnValueAllOld,
 	})
-	if errors.Is(err, ErrFenced) {
-		position, err = positionUnder(row, epoch)
-		if err == nil && position < to { // the condition excludes this
-			err = fmt.Errorf("%w: its row refuses to move from %d", ErrCorrupt, position)
-		}
-	} else if err == nil {
-		position = to
+	refused := errors.Is(err, ErrFenced)
+	if err == nil || refused {
+		was, err = positionUnder(row, epoch)
+	}
+	if err == nil && refused && was < to { // the condition excludes this
+		err = fmt.Errorf("%w: its row refuses to move from %d", ErrCorrupt, was)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("store position on %s at %d: %w", id, to, err)
+		return 0, 0, fmt.Errorf("store position on %s at %d: %w", id, to, err)
 	}
-	return position, nil
+	return max(was, to), was, nil
 }
 
 // Advance moves a claimed position. It costs one round trip and one write unit.

@@ -2,8 +2,10 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -71,10 +73,12 @@ func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
 }
 
 // RemoveMembership deletes a group's membership and removes the group from the registry, if the
-// membership has not changed since it was read. The registry keeps the number of resets with which
-// a new group of the same name begins. So a former member that has noticed nothing can write no row
-// that the new group reads.
-func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership) error {
+// membership has not changed since it was read. The other rows of the group stay, see [FenceTime].
+// The registry keeps the number of resets with which a new group of the same name begins. So a
+// former member that has noticed nothing can write no row that the new group reads.
+func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership, now time.Time) error {
+	row := s.registryKey(k)
+	row[attrNext], row[attrEnded] = number(seen.Resets+1), seen.Ended.end(seen.Resets, now).value()
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Delete: &types.Delete{
 			TableName: &s.table, Key: s.membershipKey(k),
@@ -82,13 +86,72 @@ func (s *Store) RemoveMembership(ctx context.Context, k Key, seen Membership) er
 			ExpressionAttributeNames:  map[string]string{"#c": attrChange},
 			ExpressionAttributeValues: item{":c": text(seen.change)},
 		}},
-		{Put: &types.Put{TableName: &s.table, Item: registryRow(s.registryKey(k), seen.Resets+1)}},
+		{Put: &types.Put{TableName: &s.table, Item: row}},
 	}})
 	if _, refused := refusal(err); refused || conflicts(err) {
 		return fmt.Errorf("remove the membership of %s: %w", k.partition(), ErrMembershipChanged)
 	}
 	if err != nil {
 		return fmt.Errorf("remove the membership of %s: %w", k.partition(), s.explain(err))
+	}
+	return nil
+}
+
+// Ended returns the ended generations of a group that exists or was removed. It costs one read unit
+// for each KB of the membership, and one more if the group was removed. It returns [ErrNoGroup] if
+// there never was such a group.
+func (s *Store) Ended(ctx context.Context, k Key) (Ended, error) {
+	membership, err := s.ReadMembership(ctx, k)
+	if err != nil || membership.Exists() {
+		return membership.Ended, err
+	}
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: s.registryKey(k), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return Ended{}, fmt.Errorf("read %s in the registry of groups: %w", k.partition(), s.explain(err))
+	}
+	if out.Item[attrNext] == nil {
+		return Ended{}, ErrNoGroup
+	}
+	return endedOf(out.Item[attrEnded])
+}
+
+// Removed returns the ended generations of the groups that were removed. It costs one read unit for
+// about 40 groups.
+func (s *Store) Removed(ctx context.Context) (map[Key]Ended, error) {
+	removed := map[Key]Ended{}
+	err := s.readRegistry(ctx, func(k Key, row item) (err error) {
+		if row[attrNext] != nil {
+			removed[k], err = endedOf(row[attrEnded])
+		}
+		return err
+	})
+	return removed, err
+}
+
+// Forget records that the rows of the generations below a number were deleted, so that nobody
+// searches for them again. seen is what Ended or Removed has returned.
+func (s *Store) Forget(ctx context.Context, k Key, seen Ended, before uint64) error {
+	_, err := s.ModifyMembership(ctx, k, func(r Membership) (Membership, error) {
+		r.Ended = r.Ended.without(before)
+		return r, nil
+	})
+	if !errors.Is(err, ErrNoGroup) {
+		return err
+	}
+	_, err = s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.registryKey(k),
+		UpdateExpression:          aws.String("SET #ended = :left"),
+		ConditionExpression:       aws.String("attribute_exists(#next) AND #ended = :seen"),
+		ExpressionAttributeNames:  map[string]string{"#ended": attrEnded, "#next": attrNext},
+		ExpressionAttributeValues: item{":seen": seen.value(), ":left": seen.without(before).value()},
+	})
+	if errors.Is(err, ErrFenced) {
+		return nil // another operator has done it, or the group exists again: a later call does it
+	}
+	if err != nil {
+		return fmt.Errorf("change %s in the registry of groups: %w", k.partition(), err)
 	}
 	return nil
 }

@@ -88,11 +88,11 @@ func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	seen := s.create(t)
-	moved, err := s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}))
+	moved, err := s.ChangeMembership(t.Context(), key, seen, seen.Reset(time.Time{}, time.Now()))
 	require.NoError(t, err)
-	require.ErrorIs(t, s.RemoveMembership(t.Context(), key, seen), checkpoint.ErrMembershipChanged)
+	require.ErrorIs(t, s.RemoveMembership(t.Context(), key, seen, time.Now()), checkpoint.ErrMembershipChanged)
 
-	require.NoError(t, s.RemoveMembership(t.Context(), key, moved))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, moved, time.Now()))
 
 	assert.False(t, s.read(t).Exists())
 	keys, err := s.Keys(t.Context())
@@ -104,6 +104,6 @@ func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	keys, err = s.Keys(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []checkpoint.Key{key}, keys)
-	require.NoError(t, s.RemoveMembership(t.Context(), key, again))
+	require.NoError(t, s.RemoveMembership(t.Context(), key, again, time.Now()))
 	assert.EqualValues(t, 3, s.create(t).Resets)
 }

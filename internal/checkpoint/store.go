@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,11 +105,11 @@ func (s *Store) key(partition, sort string) item {
 	}
 }
 
-// update performs a conditional UpdateItem and returns the new row. If the condition is false, it
-// returns the old row and ErrFenced.
+// update performs a conditional UpdateItem and returns the new row, or what ReturnValues selects.
+// If the condition is false, it returns the old row and ErrFenced.
 func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
 	in.TableName = &s.table
-	in.ReturnValues = types.ReturnValueAllNew
+	in.ReturnValues = cmp.Or(in.ReturnValues, types.ReturnValueAllNew)
 	in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	out, err := s.client.UpdateItem(ctx, in)
 	var failed *types.ConditionalCheckFailedException

@@ -36,7 +36,7 @@ func TestATermIsUnfencedUnlessItsOwnerFreesTheShard(t *testing.T) {
 		assert.Equal(t, []checkpoint.Term{{Shard: 1, Epoch: 1}}, later.Unfenced, "%s: the lowest epoch counts", name)
 		assert.Empty(t, later.Fenced(1).Unfenced, name)
 		assert.Len(t, later.Fenced(0).Unfenced, 1, name)
-		assert.Empty(t, later.Reset(time.Time{}).Unfenced, name)
+		assert.Empty(t, later.Reset(time.Time{}, time.Now()).Unfenced, name)
 	}
 }
 

@@ -190,9 +190,7 @@ func TestAGenerationServesUntilItIsRolledBackAndDropped(t *testing.T) {
 	_, err = m.Rollback(ctx, old)
 	require.NoError(t, err)
 	require.ErrorIs(t, m.Drop(ctx, readmodel.Generation{Model: "others", Number: 1}, groups.Removal{}), readmodel.ErrNoGeneration)
-	rows := 0
-	require.NoError(t, m.Drop(ctx, old, groups.Removal{Progress: func(n int) { rows += n }}))
-	assert.NotZero(t, rows, "positions of its groups")
+	require.NoError(t, m.Drop(ctx, old, groups.Removal{}))
 	require.NoError(t, m.Drop(ctx, old, groups.Removal{}), "it may be called again")
 	left, err := m.Generations(ctx)
 	require.NoError(t, err)

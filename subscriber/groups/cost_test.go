@@ -85,7 +85,15 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		assert.InDelta(t, membership+shards, read, 0.1, "Skipped, where there is nothing")
 
 		read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
-		assert.InDelta(t, aggregates+1+1+2*2, write, 0.1, "Remove: the rows, the pause, and a transaction of two rows")
+		assert.InDelta(t, 1+2*2, write, 0.1, "Remove: the pause, and a transaction of two rows")
+		assert.LessOrEqual(t, read, 2.0, "Remove: the membership and the registry")
+		late := s.after(t, groups.FenceTime+time.Hour)
+		cleanUp := func() error { _, err := late.CleanUp(t.Context(), group, topic, nil); return err }
+		read, write = cost(cleanUp)
+		assert.InDelta(t, aggregates+1+1, write, 0.1, "CleanUp: the rows, the record, and that they are deleted")
 		assert.Less(t, read, 20.0)
+		read, write = cost(cleanUp)
+		assert.LessOrEqual(t, read, 2.0, "CleanUp again")
+		assert.Zero(t, write)
 	})
 }

@@ -41,6 +41,9 @@ type Group struct {
 	Start time.Time
 	// Paused reports that the group delivers no messages.
 	Paused bool
+	// OldRowsUntil is until when rows from before the last reset stay, at least, see [FenceTime].
+	// It is zero if there are none.
+	OldRowsUntil time.Time
 	// Stopped is the failed event that has paused the group (subscriber.Stop). It is nil if the
 	// group is not paused, or if an operator has paused it.
 	Stopped *Stopped
@@ -155,7 +158,7 @@ func (g *Groups) membership(ctx context.Context, k checkpoint.Key) (checkpoint.M
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, ExternalPositions: r.ExternalPositions}
+	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		group.Stopped = &stopped

@@ -90,7 +90,7 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 		"Resume":         func(ctx context.Context) error { return s.Resume(ctx, group, topic) },
 		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx, group, topic) },
 		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, group, topic, subscriber.Now(), nil) },
-		"CleanUp":        func(ctx context.Context) error { return s.CleanUp(ctx, group, topic, nil) },
+		"CleanUp":        func(ctx context.Context) error { _, err := s.CleanUp(ctx, group, topic, nil); return err },
 		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, group, topic, groups.Removal{}) },
 		"Unpark":         func(ctx context.Context) error { return s.Unpark(ctx, group, account("x")) },
 		"Skip":           func(ctx context.Context) error { return s.Skip(ctx, group, account("x"), 1) },

@@ -55,6 +55,8 @@ func TestTopicsWhosePartitionsCollideAreResetAndRemovedSeparately(t *testing.T) 
 			require.Equal(t, "0 <nil>", lag(c.other))
 
 			require.NoError(t, c.edit(t.Context(), s, c.edited))
+			_, err := s.after(t, groups.FenceTime+time.Hour).CleanUp(t.Context(), group, c.edited, nil)
+			require.NoError(t, err)
 
 			assert.Equal(t, "0 <nil>", lag(c.other))
 			assert.NotEqual(t, "0 <nil>", lag(c.edited))

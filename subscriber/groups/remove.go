@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
@@ -12,26 +13,37 @@ type Removal struct {
 	// Force also removes a group that has members. A member that is alive creates the group again
 	// when it notices the removal. The new group begins at the member's subscriber.Config.Start.
 	Force bool
-	// Progress, if set, is called with the number of rows that each request has deleted.
+	// Progress, if set, is called with the number of old rows that each request has deleted.
 	Progress func(rows int)
 }
 
-// Remove removes a group and all its rows. If a group with the same name subscribes later, it is a
-// new group.
+// Remove removes a group. If a group with the same name subscribes later, it is a new group.
 //
 // Without Force it refuses a group with members, with an [*ActiveError]. A member that crashed
 // counts until another member has missed its heartbeats for the time of a lease. If it was the last
 // member, use Force.
 //
-// Remove pauses the group, deletes its rows, and then deletes the group. If it fails before the
-// end, the group is paused; call Remove again. It costs what [Groups.CleanUp] costs. A few bytes
-// stay: the value of Resets with which a new group of this name would begin.
+// Remove pauses the group, and then deletes it, with two writes. If it fails before the end, the
+// group is paused; call Remove again. The rows of the group are not read any more. They stay for
+// [FenceTime], as those of before a [Groups.Reset] do. If you clear and reuse what the handlers
+// have written, also pause the group before, and call [Groups.WaitIdle].
+//
+// After that, Remove deletes the rows of all removed groups whose time has passed, see
+// [Groups.CleanUp]. So a program that removes a group for each generation of a read model needs
+// nothing else. To find these groups it costs one read unit for about 40 groups. A few bytes of a
+// removed group stay: the value of Resets with which a new group of this name would begin.
 //
 // Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the
-// context.
+// context. With [ErrLeftovers] the group was removed.
 func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	if err := g.remove(ctx, k, removal); err != nil {
+	err := g.remove(ctx, k, removal)
+	if err == nil {
+		if err = g.cleanUpRemoved(ctx, removal.Progress); err != nil {
+			err = fmt.Errorf("%w: %w", ErrLeftovers, err)
+		}
+	}
+	if err != nil {
 		return failed("remove", k, err)
 	}
 	return nil
@@ -55,10 +67,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if err != nil {
 			return err
 		}
-		if err := g.removeRows(ctx, k, emptied.Resets+1, removal.Progress); err != nil {
-			return err
-		}
-		if err = g.store.RemoveMembership(ctx, k, emptied); !errors.Is(err, checkpoint.ErrMembershipChanged) {
+		if err = g.store.RemoveMembership(ctx, k, emptied, g.journal.Config().Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
 		}
 		// A member has joined, which the next round finds, or has sent a heartbeat.

@@ -3,6 +3,7 @@ package groups_test
 import (
 	"context"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,13 +39,12 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 
 	require.NoError(t, sub.Close())
 	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Now(), nil))
-	removed := 0
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Progress: func(rows int) { removed += rows }}))
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
 
 	all, err := s.List(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, all)
-	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the next count of resets stays")
+	assert.NotEmpty(t, s.rowsOf(t, "0"), "they fence transactions that are late")
 	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrNoGroup)
 
 	got.forget()
@@ -83,8 +83,7 @@ func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	proxy := dynamotest.NewProxy(t, create(t, 2))
 	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
-	s.acked(t, "x", 3)
-	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
+	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"))
 
 	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), io.ErrUnexpectedEOF)
 	g, err := s.Get(t.Context(), group, topic)
@@ -94,6 +93,77 @@ func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	cut.Remove()
 	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
 	assert.Len(t, s.rows(t), 1)
+}
+
+func TestTheRowsOfARemovedGroupAreCleanedUpAfterTheFenceTime(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	until, err := s.CleanUp(t.Context(), group, topic, func(int) { assert.Fail(t, "a row was deleted") })
+	require.NoError(t, err)
+	assert.True(t, until.After(time.Now().Add(groups.FenceTime-time.Minute)))
+	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
+
+	until, err = late.CleanUp(t.Context(), group, topic, func(rows int) { removed += rows })
+
+	require.NoError(t, err)
+	assert.Zero(t, until)
+	assert.Equal(t, 1, removed)
+	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the next count of resets stays")
+	_, err = late.CleanUp(t.Context(), group, topic, nil)
+	require.NoError(t, err, "again")
+}
+
+// A read model that is built again from time to time has a group for each generation.
+func TestARemovalCleansUpAfterEarlierRemovals(t *testing.T) {
+	t.Parallel()
+	proxy := dynamotest.NewProxy(t, create(t, 2))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
+	rows := checkpoint.New(s.Journal)
+	for _, name := range []string{"totals.1", "totals.2"} {
+		_, err := rows.ChangeMembership(t.Context(), checkpoint.Key{Group: name, Topic: topic}, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
+		require.NoError(t, err)
+		_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Remove(t.Context(), "totals.1", topic, groups.Removal{}))
+	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
+	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
+
+	require.ErrorIs(t, late.Remove(t.Context(), "totals.2", topic, groups.Removal{}), groups.ErrLeftovers)
+	_, err := s.Get(t.Context(), "totals.2", topic)
+	require.ErrorIs(t, err, groups.ErrNoGroup, "it was removed")
+
+	cut.Remove()
+	s.begin(t, time.Time{})
+	require.NoError(t, late.Remove(t.Context(), group, topic, groups.Removal{Progress: func(n int) { removed += n }}))
+	assert.Equal(t, 1, removed)
+	var left []string
+	for _, row := range s.rows(t) {
+		if strings.Contains(row, " position/") {
+			left = append(left, row)
+		}
+	}
+	require.Len(t, left, 1)
+	assert.Contains(t, left[0], "totals.2/", "which was removed a moment ago")
+}
+
+func TestAGroupThatIsMadeAgainCleansUpAfterTheFormerOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	s.begin(t, time.Time{})
+	require.Len(t, s.rowsOf(t, "0"), 1)
+
+	until, err := s.after(t, groups.FenceTime+time.Hour).CleanUp(t.Context(), group, topic, nil)
+
+	require.NoError(t, err)
+	assert.Zero(t, until)
+	assert.Empty(t, s.rowsOf(t, "0"))
 }
 
 func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
@@ -109,7 +179,7 @@ func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
 			return r, nil
 		})
 		assert.NoError(t, err)
-	}), dynamotest.On("BatchWriteItem"), dynamotest.Times(1))
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
 	require.ErrorAs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), new(*groups.ActiveError))
 

@@ -45,13 +45,8 @@ func TestAfterAResetAllEventsComeAgain(t *testing.T) {
 		require.NoError(t, s.Pause(t.Context(), group, topic))
 		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 		got.forget()
-		stored := len(s.rowsOf(t, "0"))
-		require.GreaterOrEqual(t, stored, 3)
-		removed := 0
-		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), func(rows int) { removed += rows }))
+		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 
-		assert.Equal(t, stored, removed)
-		assert.Empty(t, s.rowsOf(t, "0"))
 		g, err := s.Get(t.Context(), group, topic)
 		require.NoError(t, err)
 		assert.True(t, g.Paused, "still")
@@ -130,24 +125,83 @@ func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {
 	})
 }
 
-func TestAResetThatEndsEarlyIsAResetAndCanBeCleanedUp(t *testing.T) {
+// after returns the store as it is after some time.
+func (s store) after(t *testing.T, d time.Duration) store {
+	t.Helper()
+	return open(t, s.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(d) }})
+}
+
+func TestTheRowsOfBeforeAResetStayForTheFenceTime(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	s.acked(t, "y", 3)
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.WithinRange(t, g.OldRowsUntil, time.Now().Add(groups.FenceTime-time.Minute), time.Now().Add(groups.FenceTime+time.Hour))
+
+	early := s.after(t, groups.FenceTime-time.Minute)
+	until, err := early.CleanUp(t.Context(), group, topic, func(int) { assert.Fail(t, "a row was deleted") })
+	require.NoError(t, err)
+	assert.Equal(t, g.OldRowsUntil, until)
+	require.NoError(t, early.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	assert.Len(t, s.rowsOf(t, "0"), 2)
+
+	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
+	until, err = late.CleanUp(t.Context(), group, topic, func(rows int) { removed += rows })
+	require.NoError(t, err)
+	assert.True(t, until.After(g.OldRowsUntil), "the rows of the second reset stay")
+	assert.Equal(t, 2, removed)
+	assert.Empty(t, s.rowsOf(t, "0"))
+}
+
+func TestAResetDeletesRowsOfEarlierResetsOnce(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	s := open(t, db.Client(), journal.Config{})
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
+	recording := db.Record()
+	defer recording.Stop()
+
+	require.NoError(t, late.Reset(t.Context(), group, topic, subscriber.Beginning(), func(rows int) { removed += rows }))
+
+	assert.Equal(t, 1, removed)
+	assert.Empty(t, s.rowsOf(t, "0"))
+	assert.Equal(t, 4, recording.Counts()["Query"], "one for each shard")
+	until, err := late.CleanUp(t.Context(), group, topic, nil)
+	require.NoError(t, err)
+	assert.False(t, until.IsZero())
+	assert.Equal(t, 4, recording.Counts()["Query"], "these rows are not searched for again")
+}
+
+func TestAResetThatCannotDeleteOldRowsIsAReset(t *testing.T) {
 	t.Parallel()
 	proxy := dynamotest.NewProxy(t, create(t, 2))
 	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	late := s.after(t, groups.FenceTime+time.Hour)
 	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
 
-	err := s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil)
+	err := late.Reset(t.Context(), group, topic, subscriber.Beginning(), nil)
 	require.ErrorIs(t, err, groups.ErrLeftovers)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.EqualValues(t, 1, g.Resets)
+	assert.EqualValues(t, 2, g.Resets)
 	assert.Len(t, s.rowsOf(t, "0"), 1)
 
 	cut.Remove()
-	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil))
+	_, err = late.CleanUp(t.Context(), group, topic, nil)
+	require.NoError(t, err)
 	assert.Empty(t, s.rowsOf(t, "0"))
-	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil), "again")
+	_, err = late.CleanUp(t.Context(), group, topic, nil)
+	require.NoError(t, err, "again")
 }

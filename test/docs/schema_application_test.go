@@ -224,6 +224,8 @@ func (a *application) consume() {
 	require.NoError(a.t, g.Resume(ctx, "leaves", "note"))
 	a.await("checkpoint-shards.resumed")
 	leave()
+	require.NoError(a.t, g.Reset(ctx, "leaves", "note", subscriber.Beginning(), nil))
+	a.await("checkpoint-shards.ended")
 	require.NoError(a.t, g.Remove(ctx, "leaves", "note", groups.Removal{}))
 }
 

@@ -46,10 +46,13 @@ const (
 	Deletions Disruption = "delete"
 	// Exports: the journal is exported to archives, in several attempts.
 	Exports Disruption = "export"
+	// Rebuilds: a read model is cleared and built again, by resets and removals of its group, while
+	// transactions of its handlers are late.
+	Rebuilds Disruption = "rebuild"
 )
 
 // Disruptions lists all disruptions.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports, Rebuilds}
 
 // noDisruptions is the value of [World].Disrupt for a world without disruptions.
 const noDisruptions = "none"
@@ -62,6 +65,7 @@ type disruptionPlan struct {
 	edits     time.Duration // average time between two edits of an editor
 	imports   int           // number of pages of history
 	exports   int           // number of archives
+	rebuilds  int           // of a read model
 	// Average time between two removals of an operator.
 	removes time.Duration
 	// How long the handlers of some aggregates fail.
@@ -125,6 +129,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	}
 	if d.has(Exports) {
 		d.exports = 1 + r.IntN(2)
+	}
+	if d.has(Rebuilds) {
+		d.rebuilds = 2 + r.IntN(4)
 	}
 	if d.has(IndexDelays) {
 		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
@@ -316,6 +323,13 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 			return d, err
 		}
 		d.last(func() { exporter.run(ctx, plan.exports) })
+	}
+	if plan.rebuilds > 0 {
+		rebuilder, err := w.newRebuilder(ctx, draw.Derive(r))
+		if err != nil {
+			return d, err
+		}
+		d.last(func() { rebuilder.run(ctx, plan.rebuilds) })
 	}
 	if plan.outage > 0 {
 		// The outages continue for a while after the last event was written.

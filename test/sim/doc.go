@@ -32,6 +32,8 @@
 //   - Aggregates are truncated while groups are behind, or deleted while writers still write to
 //     them (removals.go).
 //   - The journal is exported in several attempts (exports.go).
+//   - A read model is built again by resets and removals of its group, while transactions of its
+//     handlers are late (rebuild.go).
 //   - Entries appear late in the tail index (faults.go).
 //   - Handlers of half of the aggregates fail for a long time (disruption.go), while requests to
 //     remove entries of the list of those behind arrive when there is a newer entry (straggler.go).

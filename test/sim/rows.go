@@ -154,7 +154,7 @@ func storedEpochs(ctx context.Context, client *dynamodb.Client) (map[string][]ui
 func storedPositions(ctx context.Context, client *dynamodb.Client) (map[stream]uint64, error) {
 	positions := map[stream]uint64{}
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {
-		if id, ok := strings.CutPrefix(text(row["skey"]), positionPrefix); ok {
+		if id, ok := strings.CutPrefix(text(row["skey"]), positionPrefix); ok && !isRebuilt(text(row["pkey"])) {
 			partition := text(row["pkey"])
 			s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
 			positions[s] = max(positions[s], number(row[attrPosition]))

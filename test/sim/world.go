@@ -121,6 +121,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.inspect(ctx, heads); err != nil {
 		return err
 	}
+	if err := w.inspectRebuilt(ctx, heads); err != nil {
+		return err
+	}
 	if err := w.inspectSagas(ctx, heads); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (a *app) advice(ctx context.Context, err error) string {
 	case errors.Is(err, groups.ErrNoGroups):
 		return "`millrace groups` lists all groups. To remove the events anyway, add --without-groups."
 	case errors.Is(err, groups.ErrLeftovers):
-		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
+		return "The reset or removal is done. `millrace group cleanup` deletes the old rows."
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
 		return "`millrace group behind` lists the aggregates that hold a group up, with the next event of each."
 	case errors.Is(err, groups.ErrExternalPositions):

@@ -19,6 +19,8 @@ type removedLine struct {
 	Group string `json:"group"`
 	Topic string `json:"topic"`
 	Rows  int    `json:"rows"`
+	// OldRowsUntil is until when the other rows of before the reset or removal stay.
+	OldRowsUntil string `json:"old_rows_until,omitempty"`
 }
 
 // group is the parent of the commands for one group.
@@ -98,8 +100,9 @@ func (a *app) reset() *cobra.Command {
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Make a group begin again: at the beginning, now, or at a time",
 		Long: `Make a group begin again. It loses its positions, and its records of parked aggregates and skipped
-events. A paused group stays paused. Then the old rows are deleted, which costs one write unit for
-each aggregate.
+events. A paused group stays paused. The old rows stay for a day, so that no transaction of a handler
+from before can commit. After that a later reset or "group cleanup" deletes them, which costs one
+write unit for each aggregate.
 
 Events after the start are handled again, and their effects happen again. So clear the read model
 before; otherwise its counts double. Members continue where they were until they see the reset, so
@@ -159,9 +162,12 @@ func (a *app) remove() *cobra.Command {
 	var force, yes bool
 	cmd := &cobra.Command{
 		Use:   "remove GROUP TOPIC [flags]",
-		Short: "Remove a group and all its rows",
-		Long: `Remove a group and all its rows, which costs one write unit for each aggregate. If a group with the
-same name subscribes later, it is a new group.
+		Short: "Remove a group",
+		Long: `Remove a group. If a group with the same name subscribes later, it is a new group.
+
+The rows of the group stay for a day, so that no transaction of a handler from before can commit. After
+that a later removal of any group or "group cleanup" deletes them, which costs one write unit for each
+aggregate. To clear and reuse what the handlers have written, pause the group with --wait first.
 
 Close the members first. A member that crashed counts until another member has missed its heartbeats.
 If it was the last member, use --force.`,
@@ -183,41 +189,45 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	if _, err := g.Get(ctx, name, topic); err != nil {
 		return err
 	}
-	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, with all its rows.", name, topic)); err != nil {
+	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, and loses its positions.", name, topic)); err != nil {
 		return err
 	}
-	rows := 0
 	progress, count := a.rowProgress()
-	err = g.Remove(ctx, name, topic, groups.Removal{Force: force, Progress: func(n int) { rows += n; count(n) }})
+	err = g.Remove(ctx, name, topic, groups.Removal{Force: force, Progress: count})
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
 		return fmt.Errorf("%w; or, if they have crashed, remove the group with --force", err)
 	}
+	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
+		return err
+	}
+	return errors.Join(a.runCleanUp(ctx, g, "removed", name, topic), err)
+}
+
+// runCleanUp deletes old rows of a group, and prints what was done.
+func (a *app) runCleanUp(ctx context.Context, g *groups.Groups, kind, name, topic string) error {
+	rows := 0
+	progress, count := a.rowProgress()
+	until, err := g.CleanUp(ctx, name, topic, func(n int) { rows += n; count(n) })
+	progress.Done()
 	if err != nil {
 		return err
 	}
-	return a.printRemoved(removedLine{Kind: "removed", Group: name, Topic: topic, Rows: rows})
+	return a.printRemoved(removedLine{Kind: kind, Group: name, Topic: topic, Rows: rows, OldRowsUntil: output.Time(until)})
 }
 
 func (a *app) cleanUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cleanup GROUP TOPIC [flags]",
-		Short: "Delete the rows that an interrupted reset has left",
+		Short: "Delete the rows from before resets, or of a removed group, a day later",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			g, err := a.openGroups(cmd.Context())
 			if err != nil {
 				return err
 			}
-			rows := 0
-			progress, count := a.rowProgress()
-			err = g.CleanUp(cmd.Context(), args[0], args[1], func(n int) { rows += n; count(n) })
-			progress.Done()
-			if err != nil {
-				return err
-			}
-			return a.printRemoved(removedLine{Kind: "cleaned_up", Group: args[0], Topic: args[1], Rows: rows})
+			return a.runCleanUp(cmd.Context(), g, "cleaned_up", args[0], args[1])
 		}),
 	}
 }
@@ -230,7 +240,11 @@ func (a *app) printRemoved(l removedLine) error {
 	if l.Kind == "cleaned_up" {
 		what = "Cleaned up after group"
 	}
-	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s: %s deleted\n", what, output.Clean(l.Group), output.Clean(l.Topic), output.Counted(l.Rows, "row", "rows"))
+	left := ""
+	if l.OldRowsUntil != "" {
+		left = "; other old rows stay until " + l.OldRowsUntil
+	}
+	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s: %s deleted%s\n", what, output.Clean(l.Group), output.Clean(l.Topic), output.Counted(l.Rows, "old row", "old rows"), left)
 	return err
 }
 

@@ -23,6 +23,8 @@ type groupLine struct {
 	Resets uint64 `json:"resets"`
 	Start  string `json:"start,omitempty"` // none: the beginning
 	Paused bool   `json:"paused"`
+	// OldRowsUntil is until when the rows from before the last reset stay, at least.
+	OldRowsUntil string `json:"old_rows_until,omitempty"`
 	// Stopped is the failed event that has paused the group; none if an operator has paused it.
 	Stopped *stoppedLine `json:"stopped,omitempty"`
 	Members int          `json:"members"`
@@ -65,7 +67,7 @@ type groupShardLine struct {
 
 func newGroupLine(g groups.Group) groupLine {
 	l := groupLine{
-		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused,
+		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused, OldRowsUntil: output.Time(g.OldRowsUntil),
 		ExternalPositions: g.ExternalPositions, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	for _, m := range g.Members {
@@ -327,6 +329,7 @@ func (a *app) printGroup(l groupLine) error {
 		{Name: "shards", Value: fmt.Sprintf("%d owned of %d", l.Owned, l.Shards)},
 		{Name: "began at", Value: start},
 		{Name: "resets", Value: strconv.FormatUint(l.Resets, 10)},
+		{Name: "old rows until", Value: l.OldRowsUntil},
 	}
 	if why := l.Stopped; why != nil {
 		event := fmt.Sprintf("event %d of %s %s", why.Number, why.Aggregate.Type, why.Aggregate.Value)

@@ -29,6 +29,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	shop "github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/permissions"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -462,6 +463,14 @@ func (w *world) operated(t *testing.T) {
 	w.tables(t)
 	w.paid(t, "1", "2", "3")
 	j := w.open(t, journal.Config{})
+	// A group whose rows may be deleted.
+	rows, former := checkpoint.New(j), checkpoint.Key{Group: "former", Topic: "wallet"}
+	_, err := rows.ChangeMembership(t.Context(), former, checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), time.Time{}))
+	require.NoError(t, err)
+	_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: "former"}, aggregate.ID{Type: "wallet", Value: "1"}, 1, 1)
+	require.NoError(t, err)
+	past := w.open(t, journal.Config{Now: func() time.Time { return time.Now().Add(-2 * groups.FenceTime) }})
+	require.NoError(t, groups.New(past).Remove(t.Context(), "former", "wallet", groups.Removal{}))
 	for group, fails := range map[string]bool{"audit": true, "list.2": false} {
 		sub, err := subscriber.NewSubscriber(subscriber.Config{
 			Journal: j, ConsumerGroup: group, Failures: subscriber.Park(1), PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
