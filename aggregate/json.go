@@ -9,19 +9,29 @@ import (
 	"io"
 	"reflect"
 	"sync"
-	"unicode/utf8"
 )
 
-// JSON is the default codec. It is encoding/json, except that it does not lose data silently:
+// JSON is the default codec. It is encoding/json, except that it does not lose data silently. What
+// would not come back is an error, of a type in [Definition.Validate] or of a value when it is
+// written:
 //
+//   - Validate reports types with content that JSON drops or cannot decode, such as unexported
+//     fields, methods that encode without methods that decode, and an embedded type whose methods
+//     stand for all fields.
+//   - A string that is not UTF-8 is an error when it is written. encoding/json would replace its
+//     bytes. So is a time whose offset from UTC has seconds, which encoding/json would shift. So is
+//     a pointer to a nil map, slice or pointer, which would become a nil pointer. So is a map key
+//     that would be read as another key.
+//   - A null where the type needs an object, a text, a number or a boolean is an error when it is
+//     read. encoding/json would leave a zero value. time.Time accepts null.
 //   - A number in a field of type any becomes a json.Number instead of a float64, so integers
 //     beyond 2^53 stay exact.
-//   - A null where the type needs an object, a text, a number or a boolean is an error.
-//     encoding/json would leave a zero value. Types with UnmarshalJSON or UnmarshalText decide for
-//     themselves; time.Time accepts null.
-//   - A string that is not UTF-8 is an error when it is written. encoding/json would replace its
-//     bytes.
-//   - [Definition.Validate] reports types with fields that JSON drops.
+//
+// Types with their own methods for JSON or text decide for themselves. These differences remain: A
+// value in a field of type any has a type of JSON when it is read: map[string]any, []any, string,
+// json.Number, bool or nil. A time keeps its instant and its offset from UTC, not the name of its
+// zone or its monotonic clock reading. An empty json.Number becomes 0. Fields with omitempty or
+// omitzero are left out as encoding/json describes, so an empty map or slice becomes nil.
 //
 // JSON ignores fields that the Go type lacks, so that events of a newer program can be read.
 var JSON Codec = jsonCodec{}
@@ -33,12 +43,16 @@ func (jsonCodec) Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	value := reflect.ValueOf(v)
+	if value.Kind() == reflect.Pointer {
+		value = value.Elem() // it is decoded into a pointer, so it may be nil
+	}
 	// encoding/json writes this escape for bytes that are not UTF-8. A custom MarshalJSON or a
 	// backslash in a text can produce it too. So the escape only means that a closer check is
 	// needed.
-	if bytes.Contains(data, []byte(`\ufffd`)) {
-		if s, found := brokenText(reflect.ValueOf(v)); found {
-			return nil, fmt.Errorf("the string %s is not valid UTF-8 and JSON would replace its bytes: use []byte for binary data", quote(s))
+	if value.IsValid() && jsonShapeOf(value.Type()).mayLose || bytes.Contains(data, []byte(`\ufffd`)) {
+		if err := checkJSONValue(value); err != nil {
+			return nil, err
 		}
 	}
 	return data, nil
@@ -91,6 +105,8 @@ type jsonShape struct {
 	// dynamic reports that the type contains an any. Then the decoder must keep numbers exact.
 	dynamic   bool
 	neverNull bool // null is refused: json.Unmarshal would ignore it and leave the zero value
+	// mayLose reports that each value has to be checked before it is encoded.
+	mayLose bool
 }
 
 // jsonShapes caches shapes by reflect.Type, since a plain json.Unmarshal is about twice as fast as
@@ -103,6 +119,7 @@ func jsonShapeOf(t reflect.Type) jsonShape {
 	}
 	shape := jsonShape{dynamic: holdsAny(t, map[reflect.Type]bool{})}
 	shape.neverNull = neverNull(t)
+	shape.mayLose = mayLose(t, map[reflect.Type]bool{})
 	jsonShapes.Store(t, shape)
 	return shape
 }
@@ -145,46 +162,6 @@ var (
 func decodesItself(t reflect.Type) bool {
 	pointer := reflect.PointerTo(t)
 	return pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler)
-}
-
-// brokenText finds a string that is not UTF-8 among those that encoding/json encodes itself. The
-// value has just been encoded, so the part of it that brokenText follows has no cycles.
-func brokenText(v reflect.Value) (string, bool) {
-	if !v.IsValid() || encodesItself(v.Type(), v.CanAddr()) {
-		return "", false
-	}
-	switch v.Kind() {
-	case reflect.String:
-		return v.String(), !utf8.ValidString(v.String())
-	case reflect.Pointer, reflect.Interface:
-		return brokenText(v.Elem())
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			if s, found := brokenText(v.Index(i)); found {
-				return s, true
-			}
-		}
-	case reflect.Map:
-		for entries := v.MapRange(); entries.Next(); {
-			if s, found := brokenText(entries.Key()); found {
-				return s, true
-			}
-			if s, found := brokenText(entries.Value()); found {
-				return s, true
-			}
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			if field.Tag.Get("json") == "-" || !field.IsExported() && !field.Anonymous {
-				continue
-			}
-			if s, found := brokenText(v.Field(i)); found {
-				return s, true
-			}
-		}
-	}
-	return "", false
 }
 
 // encodesItself reports whether a type has its own marshalling method. As in encoding/json, a

@@ -196,8 +196,12 @@ func TestJSONRefusesNumbersItCannotWrite(t *testing.T) {
 // hexText can hold any bytes, since it encodes itself.
 type hexText string
 
-func (h hexText) MarshalText() ([]byte, error)  { return hex.AppendEncode(nil, []byte(h)), nil }
-func (h *hexText) UnmarshalText(_ []byte) error { return nil }
+func (h hexText) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, []byte(h)), nil }
+func (h *hexText) UnmarshalText(b []byte) error {
+	text, err := hex.AppendDecode(nil, b)
+	*h = hexText(text)
+	return err
+}
 
 // optional decodes null as a value of its own.
 type optional struct{ Set bool }
@@ -248,7 +252,42 @@ type (
 		Owner T
 	}
 	hasEmbedsTime struct{ Lines []embedsTime }
+	embedsLenient struct {
+		Owner string
+		lenient
+	}
+	embedsTwo struct {
+		ownMethods[int]
+		ownPointerMethods
+	}
+	embedsOnePointer struct{ *big.Int }
+	ownEncoder       struct {
+		time.Time
+		Owner string
+	}
+	onlyEncodes        struct{ amount int }
+	onlyEncodesPointer struct{ amount int }
+	onlyEncodesText    struct{ amount int }
+	decodesCopy        struct{ amount int }
+	textKey            int
+	copyKey            string
 )
+
+func (onlyEncodes) MarshalJSON() ([]byte, error)         { return []byte(`{"amount":1}`), nil }
+func (*onlyEncodesPointer) MarshalJSON() ([]byte, error) { return []byte(`{"amount":1}`), nil }
+func (onlyEncodesText) MarshalText() ([]byte, error)     { return []byte("1"), nil }
+func (o ownEncoder) MarshalJSON() ([]byte, error)        { return json.Marshal(o.Owner) }
+func (decodesCopy) MarshalJSON() ([]byte, error)         { return []byte("1"), nil }
+func (decodesCopy) UnmarshalJSON([]byte) error           { return nil }
+func (textKey) MarshalText() ([]byte, error)             { return []byte("1"), nil }
+func (copyKey) UnmarshalText([]byte) error               { return nil }
+
+// lenient reads more than it writes.
+type lenient struct{ Amount int }
+
+func (l *lenient) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &struct{ Amount *int }{&l.Amount})
+}
 
 // These types embed a type that encodes itself, and lose nothing.
 type (
@@ -319,7 +358,7 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
 		{embedsText{}, "field text is unexported"},
 		{pointerMethod{}, "it is a aggregate_test.pointerMethod, whose marshalling method has a pointer receiver"},
-		{embedsTime{}, "it embeds time.Time, whose methods encode all of it, so JSON loses the other fields: name the embedded field, " +
+		{embedsTime{}, "it embeds time.Time, whose methods stand for all of it, so JSON loses the other fields: name the embedded field, " +
 			"or add the methods MarshalJSON and UnmarshalJSON to aggregate_test.embedsTime"},
 		{&embedsTime{}, "it embeds time.Time"},
 		{embedsBig{}, "it embeds *big.Int"},
@@ -327,6 +366,28 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{embedsGeneric[int]{}, "it embeds time.Time"},
 		{hasEmbedsTime{}, "field Lines embeds time.Time"},
 		{func() {}, "it is a func(), which JSON cannot hold"},
+		{embedsLenient{}, "it embeds aggregate_test.lenient, whose methods stand for all of it"},
+		{&embedsLenient{}, "it embeds aggregate_test.lenient"},
+		{embedsTwo{}, "field ownMethods.Time.wall is unexported"},
+		{embedsOnePointer{}, "whose unmarshalling method has a value receiver or is that of an embedded pointer"},
+		{ownEncoder{}, "it embeds time.Time"},
+		{onlyEncodes{}, "it is a aggregate_test.onlyEncodes, which has a method that encodes it and none that decodes it: add UnmarshalJSON or UnmarshalText"},
+		{&onlyEncodes{}, "has a method that encodes it and none that decodes it"},
+		{&onlyEncodesPointer{}, "has a method that encodes it and none that decodes it"},
+		{onlyEncodesText{}, "has a method that encodes it and none that decodes it"},
+		{struct{ Deep []map[string]onlyEncodes }{}, "field Deep is a aggregate_test.onlyEncodes"},
+		{decodesCopy{}, "whose unmarshalling method has a value receiver"},
+		{&decodesCopy{}, "whose unmarshalling method has a value receiver"},
+		{struct{ M json.Marshaler }{}, "field M is the interface json.Marshaler"},
+		{map[textKey]int{}, "it has keys of type aggregate_test.textKey"},
+		{map[copyKey]int{}, "it has keys of type aggregate_test.copyKey"},
+		{map[bool]int{}, "it has keys of type bool"},
+		{struct {
+			A *level `json:",omitempty,string"`
+		}{}, "field A has the option string"},
+		{map[embedsTime]int{}, "it has keys that embed time.Time"},
+		{map[ownMethods[int]]int{}, "it has keys that embed time.Time"},
+		{ownPointerMethods{}, "whose marshalling method has a pointer receiver and is not called on a value"},
 	}
 	for _, test := range tests {
 		t.Run(reflect.TypeOf(test.value).String(), func(t *testing.T) {
@@ -359,6 +420,7 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 		ownMethods[int]{},
 		&ownMethods[string]{}, &ownPointerMethods{},
 		namedTime{},
+		lenient{},
 		[]string{},
 		struct {
 			base
@@ -400,6 +462,14 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		embedsAddress{1, netip.IPv6Loopback()},
 		embedsGeneric[int]{at, 1},
 		hasEmbedsTime{[]embedsTime{{at, "me"}}},
+		embedsLenient{"me", lenient{1}}, &embedsLenient{"me", lenient{1}},
+		embedsTwo{ownMethods[int]{at, 1}, ownPointerMethods{at, "me"}},
+		ownEncoder{at, "me"},
+		onlyEncodes{1}, &onlyEncodes{1}, &onlyEncodesPointer{1}, onlyEncodesText{1},
+		decodesCopy{1}, &decodesCopy{1},
+		map[textKey]int{2: 1}, map[copyKey]int{"a": 1},
+		map[embedsTime]int{{at, "me"}: 1}, map[ownMethods[int]]int{{at, 1}: 1},
+		ownPointerMethods{at, "me"},
 	} {
 		assert.False(t, survivesJSON(lossy), "%T", lossy)
 		assert.Error(t, checkJSON(lossy), "%T", lossy)
@@ -412,6 +482,7 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		ownMethods[int]{at, 1},
 		&ownPointerMethods{at, "me"},
 		namedTime{at, "me"},
+		lenient{1}, &lenient{1}, struct{ lenient }{lenient{1}},
 	} {
 		assert.True(t, survivesJSON(kept), "%T", kept)
 		assert.NoError(t, checkJSON(kept), "%T", kept)

@@ -40,10 +40,30 @@ func (c *jsonCheck) fault(path, format string, args ...any) {
 }
 
 func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
+	if t.Kind() == reflect.Interface {
+		if t.NumMethod() > 0 {
+			c.fault(path, "is the interface %s, which JSON cannot decode: use a concrete type", t)
+		}
+		return
+	}
+	if embedded, lost := standsForAll(t, false); lost {
+		c.fault(path, "embeds %s, whose methods stand for all of it, so JSON loses the other fields: name the embedded field, "+
+			"or add the methods MarshalJSON and UnmarshalJSON to %s", embedded, t)
+		return
+	}
+	if decodesACopy(t) {
+		c.fault(path, "is a %s, whose unmarshalling method has a value receiver or is that of an embedded pointer, so JSON cannot decode it: "+
+			"add the methods MarshalJSON and UnmarshalJSON to *%s", t, t)
+		return
+	}
+	pointer := reflect.PointerTo(t)
+	if !addressable && (pointer.Implements(jsonMarshaler) && !t.Implements(jsonMarshaler) || encodesItself(t, true) && !encodesItself(t, false)) {
+		c.fault(path, "is a %s, whose marshalling method has a pointer receiver and is not called on a value: use a pointer to it", t)
+		return
+	}
 	if encodesItself(t, addressable) {
-		if embedded, lost := standsForAll(t); lost {
-			c.fault(path, "embeds %s, whose methods encode all of it, so JSON loses the other fields: name the embedded field, "+
-				"or add the methods MarshalJSON and UnmarshalJSON to %s", embedded, t)
+		if !decodesItself(t) && !(t.Kind() == reflect.Pointer && decodesItself(t.Elem())) {
+			c.fault(path, "is a %s, which has a method that encodes it and none that decodes it: add UnmarshalJSON or UnmarshalText", t)
 		}
 		return
 	}
@@ -51,17 +71,9 @@ func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
 		return
 	}
 	c.seen[jsonVisit{t, addressable}] = true
-	if encodesItself(t, true) {
-		c.fault(path, "is a %s, whose marshalling method has a pointer receiver and is not called on a value: use a pointer to it", t)
-		return
-	}
 	switch t.Kind() {
 	case reflect.Func, reflect.Chan, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		c.fault(path, "is a %s, which JSON cannot hold: leave it out", t)
-	case reflect.Interface:
-		if t.NumMethod() > 0 {
-			c.fault(path, "is the interface %s, which JSON cannot decode: use a concrete type", t)
-		}
 	case reflect.Pointer, reflect.Slice:
 		c.visit(t.Elem(), path, true)
 	case reflect.Array:
@@ -70,6 +82,10 @@ func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
 		if !jsonKey(t.Key()) {
 			c.fault(path, "has keys of type %s, which JSON cannot hold: use strings, integers or a type with MarshalText and UnmarshalText", t.Key())
 		}
+		if embedded, lost := standsForAll(t.Key(), true); lost {
+			c.fault(path, "has keys that embed %s, whose methods stand for all of a key: name the embedded field, "+
+				"or add the methods MarshalText and UnmarshalText to %s", embedded, t.Key())
+		}
 		c.visit(t.Elem(), path, false)
 	case reflect.Struct:
 		c.fields(t, path, addressable, map[string]string{})
@@ -77,8 +93,9 @@ func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
 }
 
 // standsForAll finds the embedded field of a struct whose methods encode or decode the struct as if
-// it had no other fields. Lost reports whether it has other fields.
-func standsForAll(t reflect.Type) (embedded reflect.Type, lost bool) {
+// it had no other fields. Lost reports whether it has other fields. Only methods for text count for
+// a key of a map.
+func standsForAll(t reflect.Type, key bool) (embedded reflect.Type, lost bool) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -95,27 +112,39 @@ func standsForAll(t reflect.Type) (embedded reflect.Type, lost bool) {
 			fields++
 		}
 	}
-	return embedded, embedded != nil && fields > 1 && (encodesByPromotion(t) || decodesByPromotion(t))
+	return embedded, embedded != nil && fields > 1 && (encodesByPromotion(t, key) || decodesByPromotion(t, key))
+}
+
+// decodesACopy reports whether encoding/json calls the unmarshalling method of a type, or of the
+// type that a pointer points to, on a copy of the value.
+func decodesACopy(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(jsonUnmarshaler) {
+		return t.Kind() != reflect.Interface && t.Implements(jsonUnmarshaler)
+	}
+	return t.Kind() != reflect.Interface && t.Implements(textUnmarshaler)
 }
 
 // The names are constants. Otherwise the linker would keep all methods of all types.
 
-func encodesByPromotion(t reflect.Type) bool {
+func encodesByPromotion(t reflect.Type, key bool) bool {
 	pointer := reflect.PointerTo(t)
 	onPointer, there := pointer.MethodByName("MarshalJSON")
 	onValue, byValue := t.MethodByName("MarshalJSON")
-	if !there {
+	if key || !there {
 		onPointer, there = pointer.MethodByName("MarshalText")
 		onValue, byValue = t.MethodByName("MarshalText")
 	}
 	return there && isPromoted(onPointer, onValue, byValue)
 }
 
-func decodesByPromotion(t reflect.Type) bool {
+func decodesByPromotion(t reflect.Type, key bool) bool {
 	pointer := reflect.PointerTo(t)
 	onPointer, there := pointer.MethodByName("UnmarshalJSON")
 	onValue, byValue := t.MethodByName("UnmarshalJSON")
-	if !there {
+	if key || !there {
 		onPointer, there = pointer.MethodByName("UnmarshalText")
 		onValue, byValue = t.MethodByName("UnmarshalText")
 	}
@@ -146,7 +175,7 @@ func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names 
 		if tag == "-" {
 			continue
 		}
-		name, _, _ := strings.Cut(tag, ",")
+		name, options, _ := strings.Cut(tag, ",")
 		where := field.Name
 		if path != "" {
 			where = path + "." + field.Name
@@ -166,7 +195,8 @@ func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names 
 		case !field.IsExported() && byPointer:
 			c.fault(where, "is an embedded pointer to an unexported type, which JSON cannot decode: embed it by value")
 			continue
-		case embedded && name == "" && !encodesItself(field.Type, addressable):
+		case embedded && name == "":
+			// encoding/json does not call its methods.
 			visit := jsonVisit{target, addressable || byPointer}
 			if !c.seen[visit] {
 				c.seen[visit] = true
@@ -184,16 +214,28 @@ func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names 
 			c.fault(where, "has the same JSON name %q as %s, so JSON loses one of them: rename one", name, other)
 		}
 		names[name] = where
+		if strings.Contains(options+",", "string,") && !canBeNil(target) && target.Kind() != reflect.Struct &&
+			(encodesItself(target, true) || decodesItself(target)) {
+			c.fault(where, "has the option string and is a %s, which encodes itself, so JSON cannot decode it: remove the option", field.Type)
+			continue
+		}
 		c.visit(field.Type, where, addressable)
 	}
 }
 
+// jsonKey reports whether JSON can hold keys of a type. encoding/json calls MarshalText of a value
+// only, and UnmarshalText of a pointer. It never calls MarshalText of a string; see [checkJSONKey].
 func jsonKey(t reflect.Type) bool {
+	pointer := reflect.PointerTo(t)
+	decodes := pointer.Implements(textUnmarshaler) && !t.Implements(textUnmarshaler)
 	switch t.Kind() {
-	case reflect.String,
-		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+	case reflect.String:
+		return decodes || !pointer.Implements(textUnmarshaler)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return true
+		if !pointer.Implements(textMarshaler) && !pointer.Implements(textUnmarshaler) {
+			return true
+		}
 	}
-	return t.Implements(textMarshaler) && reflect.PointerTo(t).Implements(textUnmarshaler)
+	return decodes && t.Implements(textMarshaler)
 }

@@ -98,9 +98,7 @@ func (d *draft) leaveOut(reason error) {
 // encodeCommit returns the commit's events in stored form, and replaces its snapshot by the stored
 // form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
 func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
-	if c.Expected > 0 && len(j.config.Encodings) > 0 {
-		ctx = storage.WithBefore(ctx, func(ctx context.Context) (string, error) { return j.layout.encodingAt(ctx, c.Aggregate, c.Expected) })
-	}
+	ctx = j.withBefore(ctx, c.Aggregate, c.Expected)
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
 		e = marked(c.Aggregate, e)

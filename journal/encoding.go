@@ -161,9 +161,34 @@ func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 	return &stored, j.requireEncodings(at, stored.Encoding, errNotApplied)
 }
 
+// withBefore returns a context in which an encoding can ask for the encodings of the last event
+// before a commit. If a commit expects no events and there are some, it is refused anyway, and the
+// encoding receives that error.
+func (j *engine) withBefore(ctx context.Context, id aggregate.ID, expected uint64) context.Context {
+	if len(j.config.Encodings) == 0 {
+		return ctx
+	}
+	return storage.WithBefore(ctx, func(ctx context.Context) (string, error) {
+		if expected > 0 {
+			return j.layout.encodingAt(ctx, id, expected)
+		}
+		version, err := j.layout.version(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return "", nil
+		case err == nil:
+			err = &ConflictError{ID: id, Actual: version}
+		}
+		return "", err
+	})
+}
+
 func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
 	for _, e := range j.config.Encodings {
 		encoded, applied, err := e.Encode(ctx, at, payload)
+		if errors.Is(err, ErrConflict) || errors.As(err, new(*DeletedError)) {
+			return nil, "", err // see withBefore
+		}
 		if err != nil {
 			return nil, "", &EncodingError{Place: at, Encoding: e.Name(), Err: err}
 		}

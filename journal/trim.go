@@ -28,7 +28,7 @@ func (j *engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error
 	err := id.Validate()
 	if err == nil && before > 1 {
 		var state *Snapshot
-		state, err = j.encodeSnapshot(ctx, id, &Snapshot{Number: before - 1, Payload: []byte(trimmedState), Schema: trimmedSchema})
+		state, err = j.encodeSnapshot(j.withBefore(ctx, id, before-1), id, &Snapshot{Number: before - 1, Payload: []byte(trimmedState), Schema: trimmedSchema})
 		if err == nil {
 			err = j.layout.trim(ctx, id, before, state)
 		}

@@ -11,7 +11,8 @@ func WithBefore(ctx context.Context, read func(context.Context) (names string, e
 }
 
 // EncodingBefore returns the encodings of the last event before the commit, as names separated by
-// commas. It is empty if there is no such event, or if ctx does not belong to a commit.
+// commas. It is empty if there is no such event, or if ctx does not belong to a commit. A commit
+// that expects no events is refused if there are some. EncodingBefore then returns that error.
 func EncodingBefore(ctx context.Context) (names string, err error) {
 	read, ok := ctx.Value(beforeKey{}).(func(context.Context) (string, error))
 	if !ok {

@@ -78,14 +78,13 @@ func (*Encryption) Overhead() int { return overheadBytes }
 // Encode encrypts a payload. The first event of an aggregate gets a new key if there is none. For
 // later events see [Config.AllowLateKeys].
 //
-// Errors: [journal.ErrKeyDestroyed], [ErrNoKey], and the errors of the [KeyStore].
+// Errors: [journal.ErrKeyDestroyed], [ErrNoKey], and the errors of the [KeyStore]. If a key is
+// missing, also those of a read of the aggregate: [journal.ErrConflict] or [*journal.DeletedError]
+// if the aggregate has events although this is its first one.
 func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
-	read := e.keys.EnsureKey
-	switch {
-	case at.Number > 1 && e.lateKeys:
-		read = e.lateKey
-	case at.Number > 1:
-		read = e.onlyKey
+	read := e.onlyKey
+	if e.lateKeys || at.Number == 1 && !at.Snapshot {
+		read = e.newKey
 	}
 	s, err := e.sealer(ctx, at.Aggregate, read)
 	if err != nil {
@@ -103,9 +102,9 @@ func (e *Encryption) onlyKey(ctx context.Context, id aggregate.ID) ([]byte, erro
 	return key, err
 }
 
-// lateKey returns the key of an aggregate that has events. It creates one if the last event is
-// plain.
-func (e *Encryption) lateKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
+// newKey returns the key of an aggregate. If there is none, it reads the end of the aggregate,
+// because the key may be lost. It creates a key if there is no event, or the last one is plain.
+func (e *Encryption) newKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	key, err := e.keys.Key(ctx, id)
 	if !errors.Is(err, ErrNoKey) {
 		return key, err

@@ -84,8 +84,9 @@
 //
 // # Cost
 //
-// The first event of an aggregate takes two more round trips, one read and one write unit, and one
-// call of Wrap. After that, each process takes one round trip, one read unit and one call of Unwrap
-// for each aggregate in each CacheLifetime. It takes more if more than [Config.CacheKeys]
-// aggregates are in use.
+// The first event of an aggregate takes three more round trips, two read units, one write unit and
+// one call of Wrap. One of the reads verifies that the aggregate has no events, because a lost
+// key must not be replaced. After that, each process takes one round trip, one read unit and one
+// call of Unwrap for each aggregate in each CacheLifetime. It takes more if more than
+// [Config.CacheKeys] aggregates are in use.
 package encrypt

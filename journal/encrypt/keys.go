@@ -28,7 +28,8 @@ type KeyStore interface {
 	Key(ctx context.Context, id aggregate.ID) ([]byte, error)
 
 	// EnsureKey returns the key of an aggregate, and creates one if the aggregate never had one.
-	// All callers in all processes receive the same key.
+	// All callers in all processes receive the same key. It is called after Key has returned
+	// [ErrNoKey], and after a read has shown that no event of the aggregate needs the missing key.
 	//
 	// Errors: [journal.ErrKeyDestroyed].
 	EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error)
@@ -160,17 +161,12 @@ func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	return k.unwrap(ctx, id, out.Item)
 }
 
-// EnsureKey reads the key like [Keys.Key]. If there is none, it creates one, and stores it unless
-// another process was faster. This takes one more round trip, one write unit, and a call of the
-// wrapper.
+// EnsureKey creates a key, and stores it unless there is one. This takes one round trip, one write
+// unit, and a call of Wrap. If there is a key, it reads that one like [Keys.Key] in addition.
 //
 // Errors: the errors of [Keys.Key] except [ErrNoKey].
 func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
-	key, err := k.Key(ctx, id)
-	if !errors.Is(err, ErrNoKey) {
-		return key, err
-	}
-	key = make([]byte, KeyBytes)
+	key := make([]byte, KeyBytes)
 	_, _ = rand.Read(key) // never fails, by its documentation
 	wrapped, err := k.wrapper.Wrap(ctx, id, key)
 	if err != nil {

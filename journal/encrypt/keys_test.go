@@ -218,25 +218,6 @@ func TestErrorsOfTheTableSayWhatToDo(t *testing.T) {
 	require.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
-// The package overview says so under "Cost".
-func TestAKeyCostsTwoRoundTripsWhenItIsMadeAndOneLater(t *testing.T) {
-	t.Parallel()
-	db := dynamotest.New(t)
-	s := setupWith(t, db.Client())
-	calls := db.Record()
-	for _, want := range []struct {
-		calls       int
-		read, write float64
-	}{{2, 1, 1}, {3, 2, 1}} {
-		_, err := s.keys.EnsureKey(t.Context(), customer("1"))
-		require.NoError(t, err)
-		read, write := calls.Units()
-		assert.Len(t, calls.Calls(), want.calls)
-		assert.InDelta(t, want.read, read, 0)
-		assert.InDelta(t, want.write, write, 0)
-	}
-}
-
 func TestTheTableIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
