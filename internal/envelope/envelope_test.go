@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -77,7 +78,7 @@ func TestAPlainMessageIsAsItWasPublished(t *testing.T) {
 	sent := message.NewMessage("id", []byte("payload"))
 	sent.Metadata = message.Metadata{"key": "value", envelope.NameKey: "order.placed.v1"}
 	event := envelope.Event(sent)
-	event.Metadata[envelope.OwnStreamKey] = "mark" // as the publisher adds it
+	event.Metadata[metadata.OwnStreamKey] = "mark" // as the publisher adds it
 	received := envelope.Plain(record(event, aggregate.ID{Type: "order", Value: "1"}, 3, time.Now()))
 	assert.True(t, received.Equals(sent), "%v", received.Metadata)
 }
