@@ -11,7 +11,7 @@ import (
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// mayLose reports whether JSON loses some values of a type that [jsonCodec.CheckType] accepts.
+// mayLose reports whether JSON loses some values of a type that CheckType accepts.
 // Strings do not count: their loss shows in the encoded bytes.
 func mayLose(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if seen[t] {

@@ -17,9 +17,9 @@ import (
 
 // Adopt takes over the journal table and the snapshot table of another program, for example one of
 // the event-store-adapter family. It verifies the keys and the indexes of both tables. It also
-// verifies that each snapshot lies in the shard that config implies, and samples the times of
-// events. It creates the checkpoint table if that does not exist, and stores the descriptor. It
-// does not change events or snapshots. Adopt may be called again.
+// verifies that each snapshot lies in the shard that config implies and has an id that Millrace can
+// use, and samples the times of events. It creates the checkpoint table if that does not exist, and
+// stores the descriptor. It does not change events or snapshots. Adopt may be called again.
 //
 // Adopt reads the snapshot table once, at half a read unit for each 4 KB. It also reads up to 1,000
 // events from eight parts of the journal table; see [Config.OccurredAtUnit].
@@ -28,8 +28,8 @@ import (
 // must name the resolver and the number of shards that the other program uses.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError] for a
-// snapshot in the wrong shard or an event whose time is text, [ErrAccess], [ErrThrottled],
-// [ErrUnavailable], and the error of ctx.
+// snapshot in the wrong shard or an event whose time is text, [*aggregate.InvalidIDError] for an id
+// that is too long, [ErrAccess], [ErrThrottled], [ErrUnavailable], and the error of ctx.
 func Adopt(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
@@ -86,6 +86,9 @@ func (l *classic) verifyShards(ctx context.Context) error {
 			partition, sort := l.keysOf(it)
 			if !ok {
 				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
+			}
+			if err := id.Validate(); err != nil {
+				return fmt.Errorf("table %q, item %q / %q: %w; %s", table, partition, sort, err, shorten)
 			}
 			if want := l.partitionKey(id); want != partition {
 				return &DescriptorMismatchError{

@@ -1,8 +1,10 @@
 package journal_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -160,6 +162,34 @@ func TestAdoptLooksAtAllSnapshots(t *testing.T) {
 
 	assert.ErrorAs(t, journal.Adopt(t.Context(), meddled, wrong), new(*journal.DescriptorMismatchError))
 	assert.NoError(t, journal.Adopt(t.Context(), meddled, config))
+}
+
+// The other program reserves less room for sequence numbers.
+func TestAdoptRefusesAnIDThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	client, config := database(t), ownTables(document)
+	foreignTables(t, client, config, aidIndex, tailIndex)
+	fits := aggregate.MaxIDBytes - len("user-account-")
+	foreignAggregate(t, client, config, strings.Repeat("x", fits), 1)
+	require.NoError(t, journal.Adopt(t.Context(), client, config))
+
+	foreignAggregate(t, client, config, strings.Repeat("y", fits+1), 1)
+	err := journal.Adopt(t.Context(), client, config)
+	var invalid *aggregate.InvalidIDError
+	require.ErrorAs(t, err, &invalid)
+	assert.Equal(t, user(strings.Repeat("y", fits+1)), invalid.ID)
+
+	// It can also be written later.
+	j, err := journal.Open(t.Context(), client, config)
+	require.NoError(t, err)
+	var corrupt *journal.CorruptItemError
+	for _, err = range j.Heads(t.Context(), journal.HeadsQuery{AggregateType: "user-account"}) {
+		if errors.As(err, &corrupt) {
+			break
+		}
+	}
+	require.ErrorContains(t, corrupt, "use a shorter id")
+	assert.NotContains(t, corrupt.Error(), "backup")
 }
 
 // Java's absolute value of the hash -2^31 is negative, and so is its remainder by 7.

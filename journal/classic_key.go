@@ -56,6 +56,9 @@ func (l *classic) aggregateOf(it item) (aggregate.ID, bool) {
 	return aggregate.ID{Type: aggregateType, Value: value}, true
 }
 
+// shorten is what to do about an id that is too long. The item itself is not damaged.
+const shorten = "use a shorter id for the aggregate in the program that writes it, or delete its items"
+
 // tooLong returns why the id of another program's aggregate is too long for Millrace, or an empty
 // string. The other program may reserve less than the twenty digits of a number.
 func tooLong(id aggregate.ID) string {

@@ -34,15 +34,18 @@ func (l *classic) itemOf(r *Record) item {
 func (l *classic) recordOf(it item) (*Record, error) {
 	a := l.config.Attributes
 	r := &Record{}
+	id, ok := l.aggregateOf(it)
 	corrupt := func(reason string) (*Record, error) {
 		partition, sort := l.keysOf(it)
 		err := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
+		if tooLong(id) != "" {
+			err.remedy = shorten
+		}
 		if r.Number > 0 {
 			err.Aggregate, err.Number = r.Aggregate, r.Number
 		}
 		return nil, err
 	}
-	id, ok := l.aggregateOf(it)
 	if !ok {
 		return corrupt("has no " + a.AggregateID + " that fits its partition")
 	}

@@ -216,10 +216,16 @@ type CorruptItemError struct {
 	Table, PartitionKey, SortKey string // the table and the keys of the item
 	Misplaced                    bool
 	Reason                       string // what is wrong with the item
+
+	remedy string // empty: to restore or correct the item
 }
 
 func (e *CorruptItemError) Error() string {
-	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
+	remedy := e.remedy
+	if remedy == "" {
+		remedy = "restore it from a backup or correct it by hand"
+	}
+	return fmt.Sprintf("item %q / %q of table %q %s: %s", e.PartitionKey, e.SortKey, e.Table, e.Reason, remedy)
 }
 
 // EncodingError reports a payload that could not be encoded or decoded. If encoding failed, nothing
