@@ -149,7 +149,8 @@ func TestATrimKeepsEventsWhoseMetadataHasTheMarkOfTheirAggregate(t *testing.T) {
 		id := account("order")
 		given := aggregate.Metadata{"own_stream": metadata.StreamMark(id), "tenant": "a"}
 		commit := eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{Metadata: given}, {Metadata: given}}}
-		_, err := eventlog.Of(q.Journal).Append(t.Context(), commit) // as a repository does with metadata of the context
+		// A repository stores metadata of the context in the same way.
+		_, err := eventlog.Of(q.Journal).Append(t.Context(), commit)
 		require.NoError(t, err)
 		commit.Expected = 2
 		_, err = eventlog.Of(q.Journal).AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{commit}})
