@@ -49,8 +49,10 @@ type Config struct {
 	Layout Layout
 
 	// CommandRetention is how long the journal remembers the command id of a commit, at least.
-	// DynamoDB's time to live removes it afterwards. Default: 0, which keeps ids forever, at about
-	// 200 bytes each.
+	// DynamoDB's time to live or, in the layout Packed, a later snapshot removes it afterwards. The
+	// end is stored with the id. So programs that share a journal may have different retentions,
+	// and a change does not affect ids that are stored. Default: 0, which keeps ids forever, at
+	// about 200 bytes each.
 	CommandRetention time.Duration
 
 	// EventType returns the type of a stored event that has none. It is for tables to which a

@@ -193,16 +193,16 @@ func (e *TooLargeError) Error() string {
 
 const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 
-// VersionError reports an archived aggregate whose version, or the place where it was truncated, is
-// above Limit, which no application reaches. Nothing was written.
+// VersionError reports an archived aggregate whose version is above Limit, which no application
+// reaches. Nothing was written.
 type VersionError struct {
 	ID             aggregate.ID // the aggregate
 	Version, Limit uint64       // Version is the number that is too high
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("restore %q, nothing written: version %d is above %d: the archive is damaged or made up; export the aggregate again, or leave it out",
-		e.ID.String(), e.Version, e.Limit)
+	return fmt.Sprintf("version %d of %q is above %d, which no application reaches: the archive is wrong; export the aggregate again",
+		e.Version, e.ID.String(), e.Limit)
 }
 
 // CorruptItemError reports an item that is missing or cannot be decoded, by its keys. Aggregate and

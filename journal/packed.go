@@ -53,6 +53,9 @@ const (
 	attrLarge  = "E" // the events otherwise; the tail index does not contain them
 	attrSize   = "z" // beside attrLarge: the size of the item in KB
 	attrID     = "k" // the command id; on a snapshot, all command ids that it keeps
+	// attrHold is beside attrID of a commit: for how many seconds the command id is kept. It is
+	// absent for an id that is kept forever.
+	attrHold   = "h"
 	attrListed = "a" // on the item of event 1: its place in the index of aggregates
 	// attrFirst is the first event of a commit with several items, or of the commit that a snapshot
 	// ends with.

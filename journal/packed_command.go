@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/fxamacker/cbor/v2"
-	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -23,23 +21,6 @@ const (
 	mostCommands  = 128
 	fewerCommands = 64
 )
-
-func unmarshalCommands(encoded []byte, into *[]keptCommand) error {
-	return decoding.Unmarshal(encoded, into)
-}
-
-func (k *keptCommand) dated() storage.DatedCommand {
-	c := storage.DatedCommand{Command: storage.Command{ID: k.ID, First: k.First, Version: k.Version}, At: time.UnixMilli(k.Millis).UTC()}
-	switch id := k.Commit.(type) {
-	case string:
-		c.CommitID = id
-	case []byte:
-		if parsed, err := uuid.FromBytes(id); err == nil {
-			c.CommitID = parsed.String()
-		}
-	}
-	return c
-}
 
 // commandsOf returns the commands that a snapshot keeps. The row may be nil.
 func (row *snapshotRow) commandsOf() *storage.Commands {
@@ -65,6 +46,7 @@ func (it *packedItem) commands() (commands []storage.DatedCommand) {
 	c := storage.DatedCommand{
 		Command: storage.Command{ID: it.command, CommitID: it.commitID, First: it.first, Version: it.last()},
 		At:      time.UnixMilli(it.millis).UTC(),
+		Keep:    durationOf(it.hold),
 	}
 	if it.partOf.last > 0 {
 		c.First, c.Version = it.partOf.first, it.partOf.last
@@ -86,12 +68,6 @@ func (it *packedItem) addTo(known *storage.Commands) {
 // isOf reports whether a commit wrote the item, or whether the item notes the commit's command.
 func (it *packedItem) isOf(commitID string) bool {
 	return it.commitID == commitID || slices.ContainsFunc(it.noted, func(k keptCommand) bool { return k.dated().CommitID == commitID })
-}
-
-// isKept reports whether Config.CommandRetention of a command has not passed yet.
-func (p *packed) isKept(c storage.DatedCommand) bool {
-	keep := p.config.CommandRetention
-	return keep == 0 || c.At.Add(keep).After(p.config.Now())
 }
 
 // commands reads the command ids of an aggregate: those of its latest snapshot, and those of later
@@ -175,7 +151,7 @@ func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) er
 func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
 	kept := &storage.Commands{Version: version, Guards: commands.Guards}
 	for _, d := range commands.Dated {
-		if p.isKept(d) && d.Version <= version {
+		if d.IsKept(p.config.Now()) && d.Version <= version {
 			kept.Dated = append(kept.Dated, d)
 		}
 	}
@@ -197,15 +173,6 @@ func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, com
 	return kept, err
 }
 
-func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {
-	stored := make([]keptCommand, len(commands))
-	for i, d := range commands {
-		stored[i] = keptCommand{ID: d.ID, Commit: packID(d.CommitID), First: d.First, Version: d.Version, Millis: d.At.UnixMilli()}
-	}
-	encoded, err := cbor.Marshal(stored)
-	return binaryValue(encoded), err
-}
-
 // guardsAtOnce is the number of guards that are written at the same time.
 const guardsAtOnce = 16
 
@@ -221,18 +188,12 @@ func (p *packed) guard(ctx context.Context, id aggregate.ID, commands []storage.
 			it[attrCommit] = commitValue(d.CommitID)
 			it[attrFirst] = numberValue(d.First)
 			it[attrLast] = numberValue(d.Version)
-			p.expire(it, d.At)
+			if d.Keep > 0 { // DynamoDB removes the guard afterwards; the commit stays
+				it[p.config.Attributes.TTL] = numberValue(d.At.Add(d.Keep).Unix() + 1)
+			}
 			_, err := p.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: it})
 			return dynamo.Explain(err, table)
 		})
 	}
 	return writes.Wait()
-}
-
-// expire lets DynamoDB remove the guard of a command after Config.CommandRetention. The commit of
-// the command stays.
-func (p *packed) expire(it item, at time.Time) {
-	if keep := p.config.CommandRetention; keep > 0 {
-		it[p.config.Attributes.TTL] = numberValue(at.Add(keep).Unix() + 1)
-	}
 }

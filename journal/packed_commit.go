@@ -150,6 +150,7 @@ func (c *packedCommit) dated() storage.DatedCommand {
 	return storage.DatedCommand{
 		Command: storage.Command{ID: c.CommandID, CommitID: c.receipt.CommitID, First: c.Expected + 1, Version: c.receipt.Version},
 		At:      c.receipt.OccurredAt,
+		Keep:    c.p.config.CommandRetention,
 	}
 }
 
@@ -342,6 +343,9 @@ func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.Attribut
 	it[attrTail] = stringValue(partKey(id.Type, p.tailPart(id, at)))
 	if commandID != "" {
 		it[attrID] = stringValue(commandID)
+		if keep := p.config.CommandRetention; keep > 0 {
+			it[attrHold] = numberValue(secondsOf(keep))
+		}
 	}
 	if first == 1 {
 		it[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))

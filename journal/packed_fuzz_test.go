@@ -160,6 +160,7 @@ func FuzzParse(f *testing.F) {
 			{attrFirst, count},
 			{attrLast, count},
 			{attrDeleted, rest},
+			{attrHold, count},
 		} {
 			if i < len(kinds) {
 				it[attribute.name] = valueOf(kinds[i], attribute.text)

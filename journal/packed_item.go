@@ -27,6 +27,7 @@ type packedItem struct {
 	commit   string // the commit id as it is stored; never empty
 	commitID string // empty if an imported event had none
 	command  string
+	hold     uint64        // the seconds for which command is kept; 0 for forever
 	noted    []keptCommand // commands without events directly before it
 	guards   bool
 	millis   int64
@@ -108,6 +109,8 @@ func (it *packedItem) parse(row rows.Row, names Attributes) error {
 			commit = *a
 		case attrID:
 			it.command = textOf(a)
+		case attrHold:
+			it.hold = wholeOf(a)
 		case attrTime:
 			it.time = digitsOf(a)
 			if millis, err := strconv.ParseInt(it.time, 10, 64); err == nil {

@@ -28,7 +28,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		if d.ID == c.CommandID {
 			return c.duplicate(d.Command)
 		}
-		if c.p.isKept(d) {
+		if d.IsKept(c.p.config.Now()) {
 			c.noted = append(c.noted, d)
 		}
 	}

@@ -55,10 +55,10 @@ func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, op
 
 // withoutEvents leaves the events out of the reply. DynamoDB still bills for them.
 func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
-	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g")
+	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g, #h")
 	for name, attribute := range map[string]string{
 		"#c": attrCommit, "#n": attrCount, "#t": attrTime, "#k": attrID, "#f": attrFirst, "#l": attrLast, "#b": attrBefore, "#d": attrDeleted,
-		"#o": attrNoted, "#g": attrGuards,
+		"#o": attrNoted, "#g": attrGuards, "#h": attrHold,
 	} {
 		in.ExpressionAttributeNames[name] = attribute
 	}

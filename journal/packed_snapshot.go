@@ -33,16 +33,6 @@ type snapshotRow struct {
 	deleted  time.Time
 }
 
-// keptCommand is a command id that a snapshot or an item keeps.
-type keptCommand struct {
-	_       struct{} `cbor:",toarray"`
-	ID      string
-	Commit  any // 16 bytes or text
-	First   uint64
-	Version uint64
-	Millis  int64
-}
-
 // latest returns the row of the latest snapshot, and nil if there is none.
 func (p *packed) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, error) {
 	return p.snapshotAt(ctx, id, strconv.Itoa(latestSnapshot))

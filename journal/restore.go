@@ -8,8 +8,8 @@ import (
 )
 
 // maxRestored is the highest version of a restored aggregate. It is far below the numbers at which
-// a layout cannot read or continue an aggregate. Programs that store numbers as floating point
-// still distinguish it from its neighbours.
+// a layout cannot read an aggregate or append to it. Programs that store numbers as floating point
+// still represent it exactly.
 const maxRestored = 1 << 53
 
 // firstOf returns the number that the first record must have.
@@ -42,7 +42,7 @@ func (j *engine) validateRestoration(r *restoration) error {
 	if err := j.validateTarget(head.Aggregate); err != nil {
 		return err
 	}
-	if highest := max(head.Version, r.Expected, head.TruncatedBefore); highest > maxRestored {
+	if highest := max(head.Version, r.Expected); highest > maxRestored {
 		return &VersionError{ID: head.Aggregate, Version: highest, Limit: maxRestored}
 	}
 	switch {

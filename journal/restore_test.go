@@ -330,6 +330,19 @@ func TestAnAggregateOfTheHighestRestoredVersionGoesOn(t *testing.T) {
 	})
 }
 
+func TestATombstoneOfTheHighestRestoredVersionIsRestored(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		const version = 1 << 53
+		x := user("1")
+		stone := journal.Head{Aggregate: x, Version: version, TruncatedBefore: version + 1, DeletedAt: time.UnixMilli(1)}
+
+		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: stone})
+
+		require.NoError(t, err)
+		assert.EqualValues(t, version, s.head(t, x).Version)
+	})
+}
+
 func large(id aggregate.ID, n int) []*journal.Record {
 	records := old(id, 1, n)
 	for _, r := range records {

@@ -72,8 +72,8 @@ func (d *delay) stop() {
 }
 
 // Start calls do, which must be safe to repeat, until it succeeds or its error is permanent, for at
-// most [StartBudget], which includes the last call of do. If ctx ends first, the error contains
-// the error of ctx and the last failure.
+// most [StartBudget], which includes the last call of do. If ctx ends first, the error contains the
+// error of ctx and the last failure.
 func Start(ctx context.Context, do func(ctx context.Context) error) error {
 	delay := watch(ctx)
 	defer delay.stop()

@@ -8,8 +8,8 @@ import (
 )
 
 // OwnStreamKey marks an event of a message without an aggregate id, in the stream of its publisher.
-// It holds the [StreamMark] of the stream. Only the journal stores it, for a publisher. Messages do
-// not have it.
+// It holds the [StreamMark] of the stream. Only the journal stores it, for a publisher, and
+// messages do not have it.
 const OwnStreamKey = "own_stream"
 
 // StreamMark returns the value of [OwnStreamKey] on the events of a publisher's own stream. It is

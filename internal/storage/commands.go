@@ -21,6 +21,14 @@ type Commands struct {
 type DatedCommand struct {
 	Command
 	At time.Time
+	// Keep is how long its id is kept after that time; 0 for forever. The program that commits the
+	// command decides.
+	Keep time.Duration
+}
+
+// IsKept reports whether the time for which the id is kept has not ended yet.
+func (d DatedCommand) IsKept(now time.Time) bool {
+	return d.Keep == 0 || d.At.Add(d.Keep).After(now)
 }
 
 // Find returns the command with an id, and whether there is one.

@@ -73,9 +73,9 @@ type ImportProgress struct {
 // Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], the
 // errors of r, and these of package journal: ErrConflict if other programs write to the same
 // aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition did not help,
-// [*journal.TooLargeError] if an item hardly fitted into its former table,
-// [*journal.CorruptItemError], ErrTableMissing, ErrAccess; and the error of ctx. After each of
-// these errors, Import may be run again.
+// [*journal.TooLargeError] if an item hardly fitted into its former table, [*journal.VersionError]
+// if a version of the archive is above 2^53, [*journal.CorruptItemError], ErrTableMissing,
+// ErrAccess; and the error of ctx. After each of these errors, Import may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {

@@ -149,7 +149,7 @@ func TestATrimKeepsEventsWhoseMetadataHasTheMarkOfTheirAggregate(t *testing.T) {
 		id := account("order")
 		given := aggregate.Metadata{"own_stream": metadata.StreamMark(id), "tenant": "a"}
 		commit := eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{Metadata: given}, {Metadata: given}}}
-		// A repository does this with metadata of the context.
+		// A repository stores metadata of the context in the same way.
 		_, err := eventlog.Of(q.Journal).Append(t.Context(), commit)
 		require.NoError(t, err)
 		commit.Expected = 2
