@@ -57,7 +57,10 @@ func (a *app) advice(ctx context.Context, err error) string {
 	var notNext *groups.NotNextError
 	var behind *readmodel.BehindError
 	var noTopic *noTopicError
+	var left *groupBehindError
 	switch {
+	case errors.As(err, &left):
+		return left.hold.advice
 	case errors.As(err, &noTopic):
 		return noTopic.advice()
 	case errors.Is(err, store.ErrNotSetUp):

@@ -27,7 +27,7 @@ type removedLine struct {
 func (a *app) group() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group COMMAND",
-		Short: "Pause, resume, reset or remove a consumer group, and edit parked aggregates and skipped events",
+		Short: "Pause, resume, reset, await or remove a consumer group, and edit parked aggregates and skipped events",
 		Long: `Operate one consumer group on one topic. Its members need not be stopped. They see changes within a
 quarter of their LeaseDuration, 2.5 seconds by default.
 
@@ -36,7 +36,7 @@ beginning, and resume it.`,
 		Args: onlyCommands,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.skipped(),
+	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.catchUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.skipped(),
 		a.retrySkipped(), a.forgetSkipped(), a.resetAggregate(), a.reconcile())
 	for _, sub := range cmd.Commands() {
 		sub.RunE = a.aboutTopic(1, sub.RunE)

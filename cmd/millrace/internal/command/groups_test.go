@@ -267,7 +267,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 		"groups nobody", "groups nobody account", "group pause nobody account", "group resume nobody account",
 		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
 		"group parked nobody account", "group skipped nobody account", "group forget-skipped nobody account 1 1", "group unpark nobody account 1", "group skip nobody account 1 1",
-		"group unpark nobody account --all", "group skip nobody account --all --yes", "group reconcile nobody account",
+		"group catch-up nobody account", "group unpark nobody account --all", "group skip nobody account --all --yes", "group reconcile nobody account",
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
