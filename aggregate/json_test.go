@@ -462,13 +462,19 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		embedsAddress{1, netip.IPv6Loopback()},
 		embedsGeneric[int]{at, 1},
 		hasEmbedsTime{[]embedsTime{{at, "me"}}},
-		embedsLenient{"me", lenient{1}}, &embedsLenient{"me", lenient{1}},
+		embedsLenient{"me", lenient{1}},
+		&embedsLenient{"me", lenient{1}},
 		embedsTwo{ownMethods[int]{at, 1}, ownPointerMethods{at, "me"}},
 		ownEncoder{at, "me"},
-		onlyEncodes{1}, &onlyEncodes{1}, &onlyEncodesPointer{1}, onlyEncodesText{1},
-		decodesCopy{1}, &decodesCopy{1},
-		map[textKey]int{2: 1}, map[copyKey]int{"a": 1},
-		map[embedsTime]int{{at, "me"}: 1}, map[ownMethods[int]]int{{at, 1}: 1},
+		onlyEncodes{1},
+		&onlyEncodes{1}, &onlyEncodesPointer{1},
+		onlyEncodesText{1},
+		decodesCopy{1},
+		&decodesCopy{1},
+		map[textKey]int{2: 1},
+		map[copyKey]int{"a": 1},
+		map[embedsTime]int{{at, "me"}: 1},
+		map[ownMethods[int]]int{{at, 1}: 1},
 		ownPointerMethods{at, "me"},
 	} {
 		assert.False(t, survivesJSON(lossy), "%T", lossy)
@@ -482,7 +488,9 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		ownMethods[int]{at, 1},
 		&ownPointerMethods{at, "me"},
 		namedTime{at, "me"},
-		lenient{1}, &lenient{1}, struct{ lenient }{lenient{1}},
+		lenient{1},
+		&lenient{1},
+		struct{ lenient }{lenient{1}},
 	} {
 		assert.True(t, survivesJSON(kept), "%T", kept)
 		assert.NoError(t, checkJSON(kept), "%T", kept)

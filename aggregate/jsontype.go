@@ -62,7 +62,7 @@ func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
 		return
 	}
 	if encodesItself(t, addressable) {
-		if !decodesItself(t) && !(t.Kind() == reflect.Pointer && decodesItself(t.Elem())) {
+		if !decodesItself(t) && (t.Kind() != reflect.Pointer || !decodesItself(t.Elem())) {
 			c.fault(path, "is a %s, which has a method that encodes it and none that decodes it: add UnmarshalJSON or UnmarshalText", t)
 		}
 		return

@@ -43,7 +43,7 @@ func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		failing := 0
 		for _, s := range sub.Shards() {
-			failing += int(s.Blocked)
+			failing += s.Blocked
 		}
 		assert.GreaterOrEqual(t, failing, most, "the limit is used")
 		const readAhead = 64 + shards*5

@@ -26,10 +26,12 @@ func (a *app) aboutMissing(ctx context.Context, advice string) string {
 		return fmt.Sprintf("This is %s. %s", a.place, advice)
 	}
 	const most = 10
-	quoted := make([]string, min(len(prefixes), most))
-	for i := range quoted {
-		if quoted[i] = strconv.Quote(prefixes[i]); prefixes[i] == "" {
-			quoted[i] = "none"
+	var quoted []string
+	for _, prefix := range prefixes[:min(len(prefixes), most)] {
+		if prefix == "" {
+			quoted = append(quoted, "none")
+		} else {
+			quoted = append(quoted, strconv.Quote(prefix))
 		}
 	}
 	if len(prefixes) > most {
