@@ -37,8 +37,8 @@ func TestACommandIDIsReadWithItsRetention(t *testing.T) {
 		time.Second:             time.Second,
 		time.Second + 1:         2 * time.Second,
 		30 * 24 * time.Hour:     30 * 24 * time.Hour,
-		math.MaxInt64:           math.MaxInt64 / time.Second * time.Second,
-		math.MaxInt64 - 5:       math.MaxInt64 / time.Second * time.Second,
+		math.MaxInt64:           time.Duration(math.MaxInt64).Truncate(time.Second),
+		math.MaxInt64 - 5:       time.Duration(math.MaxInt64).Truncate(time.Second),
 		90*time.Second - 300000: 90 * time.Second,
 	} {
 		var kept []keptCommand

@@ -133,9 +133,11 @@ type catchUp struct {
 func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 	progress := c.showProgress()
 	defer progress.Done()
-	reading := ctx // the first poll may take longer than the timeout
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		began := time.Now()
+		began, reading := time.Now(), waiting
+		if c.last == nil {
+			reading = ctx // the first poll may take longer than the timeout
+		}
 		line, err := c.poll(reading)
 		switch {
 		case line != nil:
@@ -148,7 +150,6 @@ func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 			return nil, c.last
 		}
 		progress.Show(func(time.Duration) string { return c.last.Error() })
-		reading = waiting
 		select {
 		case <-waiting.Done():
 			return nil, c.last
