@@ -120,7 +120,7 @@ func open(t *testing.T, db *dynamotest.DB, s settings) *bank {
 		Subscriber: subscriber.Config{
 			PollInterval: 20 * time.Millisecond, MaxPollInterval: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
 			NackResendSleep: 20 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
-			LeaseDuration: 2 * time.Second, BehindAfter: 50 * time.Millisecond, MemberName: "bank/1",
+			LeaseDuration: 10 * time.Second, BehindAfter: 50 * time.Millisecond, MemberName: "bank/1",
 		},
 	})
 	require.NoError(t, err)
