@@ -144,8 +144,8 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	d.delay(st, pause, d.isPaced(failures))
 }
 
-// isPaced reports whether an aggregate needs a credit for its next attempt. The attempts before a
-// policy gives up need none, because their number is limited.
+// isPaced reports whether an aggregate needs a credit for its next attempt. The attempts up to
+// the last one of a policy need none, because their number is limited.
 func (d *deliverer) isPaced(failures int) bool {
 	return failures > max(pacedAfter, d.config.Failures.attempts)
 }
