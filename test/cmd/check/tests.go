@@ -64,7 +64,8 @@ func (r tests) run(ctx context.Context, c *check) error {
 	if err != nil {
 		return err
 	}
-	return c.goTest(ctx, env, append(append(args, r.args...), listed...))
+	// After a flag that only a test program knows, go would take no name for a package.
+	return c.goTest(ctx, env, append(append(args, listed...), r.args...))
 }
 
 // list returns the packages in their order, without those of except.
