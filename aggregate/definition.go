@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Definition describes an aggregate type: its name, its events and their codec. Make one with
@@ -95,10 +97,10 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 	if other, taken := r.events[name]; taken {
 		if other.target == target {
 			r.problem("event type %s (%s) is given twice, before as %s: pass it once, as the value or the pointer that decisions return",
-				quote(name), form, other.form)
+				printable.Quote(name), form, other.form)
 			return
 		}
-		r.problem("event type %s names both %s and %s: use a different name for each Go type", quote(name), other.form, form)
+		r.problem("event type %s names both %s and %s: use a different name for each Go type", printable.Quote(name), other.form, form)
 		return
 	}
 
@@ -108,7 +110,7 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 	}
 	if again, err := eventName(zero.Interface().(Event[S])); err != nil || again != name {
 		r.problem("event %d (%s): EventType returns %s for the example and another name for an event without content: "+
-			"return a constant, and use one Go type for each event type", position, form, quote(name))
+			"return a constant, and use one Go type for each event type", position, form, printable.Quote(name))
 		return
 	}
 	r.names = append(r.names, name)
@@ -159,7 +161,7 @@ func (d Definition[S]) Validate() error {
 		for _, name := range d.registry.names {
 			form := d.registry.events[name].form
 			if err := checker.CheckType(form); err != nil {
-				problems = append(problems, fmt.Sprintf("event type %s (%s): %v", quote(name), form, err))
+				problems = append(problems, fmt.Sprintf("event type %s (%s): %v", printable.Quote(name), form, err))
 			}
 		}
 	}

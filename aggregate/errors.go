@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // InvalidIDError reports that an id cannot name an aggregate. Reason says why, and what to do about
@@ -14,7 +16,7 @@ type InvalidIDError struct {
 }
 
 func (e *InvalidIDError) Error() string {
-	return fmt.Sprintf("invalid aggregate id (type %s, value %s): %s", quote(e.ID.Type), quote(e.ID.Value), e.Reason)
+	return fmt.Sprintf("invalid aggregate id (type %s, value %s): %s", printable.Quote(e.ID.Type), printable.Quote(e.ID.Value), e.Reason)
 }
 
 // DefinitionError reports everything that is wrong with a definition. Each problem says how to fix
@@ -25,7 +27,7 @@ type DefinitionError struct {
 }
 
 func (e *DefinitionError) Error() string {
-	return fmt.Sprintf("invalid aggregate definition %s: %s", quote(e.AggregateType), strings.Join(e.Problems, "; "))
+	return fmt.Sprintf("invalid aggregate definition %s: %s", printable.Quote(e.AggregateType), strings.Join(e.Problems, "; "))
 }
 
 // UnknownEventError reports that a definition has no event type of that name.
@@ -42,10 +44,10 @@ func (e *UnknownEventError) Error() string {
 	}
 	if e.EventType == "" {
 		return fmt.Sprintf("event without a type of aggregate type %s (known: %s): journal.Config.EventType finds the type of events of other programs",
-			quote(e.AggregateType), known)
+			printable.Quote(e.AggregateType), known)
 	}
 	return fmt.Sprintf("unknown event type %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define, or an upcaster "+
-		"for its name, and keep it there for as long as such events are stored", quote(e.EventType), quote(e.AggregateType), known)
+		"for its name, and keep it there for as long as such events are stored", printable.Quote(e.EventType), printable.Quote(e.AggregateType), known)
 }
 
 // MalformedEventError reports that a stored payload cannot be decoded as its event type. Err is the
@@ -57,7 +59,7 @@ type MalformedEventError struct {
 }
 
 func (e *MalformedEventError) Error() string {
-	return fmt.Sprintf("malformed event %s of aggregate type %s: decode payload: %v", quote(e.EventType), quote(e.AggregateType), e.Err)
+	return fmt.Sprintf("malformed event %s of aggregate type %s: decode payload: %v", printable.Quote(e.EventType), printable.Quote(e.AggregateType), e.Err)
 }
 
 func (e *MalformedEventError) Unwrap() error { return e.Err }
@@ -71,7 +73,7 @@ type UnencodableEventError struct {
 }
 
 func (e *UnencodableEventError) Error() string {
-	return fmt.Sprintf("unencodable event %s of aggregate type %s: %v", quote(e.EventType), quote(e.AggregateType), e.Err)
+	return fmt.Sprintf("unencodable event %s of aggregate type %s: %v", printable.Quote(e.EventType), printable.Quote(e.AggregateType), e.Err)
 }
 
 func (e *UnencodableEventError) Unwrap() error { return e.Err }
@@ -91,26 +93,17 @@ type UpcastError struct {
 func (e *UpcastError) Error() string {
 	at := ""
 	if e.At != e.EventType {
-		at = " at " + quote(e.At)
+		at = " at " + printable.Quote(e.At)
 	}
 	remedy := ": correct the upcaster, which must take every stored event of its type"
 	if errors.Is(e.Err, errNotUpcast) {
 		remedy = ""
 	}
 	return fmt.Sprintf("upcast failed for event type %s of aggregate type %s%s: %v%s",
-		quote(e.EventType), quote(e.AggregateType), at, e.Err, remedy)
+		printable.Quote(e.EventType), printable.Quote(e.AggregateType), at, e.Err, remedy)
 }
 
 func (e *UpcastError) Unwrap() error { return e.Err }
 
 // errNotUpcast reports that the caller used Decode for an event that has an upcaster.
 var errNotUpcast = errors.New("Decode was called: call Replay, or Upcast and then Decode for each event that it returns")
-
-// quote quotes a text for an error. It escapes control characters and cuts a long text.
-func quote(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q... (%d bytes)", s[:most], len(s))
-}

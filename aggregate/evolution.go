@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 var errCircle = errors.New("upcasters go in a circle")
@@ -54,11 +56,11 @@ func (e *evolution) add(position int, u Upcaster) {
 		return
 	}
 	if _, taken := e.byName[u.from]; taken {
-		e.problems = append(e.problems, fmt.Sprintf("two upcasters read the event type %s: make one of them", quote(u.from)))
+		e.problems = append(e.problems, fmt.Sprintf("two upcasters read the event type %s: make one of them", printable.Quote(u.from)))
 		return
 	}
 	if u.fault != "" {
-		e.problems = append(e.problems, fmt.Sprintf("upcaster of %s: %s", quote(u.from), u.fault))
+		e.problems = append(e.problems, fmt.Sprintf("upcaster of %s: %s", printable.Quote(u.from), u.fault))
 		u.convert = func(_, _ Codec, _ []byte) ([]EncodedEvent, error) { return nil, errors.New(u.fault) }
 	}
 	e.names = append(e.names, u.from)
@@ -91,7 +93,7 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 	for _, name := range e.names {
 		u := e.byName[name]
 		problem := func(format string, args ...any) {
-			problems = append(problems, fmt.Sprintf("upcaster of %s: ", quote(name))+fmt.Sprintf(format, args...))
+			problems = append(problems, fmt.Sprintf("upcaster of %s: ", printable.Quote(name))+fmt.Sprintf(format, args...))
 		}
 		if form, defined := r.events[name]; defined {
 			problem("the definition still has that event type, as %s: remove the Go type from aggregate.Define "+
@@ -100,7 +102,7 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 		for _, to := range u.to {
 			if _, defined := r.events[to]; !defined && !e.reads(to) {
 				problem("it returns the event type %s, which neither the definition nor an upcaster knows: "+
-					"add one of the two", quote(to))
+					"add one of the two", printable.Quote(to))
 			}
 		}
 		read := codec
@@ -161,7 +163,7 @@ func (e *evolution) circle() []string {
 func path(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = quote(name)
+		quoted[i] = printable.Quote(name)
 	}
 	return strings.Join(quoted, " -> ")
 }

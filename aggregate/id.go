@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // DynamoDB refuses a sort key of more than 1,024 bytes. The key of an event is
@@ -65,6 +67,16 @@ func (id ID) Validate() error {
 // String returns "{type}-{value}", the text under which the journal stores the aggregate.
 func (id ID) String() string {
 	return id.Type + "-" + id.Value
+}
+
+// Format writes the id for package fmt, so that an error or a log can show it. An id that has
+// characters that are not printable is quoted as a Go string. Keys are made with [ID.String].
+func (id ID) Format(state fmt.State, verb rune) {
+	text := id.String()
+	if verb != 'q' {
+		text, verb = printable.Text(text), 's'
+	}
+	_, _ = fmt.Fprintf(state, fmt.FormatString(state, verb), text)
 }
 
 // nameFault reports what is wrong with the name of an aggregate or event type, and what to do.

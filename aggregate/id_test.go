@@ -1,6 +1,7 @@
 package aggregate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -89,4 +90,14 @@ func FuzzIDIsRefusedOrFitsASortKey(f *testing.F) {
 		require.True(t, utf8.ValidString(id.String()))
 		require.LessOrEqual(t, len(id.String()+"-18446744073709551615"), 1024)
 	})
+}
+
+func TestAnErrorShowsAnOddIDQuoted(t *testing.T) {
+	t.Parallel()
+
+	plain, odd := aggregate.ID{Type: "account", Value: "7"}, aggregate.ID{Type: "account", Value: "7\x1b[2J\n\u009b\u202e"}
+	assert.Equal(t, `account-7 account-7 "account-7" account-7   `, fmt.Sprintf("%s %v %q %-12v", plain, plain, plain, plain))
+	assert.Equal(t, `"account-7\x1b[2J\n\u009b\u202e"`, fmt.Sprint(odd))
+	assert.Equal(t, `"account-7\x1b[2J\n\u009b\u202e"`, fmt.Sprintf("%q", odd))
+	assert.Equal(t, "account-7\x1b[2J\n\u009b\u202e", odd.String(), "the text of keys")
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 var timeType = reflect.TypeFor[time.Time]()
@@ -63,7 +65,7 @@ func checkJSONValue(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.String:
 		if s := v.String(); !utf8.ValidString(s) {
-			return fmt.Errorf("the string %s is not valid UTF-8 and JSON would replace its bytes: use []byte for binary data", quote(s))
+			return fmt.Errorf("the string %s is not valid UTF-8 and JSON would replace its bytes: use []byte for binary data", printable.Quote(s))
 		}
 	case reflect.Interface:
 		if v.IsNil() {
@@ -180,9 +182,9 @@ func checkJSONKey(key reflect.Value, texts map[string]bool) error {
 		return err
 	case t.Kind() == reflect.String && string(text) != key.String():
 		return fmt.Errorf("the map key %s of type %s is written without its MarshalText and read with its UnmarshalText: use keys without methods",
-			quote(key.String()), t)
+			printable.Quote(key.String()), t)
 	case texts[string(text)]:
-		return fmt.Errorf("two map keys of type %s have the text %s, and JSON would lose one", t, quote(string(text)))
+		return fmt.Errorf("two map keys of type %s have the text %s, and JSON would lose one", t, printable.Quote(string(text)))
 	}
 	texts[string(text)] = true
 	return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Version is an aggregate at one of its versions.
@@ -75,7 +77,7 @@ func ParseToken(text string) (Token, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := parseVersion(part)
 		if err != nil {
-			return nil, &InvalidTokenError{text, fmt.Sprintf("%s: %v", quote(part), err)}
+			return nil, &InvalidTokenError{text, fmt.Sprintf("%s: %v", printable.Quote(part), err)}
 		}
 		token = token.And(Token{v})
 	}

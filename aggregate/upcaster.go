@@ -3,6 +3,8 @@ package aggregate
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Upcaster converts stored events of one type, which the definition no longer has, to current
@@ -84,7 +86,7 @@ func Split[Old any, List ~[]New, New interface{ EventType() string }](from strin
 			}
 			payload, err := write.Marshal(event)
 			if err != nil {
-				return nil, fmt.Errorf("encode event %d that it returns, %s: %w", i+1, quote(event.EventType()), err)
+				return nil, fmt.Errorf("encode event %d that it returns, %s: %w", i+1, printable.Quote(event.EventType()), err)
 			}
 			encoded[i] = EncodedEvent{Type: event.EventType(), Payload: payload}
 		}

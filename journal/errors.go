@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
@@ -127,10 +128,10 @@ type DuplicateCommandError struct {
 
 func (e *DuplicateCommandError) Error() string {
 	if e.ID == (aggregate.ID{}) {
-		return fmt.Sprintf("append, nothing written: command %q was executed before, by commit %s", e.CommandID, e.CommitID)
+		return fmt.Sprintf("append, nothing written: command %q was executed before, by commit %s", e.CommandID, printable.Text(e.CommitID))
 	}
 	return fmt.Sprintf("append to %s, nothing written: command %q was executed before, by commit %s, which led to version %d",
-		e.ID, e.CommandID, e.CommitID, e.Version)
+		e.ID, e.CommandID, printable.Text(e.CommitID), e.Version)
 }
 
 // WriteRefusedError reports that DynamoDB refused one of the caller's writes. Nothing was written.
@@ -163,7 +164,7 @@ type OutcomeUnknownError struct {
 
 func (e *OutcomeUnknownError) Error() string {
 	return fmt.Sprintf("append to %s: commit %s, which begins with event %d, may or may not have been written, resolve it before repeating the command: %v",
-		e.ID, e.CommitID, e.First, e.Err)
+		e.ID, printable.Text(e.CommitID), e.First, e.Err)
 }
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
@@ -201,8 +202,8 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("version %d of %q is above %d, which no application reaches: the archive is wrong; export the aggregate again",
-		e.Version, e.ID.String(), e.Limit)
+	return fmt.Sprintf("version %d of %s is above %d, which no application reaches: the archive is wrong; export the aggregate again",
+		e.Version, e.ID, e.Limit)
 }
 
 // CorruptItemError reports an item that is missing or cannot be decoded, by its keys. Aggregate and

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -131,7 +132,7 @@ func (f *Feed) logAndAck(next message.HandlerFunc) message.HandlerFunc {
 		if _, err := next(msg); err != nil {
 			fields := watermill.LogFields{}
 			if id, number, ok := subscriber.AggregateFromContext(msg.Context()); ok {
-				fields = watermill.LogFields{"event": id.String(), "number": number}
+				fields = watermill.LogFields{"event": printable.Text(id.String()), "number": number}
 			}
 			f.config.Logger.Error("Watchers may not have been notified of a change", err, fields)
 		}
@@ -154,7 +155,7 @@ func (f *Feed) handle(msg *message.Message) error {
 	f.late.note(record.Aggregate, err != nil)
 	if err != nil {
 		f.config.Logger.Error("The read model is late, watchers may be notified too early", err,
-			watermill.LogFields{"event": record.Aggregate.String(), "number": record.Number})
+			watermill.LogFields{"event": printable.Text(record.Aggregate.String()), "number": record.Number})
 	}
 	key, err := f.config.Key(ctx, record)
 	switch {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // Serve streams the results of query as server-sent events. It calls query at once, after each
@@ -52,7 +54,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	defer cancel()
 	defer context.AfterFunc(f.closing, cancel)()
 	if err := f.follow(ctx, &s, changed, query); err != nil && ctx.Err() == nil {
-		f.config.Logger.Error("A query failed, so its stream of events ends", err, watermill.LogFields{"key": key})
+		f.config.Logger.Error("A query failed, so its stream of events ends", err, watermill.LogFields{"key": printable.Text(key)})
 	}
 	return nil // the reply has begun
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -307,5 +308,5 @@ func (in Input) withCause(ctx context.Context) context.Context {
 }
 
 func (m *Manager[S]) fields(id aggregate.ID, more watermill.LogFields) watermill.LogFields {
-	return more.Add(watermill.LogFields{"process_type": id.Type, "process_id": id.Value})
+	return more.Add(watermill.LogFields{"process_type": id.Type, "process_id": printable.Text(id.Value)})
 }

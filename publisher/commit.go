@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -124,7 +125,7 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 			return nil
 		}
 		if c.mayRepeat(err) && sleep(ctx, wait.NextBackOff()) {
-			p.logger.Debug("Commit is repeated", watermill.LogFields{"aggregate": s.id.String(), "reason": err.Error()})
+			p.logger.Debug("Commit is repeated", watermill.LogFields{"aggregate": printable.Text(s.id.String()), "reason": err.Error()})
 			continue
 		}
 		if len(c.open) > 0 {
@@ -163,7 +164,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	case err == nil:
 		s.remember(receipt.Version)
 		p.logger.Trace("Messages appended", watermill.LogFields{
-			"aggregate": s.id.String(), "version": receipt.Version, "messages": len(events), "commit_id": receipt.CommitID,
+			"aggregate": printable.Text(s.id.String()), "version": receipt.Version, "messages": len(events), "commit_id": receipt.CommitID,
 		})
 		return nil
 	case errors.As(err, &unknown):

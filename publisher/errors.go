@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -34,7 +35,7 @@ type TopicError struct {
 }
 
 func (e *TopicError) Error() string {
-	return fmt.Sprintf("invalid topic %s: a topic must be a valid aggregate type: %s", quote(e.Topic), e.Reason)
+	return fmt.Sprintf("invalid topic %s: a topic must be a valid aggregate type: %s", printable.Quote(e.Topic), e.Reason)
 }
 
 // MessageError reports an invalid message. Err is the reason. Nothing of its Publish was written,
@@ -47,7 +48,7 @@ type MessageError struct {
 }
 
 func (e *MessageError) Error() string {
-	return fmt.Sprintf("publish to %s, nothing written: message %d (UUID %s): %v", quote(e.Topic), e.Index, quote(e.UUID), e.Err)
+	return fmt.Sprintf("publish to %s, nothing written: message %d (UUID %s): %v", printable.Quote(e.Topic), e.Index, printable.Quote(e.UUID), e.Err)
 }
 
 // Unwrap returns the reason.
@@ -70,7 +71,7 @@ func (e *PublishError) Error() string {
 		}
 		texts = append(texts, failed.Error())
 	}
-	return fmt.Sprintf("publish to %s: %s", quote(e.Topic), strings.Join(texts, "; "))
+	return fmt.Sprintf("publish to %s: %s", printable.Quote(e.Topic), strings.Join(texts, "; "))
 }
 
 // Unwrap returns the errors of the aggregates.
@@ -120,17 +121,8 @@ type AppendError struct {
 
 func (e *AppendError) Error() string {
 	return fmt.Sprintf("append to %s (messages written: %d, perhaps written: %d, not written: %d): %v",
-		quote(e.Aggregate.String()), len(e.Written), len(e.Unknown), len(e.NotWritten), e.Err)
+		e.Aggregate, len(e.Written), len(e.Unknown), len(e.NotWritten), e.Err)
 }
 
 // Unwrap returns the reason.
 func (e *AppendError) Unwrap() error { return e.Err }
-
-// quote returns a text for an error: it escapes control characters and shortens a long text.
-func quote(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q... (%d bytes)", s[:most], len(s))
-}

@@ -7,6 +7,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // ExpectVersion makes Publish append the message only if its aggregate has this version. The
@@ -37,7 +38,7 @@ func expectation(msg *message.Message) (version uint64, given bool, err error) {
 	}
 	version, err = strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, true, fmt.Errorf("metadata %s is %s, which is not a version: set it with publisher.ExpectVersion", envelope.ExpectedVersionKey, quote(text))
+		return 0, true, fmt.Errorf("metadata %s is %s, which is not a version: set it with publisher.ExpectVersion", envelope.ExpectedVersionKey, printable.Quote(text))
 	}
 	return version, true, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/carried"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -113,10 +114,10 @@ func (b *batch) expect(msg *message.Message) error {
 		b.expected = &version
 	case b.expected == nil:
 		return fmt.Errorf("it expects version %d of %s, but the first message of this Publish to the aggregate expects none: "+
-			"call ExpectVersion for the first one", version, quote(b.id.String()))
+			"call ExpectVersion for the first one", version, printable.Quote(b.id.String()))
 	case version != *b.expected+uint64(len(b.events)):
 		return fmt.Errorf("it expects version %d of %s, which has version %d after the messages before it: publish it alone, or do not call ExpectVersion for it",
-			version, quote(b.id.String()), *b.expected+uint64(len(b.events)))
+			version, printable.Quote(b.id.String()), *b.expected+uint64(len(b.events)))
 	}
 	return nil
 }

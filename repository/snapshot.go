@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -193,5 +194,5 @@ func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number
 var errNoNumber = errors.New("another program wrote it, and the codec finds no sequence number in it")
 
 func fields(id aggregate.ID, version uint64) watermill.LogFields {
-	return watermill.LogFields{"aggregate": id.String(), "version": version}
+	return watermill.LogFields{"aggregate": printable.Text(id.String()), "version": version}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // UnknownEvents says what a load does with a stored event whose type the definition lacks.
@@ -60,6 +61,6 @@ func (s *skipped) report(logger watermill.LoggerAdapter, id aggregate.ID, versio
 		return
 	}
 	logger.Info("Events of unknown types skipped, the state lacks their effect", fields(id, version).Add(watermill.LogFields{
-		"skipped": s.count, "first": s.first, "first_type": s.firstType,
+		"skipped": s.count, "first": s.first, "first_type": printable.Text(s.firstType),
 	}))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -203,7 +204,7 @@ func (d *deliverer) passTruncated(st *stream, before uint64) {
 	passed := d.sequencer.pass(st, before-1)
 	d.stats.truncated.Add(passed)
 	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
-		"aggregate_id": st.id.Value, "before": before, "events": passed,
+		"aggregate_id": printable.Text(st.id.Value), "before": before, "events": passed,
 	})
 }
 
@@ -221,7 +222,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		d.stats.destroyed.Add(1)
 		d.logger.Info("Event was passed over because the key of its aggregate was destroyed", watermill.LogFields{
-			"aggregate_id": st.id.Value, "number": stored.Number,
+			"aggregate_id": printable.Text(st.id.Value), "number": stored.Number,
 		})
 		d.ack(st, stored.Number)
 		return nil

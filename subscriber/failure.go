@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -139,7 +140,7 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	pause := backoffOf(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": st.id.Value, "pause": pause, "attempts": st.delivery.attempts,
+		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.delivery.attempts,
 	})
 	d.delay(st, pause, d.isPaced(failures))
 }

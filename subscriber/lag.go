@@ -7,6 +7,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // lag decides when a shard reconciles early, because the tail index lags by more than trailing
@@ -39,7 +40,7 @@ func (s *source) noteLag(id aggregate.ID, number uint64) {
 	if s.lag.next.IsZero() {
 		s.lag.next = s.lag.seen.Add(s.earlyInterval())
 		s.logger.Info("The tail index lags by more than trailing reads cover, so the shard reconciles early", watermill.LogFields{
-			"shard": s.number, "aggregate_id": id.Value, "number": number, "trailing_delay": s.config.TrailingDelay, "pause": s.earlyInterval(),
+			"shard": s.number, "aggregate_id": printable.Text(id.Value), "number": number, "trailing_delay": s.config.TrailingDelay, "pause": s.earlyInterval(),
 		})
 	}
 }

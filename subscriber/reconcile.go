@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -282,7 +283,7 @@ func (s *source) checkBeyond(ctx context.Context, id aggregate.ID, position uint
 	}
 	s.stats.beyond.Add(1)
 	s.logger.Error("The group's position is beyond the journal, so the aggregate's next events count as handled",
-		errBeyond, watermill.LogFields{"aggregate_id": id.Value, "position": position, "version": version})
+		errBeyond, watermill.LogFields{"aggregate_id": printable.Text(id.Value), "position": position, "version": version})
 }
 
 var errBeyond = errors.New("position beyond the last event: if the journal was restored, reset the group or the aggregate, see package groups")

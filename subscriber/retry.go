@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -56,7 +57,7 @@ func (d *deliverer) retry(e *deferral) {
 		d.stats.failures.Add(1)
 		pause := backoffOf(minFailurePause, maxFailurePause, e.failures)
 		d.logger.Error("Cannot retry a deferred event, will try again", briefError{err}, watermill.LogFields{
-			"aggregate_id": e.value, "number": e.number, "pause": pause,
+			"aggregate_id": printable.Text(e.value), "number": e.number, "pause": pause,
 		})
 		d.deferrals.again(e, d.now().Add(pause))
 	case due.IsZero():
@@ -118,7 +119,7 @@ func (d *deliverer) failedAgain(was checkpoint.Skipped, failure error) (due time
 		d.deferrals.gaveUp()
 		d.stats.skipped.Add(1)
 		d.logger.Error("Deferred event is given up; its record stays", cause, watermill.LogFields{
-			"aggregate_id": was.Aggregate.Value, "number": was.Number, "attempts": now.Attempts,
+			"aggregate_id": printable.Text(was.Aggregate.Value), "number": was.Number, "attempts": now.Attempts,
 		})
 	}
 	return now.Due, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -88,7 +89,7 @@ func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
 	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
 		s.logger.Info("Events appear in the tail long after their time: is a clock behind? An event that is later than TrailingDelay waits "+
 			"for a reconciliation", watermill.LogFields{
-			"aggregate_id": r.Aggregate.Value, "number": r.Number, "late": late, "trailing_delay": s.config.TrailingDelay,
+			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "late": late, "trailing_delay": s.config.TrailingDelay,
 		})
 	}
 }
@@ -97,7 +98,7 @@ func (s *source) noteAhead(r *journal.Record, now time.Time) {
 	ahead := r.WrittenAt.Sub(now)
 	if ahead > 0 && s.stats.skew.raise(&s.stats.skew.ahead, ahead, s.config.TrailingDelay/2) {
 		s.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
-			"aggregate_id": r.Aggregate.Value, "number": r.Number, "ahead": ahead, "trailing_delay": s.config.TrailingDelay,
+			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "ahead": ahead, "trailing_delay": s.config.TrailingDelay,
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -192,9 +193,9 @@ func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
 func listed(n int, some []groups.Behind) string {
 	var list strings.Builder
 	for _, b := range some {
-		fmt.Fprintf(&list, "\n  event %d of %s %s", b.Parked.Number, output.Clean(b.Aggregate.Type), output.Clean(b.Aggregate.Value))
+		fmt.Fprintf(&list, "\n  event %d of %s %s", b.Parked.Number, printable.Text(b.Aggregate.Type), printable.Text(b.Aggregate.Value))
 		if b.Parked.EventType != "" {
-			fmt.Fprintf(&list, " (%s)", output.Clean(b.Parked.EventType))
+			fmt.Fprintf(&list, " (%s)", printable.Text(b.Parked.EventType))
 		}
 	}
 	if n > len(some) {
@@ -269,6 +270,6 @@ func (a *app) printBulk(l bulkLine, e bulkEdit) error {
 	if l.DryRun {
 		done, end = map[string]string{"unparked": "would unpark", "skipped": "would skip"}[e.kind], " (dry run)"
 	}
-	_, err := fmt.Fprintf(a.env.Out, "%s %s of group %s on %s%s\n", done, what, output.Clean(l.Group), output.Clean(l.Topic), end)
+	_, err := fmt.Fprintf(a.env.Out, "%s %s of group %s on %s%s\n", done, what, printable.Text(l.Group), printable.Text(l.Topic), end)
 	return err
 }

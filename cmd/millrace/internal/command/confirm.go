@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 var errNotConfirmed = errors.New("not confirmed, nothing was done")
@@ -19,7 +21,7 @@ func (a *app) confirm(ctx context.Context, yes bool, name, what string) error {
 	case !a.env.InTerminal:
 		return wrongUsage("%s: confirm it with --yes, since there is no terminal", strings.TrimSuffix(what, "."))
 	}
-	_, _ = fmt.Fprintf(a.env.Err, "%s\nType %s to continue: ", what, name)
+	_, _ = fmt.Fprintf(a.env.Err, "%s\nType %s to continue: ", printable.Lines(what), printable.Text(name))
 	answer := make(chan string, 1)
 	go func() { // ends with the line or with the process: a read of a terminal cannot be canceled
 		text, _ := bufio.NewReader(a.env.In).ReadString('\n')

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/console"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -157,7 +158,7 @@ func (l logger) With(watermill.LogFields) watermill.LoggerAdapter { return l }
 func logged(fields watermill.LogFields) string {
 	texts := map[string]string{}
 	for name, value := range fields {
-		texts[name] = output.Clean(fmt.Sprint(value))
+		texts[name] = printable.Text(fmt.Sprint(value))
 	}
 	if len(texts) == 0 {
 		return ""

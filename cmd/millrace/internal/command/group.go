@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -244,7 +245,7 @@ func (a *app) printRemoved(l removedLine) error {
 	if l.OldRowsUntil != "" {
 		left = "; other old rows stay until " + l.OldRowsUntil
 	}
-	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s: %s deleted%s\n", what, output.Clean(l.Group), output.Clean(l.Topic), output.Counted(l.Rows, "old row", "old rows"), left)
+	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s: %s deleted%s\n", what, printable.Text(l.Group), printable.Text(l.Topic), output.Counted(l.Rows, "old row", "old rows"), left)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -215,7 +216,7 @@ type hold struct {
 
 func holdUp(g groupLine, lag groups.Lag) hold {
 	command := func(name string) string {
-		return fmt.Sprintf("`millrace %s %s %s`", name, output.Clean(g.Group), output.Clean(g.Topic))
+		return fmt.Sprintf("`millrace %s %s %s`", name, printable.Text(g.Group), printable.Text(g.Topic))
 	}
 	switch state := g.state(); {
 	case state == "stopped":
@@ -233,7 +234,7 @@ func holdUp(g groupLine, lag groups.Lag) hold {
 	case lag.Blocked > 0:
 		return hold{"aggregates wait for a slow handler", command("group behind") + " lists them.", false}
 	}
-	return hold{advice: fmt.Sprintf("`millrace group behind %s %s --all` lists the aggregates. --timeout sets the maximum time of the wait.", output.Clean(g.Group), output.Clean(g.Topic))}
+	return hold{advice: fmt.Sprintf("`millrace group behind %s %s --all` lists the aggregates. --timeout sets the maximum time of the wait.", printable.Text(g.Group), printable.Text(g.Topic))}
 }
 
 // groupBehindError reports a group that has not handled all events.
@@ -244,7 +245,7 @@ type groupBehindError struct {
 
 func (e *groupBehindError) Error() string {
 	g := e.group
-	text := fmt.Sprintf("group %s on %s has not handled %s of %s", output.Clean(g.Group), output.Clean(g.Topic),
+	text := fmt.Sprintf("group %s on %s has not handled %s of %s", printable.Text(g.Group), printable.Text(g.Topic),
 		output.Counted(g.Events, "event", "events"), output.Counted(g.Aggregates, "aggregate", "aggregates"))
 	if g.Parked > 0 {
 		text += fmt.Sprintf(" (%s parked)", output.Count(g.Parked))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
@@ -89,7 +90,7 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 		Present: done.Present, SnapshotsLeftOut: done.SnapshotsLeftOut, Different: different,
 	}
 	if done.SnapshotError != nil {
-		line.SnapshotReason = output.Clean(done.SnapshotError.Error())
+		line.SnapshotReason = printable.Text(done.SnapshotError.Error())
 	}
 	if err := a.printArchive(a.env.Out, line); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -174,7 +175,7 @@ func (a *app) runParked(ctx context.Context, name, topic string, selected parked
 		if selected.narrows() {
 			what = "no aggregate that --reason and --type select"
 		}
-		a.note("Group %s on %s has parked %s.", output.Clean(name), output.Clean(topic), what)
+		a.note("Group %s on %s has parked %s.", printable.Text(name), printable.Text(topic), what)
 	}
 	return err
 }
@@ -186,7 +187,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string, list lister, un
 	}
 	none, err := a.printBehind(name, list(ctx, g, name, topic), unfailed, behindColumns)
 	if none && err == nil && !a.json {
-		a.note(nothing, output.Clean(name), output.Clean(topic))
+		a.note(nothing, printable.Text(name), printable.Text(topic))
 	}
 	return err
 }
@@ -222,13 +223,13 @@ func (a *app) printEdited(l editedLine) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)
 	}
-	name := l.Aggregate.Type + " " + output.Clean(l.Aggregate.Value)
-	text := fmt.Sprintf("%s %s of group %s", l.Kind, name, output.Clean(l.Group))
+	name := l.Aggregate.Type + " " + printable.Text(l.Aggregate.Value)
+	text := fmt.Sprintf("%s %s of group %s", l.Kind, name, printable.Text(l.Group))
 	switch {
 	case l.Kind == "retried":
-		text = fmt.Sprintf("retrying event %d of %s for group %s", l.Number, name, output.Clean(l.Group))
+		text = fmt.Sprintf("retrying event %d of %s for group %s", l.Number, name, printable.Text(l.Group))
 	case l.Number != 0:
-		text = fmt.Sprintf("%s that group %s skipped event %d of %s", l.Kind, output.Clean(l.Group), l.Number, name)
+		text = fmt.Sprintf("%s that group %s skipped event %d of %s", l.Kind, printable.Text(l.Group), l.Number, name)
 	case l.Next != 0:
 		text += fmt.Sprintf("; the next event is %d", l.Next)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -217,7 +218,7 @@ due.`,
 			if a.json {
 				return output.NewEncoder(a.env.Out).Encode(newPendingLine("retried", p, a.env.Now()))
 			}
-			_, err = fmt.Fprintf(a.env.Out, "%s of %s %s is tried again at the next poll of a manager\n", output.Clean(p.Row), output.Clean(p.Process.Type), output.Clean(p.Process.Value))
+			_, err = fmt.Fprintf(a.env.Out, "%s of %s %s is tried again at the next poll of a manager\n", printable.Text(p.Row), printable.Text(p.Process.Type), printable.Text(p.Process.Value))
 			return err
 		}),
 	}
@@ -263,9 +264,9 @@ func (a *app) printGivenUp(l pendingLine) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)
 	}
-	text := fmt.Sprintf("Dropped %s of %s %s\n", output.Clean(l.Row), output.Clean(l.Process.Type), output.Clean(l.Process.Value))
+	text := fmt.Sprintf("Dropped %s of %s %s\n", printable.Text(l.Row), printable.Text(l.Process.Type), printable.Text(l.Process.Value))
 	for _, c := range l.Commands {
-		text += fmt.Sprintf("  %s  %s  %s\n", output.Clean(c.Topic), output.Clean(c.ID), output.Clean(c.String()))
+		text += fmt.Sprintf("  %s  %s  %s\n", printable.Text(c.Topic), printable.Text(c.ID), printable.Text(c.String()))
 	}
 	_, err := io.WriteString(a.env.Out, text)
 	return err

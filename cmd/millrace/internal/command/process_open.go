@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -191,7 +192,7 @@ the process continues, it is not listed again.`,
 			if a.json {
 				return output.NewEncoder(a.env.Out).Encode(processLine{Kind: "unlisted", Process: nameOf(id)})
 			}
-			_, err = fmt.Fprintf(a.env.Out, "%s %s is not listed any more\n", output.Clean(id.Type), output.Clean(id.Value))
+			_, err = fmt.Fprintf(a.env.Out, "%s %s is not listed any more\n", printable.Text(id.Type), printable.Text(id.Value))
 			return err
 		}),
 	}

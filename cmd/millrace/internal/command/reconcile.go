@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -123,7 +124,7 @@ func (a *app) printReconciling(l reconcilingLine) error {
 	if l.Left == 0 {
 		state = "all compared"
 	}
-	_, err := fmt.Fprintf(a.env.Out, "group %s reconciles %s of %s: %s\n", output.Clean(l.Group),
-		output.Counted(l.Shards, "shard", "shards"), output.Clean(l.Topic), state)
+	_, err := fmt.Fprintf(a.env.Out, "group %s reconciles %s of %s: %s\n", printable.Text(l.Group),
+		output.Counted(l.Shards, "shard", "shards"), printable.Text(l.Topic), state)
 	return err
 }

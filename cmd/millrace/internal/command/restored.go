@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -57,7 +58,7 @@ func (a *app) runRestored(ctx context.Context) error {
 	}
 	tables := config.Tables
 	return a.line(restoredLine{Kind: "restored", Journal: tables.Journal, Snapshot: tables.Snapshot},
-		output.Field{Name: "marked as restored", Value: output.Clean(tables.Journal)},
-		output.Field{Name: "its snapshots", Value: output.Clean(tables.Snapshot)},
+		output.Field{Name: "marked as restored", Value: printable.Text(tables.Journal)},
+		output.Field{Name: "its snapshots", Value: printable.Text(tables.Snapshot)},
 	)
 }

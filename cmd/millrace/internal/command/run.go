@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
@@ -53,10 +54,10 @@ func Run(ctx context.Context, args []string, env Env) int {
 		return ExitOK
 	}
 	if !a.begun || isUsage(err) {
-		_, _ = fmt.Fprintf(env.Err, "millrace: %v\nSee: %s --help\n", err, cmd.CommandPath())
+		_, _ = fmt.Fprintf(env.Err, "millrace: %s\nSee: %s --help\n", printable.Lines(err.Error()), cmd.CommandPath())
 		return ExitUsage
 	}
-	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", a.explain(ctx, err))
+	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", printable.Lines(a.explain(ctx, err)))
 	if errors.As(err, new(*noTopicError)) {
 		return ExitNoTopic
 	}

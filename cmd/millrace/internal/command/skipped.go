@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -128,7 +129,7 @@ func (a *app) runSkipped(ctx context.Context, name, topic string) error {
 		}
 	}
 	if none && !a.json {
-		a.note("Group %s on %s has skipped no event.", output.Clean(name), output.Clean(topic))
+		a.note("Group %s on %s has skipped no event.", printable.Text(name), printable.Text(topic))
 	}
 	return rows.Flush()
 }

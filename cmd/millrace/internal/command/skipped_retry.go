@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -82,6 +83,6 @@ func (a *app) printRetried(name, topic string, n int) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(retriedLine{Kind: "retried_all", Group: name, Topic: topic, Events: n})
 	}
-	_, err := fmt.Fprintf(a.env.Out, "retrying %s of group %s on %s\n", output.Counted(n, "event", "events"), output.Clean(name), output.Clean(topic))
+	_, err := fmt.Fprintf(a.env.Out, "retrying %s of group %s on %s\n", output.Counted(n, "event", "events"), printable.Text(name), printable.Text(topic))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -60,7 +61,7 @@ aggregates of the topic.`,
 				return wrongUsage("trim needs --keep, such as --keep 24h")
 			}
 			if !options.DryRun {
-				if err := a.confirm(cmd.Context(), yes, args[0], fmt.Sprintf("This permanently removes events of topic %s.", output.Clean(args[0]))); err != nil {
+				if err := a.confirm(cmd.Context(), yes, args[0], fmt.Sprintf("This permanently removes events of topic %s.", printable.Text(args[0]))); err != nil {
 					return err
 				}
 			}
@@ -117,9 +118,9 @@ func (a *app) printTrimmed(t groups.Trimmed, dry bool) error {
 		verb = "would remove"
 	}
 	lines := []string{fmt.Sprintf("%s %s of %s of topic %s", verb, output.Counted(t.Events, "event", "events"),
-		output.Counted(t.Shortened, "stream", "streams"), output.Clean(t.Topic))}
+		output.Counted(t.Shortened, "stream", "streams"), printable.Text(t.Topic))}
 	for _, group := range slices.Sorted(maps.Keys(t.HeldBy)) {
-		lines = append(lines, fmt.Sprintf("group %s holds up %s", output.Clean(group), output.Counted(t.HeldBy[group], "stream", "streams")))
+		lines = append(lines, fmt.Sprintf("group %s holds up %s", printable.Text(group), output.Counted(t.HeldBy[group], "stream", "streams")))
 	}
 	if t.Foreign > 0 {
 		lines = append(lines, output.Counted(t.Foreign, "stream has", "streams have")+" old events that stay, since they were published with its id")

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/internal/printable"
 )
 
 // blockRows is the number of rows after which a table is printed, so that a long table begins at
@@ -37,9 +39,10 @@ func NewRows[T any](out io.Writer, asJSON bool, columns ...Column[T]) *Rows[T] {
 	return r
 }
 
-// NewEncoder returns an encoder that prints each value as one line of JSON.
+// NewEncoder returns an encoder that prints each value as one line of JSON. It escapes characters
+// that are not printable.
 func NewEncoder(out io.Writer) *json.Encoder {
-	encoder := json.NewEncoder(out)
+	encoder := json.NewEncoder(escaping{out})
 	encoder.SetEscapeHTML(false)
 	return encoder
 }
@@ -59,7 +62,7 @@ func (r *Rows[T]) Print(value T) error {
 	}
 	row := make([]string, len(r.columns))
 	for i, c := range r.columns {
-		row[i] = Clean(c.Cell(value))
+		row[i] = printable.Text(c.Cell(value))
 	}
 	r.add(row)
 	if len(r.block) > blockRows {
@@ -108,7 +111,7 @@ func Fields(out io.Writer, fields ...Field) error {
 	var b strings.Builder
 	for _, f := range fields {
 		if f.Value != "" {
-			writeRow(&b, []string{f.Name, Clean(f.Value)}, widths)
+			writeRow(&b, []string{f.Name, printable.Text(f.Value)}, widths)
 		}
 	}
 	_, err := io.WriteString(out, b.String())

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
@@ -54,15 +53,6 @@ func Metadata(m map[string]string) string {
 	return strings.Join(texts, " ")
 }
 
-// Clean returns stored text for a terminal. It quotes text with control characters, which could
-// change the state of the terminal.
-func Clean(text string) string {
-	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(text)
-	}
-	return text
-}
-
 // Payload holds bytes as JSON, as text, or as base64. One field is set, or none if there are no
 // bytes.
 type Payload struct {
@@ -74,7 +64,7 @@ type Payload struct {
 // PayloadOf returns bytes as a Payload.
 func PayloadOf(stored []byte) Payload {
 	switch {
-	case json.Valid(stored):
+	case json.Valid(stored) && utf8.Valid(stored):
 		return Payload{JSON: stored}
 	case utf8.Valid(stored):
 		return Payload{Text: string(stored)}
