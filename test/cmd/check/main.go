@@ -25,6 +25,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -73,7 +74,7 @@ type check struct {
 	noskip bool
 	tests  *ledger
 
-	skipped, failed []string // lines of the summary
+	times, skipped, failed []string // lines of the summary
 }
 
 func (c *check) printf(format string, args ...any) { _, _ = fmt.Fprintf(c.out, format, args...) }
@@ -97,7 +98,10 @@ func (c *check) run(ctx context.Context, chosen []phase) {
 			continue
 		}
 		c.printf("\n== %d of %d: %s: %s\n", n+1, len(chosen), p.name, p.about)
-		switch err := p.do(ctx, c).(type) { //nolint:errorlint // phases return it as it is
+		began := time.Now()
+		err := p.do(ctx, c)
+		c.times = append(c.times, fmt.Sprintf("%-10s %s", p.name, time.Since(began).Round(time.Second)))
+		switch err := err.(type) { //nolint:errorlint // phases return it as it is
 		case nil:
 		case missing:
 			c.printf("skipped: %s\n", err)
@@ -115,6 +119,7 @@ func (c *check) summary() (passed bool) {
 	skips = append(slices.Clone(c.skipped), skips...)
 	ran, not := c.tests.count()
 	c.printf("\n== Summary: %d tests have passed, %d have not run\n", ran, not)
+	c.list("Times", c.times)
 	c.list("Left to other commands", left)
 	c.list("Skipped", skips)
 	c.list("FAILED", c.failed)
