@@ -192,11 +192,11 @@ func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
 		switch {
 		case b.Parked != nil:
 			row.Parked++
-		case b.Failure == nil:
-			row.Slow++
-			fallthrough
 		default:
 			row.Blocked++
+			if b.Failure == nil {
+				row.Slow++
+			}
 		}
 	}
 	return nil

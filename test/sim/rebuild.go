@@ -153,7 +153,7 @@ func (r *rebuilder) rebuild(ctx context.Context) {
 			r.clear(ctx)
 			r.insist(ctx, func() error { return r.groups.Remove(ctx, rebuiltGroup, topic, groups.Removal{Force: true}) })
 		}
-		if w.plan.sabotage == Unwall {
+		if w.plan.sabotage == Prune {
 			r.insist(ctx, func() error { return r.remove(ctx, checkpointTable, isOldRebuilt) })
 		}
 	}

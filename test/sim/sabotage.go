@@ -68,17 +68,17 @@ const (
 	// Revive: heads are written without a condition, as by a journal that does not check whether
 	// the aggregate was deleted.
 	Revive Sabotage = "revive"
-	// Unwall: after a reset or a removal the positions from before are deleted at once, so that
+	// Prune: after a reset or a removal the positions from before are deleted at once, so that
 	// nothing fences late transactions.
-	Unwall Sabotage = "unwall"
+	Prune Sabotage = "prune"
 )
 
 // Sabotages lists all kinds of sabotage.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Unwall}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive, Prune}
 
 // disruption returns the disruption that a sabotage needs to be visible, or "" for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Unwall: Rebuilds}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions, Prune: Rebuilds}[s]
 }
 
 // ofSagas reports whether the sabotage affects only process managers.

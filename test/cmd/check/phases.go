@@ -95,9 +95,6 @@ var phases = []phase{
 	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
 	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: pages, args: two}.run},
 	{"docs", "the documentation and the costs", tests{packages: documented}.run},
-	{"outside", "the examples of the library, outside of the workspace", tests{
-		packages: []string{"./..."}, args: []string{"-run=^Example"}, env: []string{"GOWORK=off"},
-	}.run},
 	{"many", "100,000 aggregates in the console", tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},

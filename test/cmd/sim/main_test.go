@@ -92,7 +92,7 @@ func TestWorlds(t *testing.T) {
 			"overrun":  `reordered|position|lost`,
 			"omit":     `archived`,
 			"revive":   `removed`,
-			"unwall":   `effect`,
+			"prune":    `effect`,
 		}
 	}
 	for sabotage, finds := range sabotages {
