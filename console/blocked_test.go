@@ -60,6 +60,6 @@ func TestABlockedAggregateIsShownWithTheAttemptThatFailed(t *testing.T) {
 		assert.Contains(t, page, "&lt;b&gt;the card&lt;/b&gt; was declined, 3 times")
 		assert.Equal(t, 1, strings.Count(page, " · failed "))
 		assert.Equal(t, 1, strings.Count(page, " · parked "))
-		assert.Equal(t, 1, strings.Count(page, "No attempt had failed when the aggregate was listed"))
+		assert.Equal(t, 1, strings.Count(page, "No attempt has failed. Its handler takes long"))
 	})
 }
