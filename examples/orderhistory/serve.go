@@ -131,9 +131,11 @@ func usage(out io.Writer, address, inspection string) {
   curl -N http://%[1]s/consumers/ada/events &
   curl -i --json '{"orderId": "first", "consumerId": "ada", "restaurant": "Ajanta",
     "lines": [{"name": "Chicken Vindaloo", "quantity": 2, "priceCents": 1250}]}' http://%[1]s/orders
-  curl -X POST http://%[1]s/tickets/first/accept
-  curl -X POST http://%[1]s/deliveries/first/pick-up?wait=2
+  curl -f --retry 7 --retry-all-errors -X POST http://%[1]s/tickets/first/accept
+  curl -f --retry 7 --retry-all-errors -X POST 'http://%[1]s/deliveries/first/pick-up?wait=10'
   curl http://%[1]s/orders/first
+
+The kitchen and the courier learn of the order a moment later, so curl tries their commands again.
 
 http://%[1]s/console/ shows the events, their states and the consumer groups.
 http://%[1]s/openapi.yaml describes all of it; /healthz, /readyz and /metrics are for operators.

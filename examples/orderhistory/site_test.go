@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 type site struct {
 	t    *testing.T
 	url  string
+	out  *apptest.Terminal
 	stop func()
 }
 
@@ -42,7 +43,7 @@ func start(t *testing.T, client *dynamodb.Client, withSample bool) *site {
 	go func() {
 		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: withSample}, &out, &log)
 	}()
-	s := &site{t: t, stop: func() {
+	s := &site{t: t, out: &out, stop: func() {
 		if ctx.Err() != nil {
 			return
 		}
