@@ -26,6 +26,7 @@ import (
 type settings struct {
 	layout  journal.Layout
 	hostile bool                    // texts try to attack the page
+	quiet   bool                    // nothing writes new events
 	refresh time.Duration           // interval of the pages
 	logger  watermill.LoggerAdapter // of the console
 }

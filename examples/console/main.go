@@ -1,6 +1,6 @@
 // Command console serves the console of an application with many faults: consumer groups that are
 // blocked, stopped or without members, a rebuild that does not end, and overdue timeouts. With
-// -hostile, texts in the data try to attack the page.
+// -hostile, texts in the data try to attack the page. With -quiet, nothing writes new events.
 //
 //	go run ./examples/console
 //
@@ -43,6 +43,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	address := flags.String("listen", "127.0.0.1:8080", "loopback address of the page")
 	layout := flags.String(dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 	database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
+	quiet := flags.Bool("quiet", false, "write no new events")
 	hostile := flags.Bool("hostile", false, "add names, payloads and reasons that try to attack the page")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -61,7 +62,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	c := settings{layout: journal.Layout(*layout), hostile: *hostile, logger: watermill.NewStdLoggerWithOut(log, false, false)}
+	c := settings{layout: journal.Layout(*layout), hostile: *hostile, quiet: *quiet, logger: watermill.NewStdLoggerWithOut(log, false, false)}
 	return errors.Join(serve(ctx, db, listener, c, out), db.Close())
 }
 
@@ -75,7 +76,7 @@ func openDatabase(ctx context.Context, address string) (*dynamo.Database, error)
 
 func serve(ctx context.Context, db *dynamo.Database, listener net.Listener, c settings, out io.Writer) error {
 	s, err := open(ctx, db.Client, listener, c)
-	if err == nil {
+	if err == nil && !c.quiet {
 		err = s.Add(millrace.Part{Name: "writer", Run: s.write})
 	}
 	if err != nil {

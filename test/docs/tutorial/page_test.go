@@ -22,6 +22,8 @@ type step struct {
 	//	<!-- start -->            the last one is left running
 	//	<!-- prints: COMMAND -->  a command that is running prints the block
 	//	<!-- not run -->          it is not tested
+	//	<!-- on AWS -->           its commands would change tables on AWS, so no test may run them
+	//	<!-- FILE.go -->          the block is a part of that file; package docs compares them
 	//
 	// These markers have no block:
 	//
@@ -30,11 +32,12 @@ type step struct {
 	kind, argument string
 	text           string
 	output         string // of the block that follows "Output:"
+	part           bool   // the output is a part: it follows a line such as "Output, two rows:"
 	line           int
 }
 
 var (
-	marker = regexp.MustCompile(`<!-- (file|run|poll|start|prints|not run|stop|kill)(?:: (.+?))? -->`)
+	marker = regexp.MustCompile(`<!-- (file|run|poll|start|prints|not run|on AWS|\S+\.go|stop|kill)(?:: (.+?))? -->`)
 	fence  = regexp.MustCompile("^( *)```([a-z]*)$")
 )
 
@@ -71,8 +74,8 @@ func parse(page string) (steps []step, err error) {
 			marked.text = text
 			steps = append(steps, *marked)
 			marked = nil
-		case previous == "Output:" && len(steps) > 0:
-			steps[len(steps)-1].output = text
+		case strings.HasPrefix(previous, "Output") && len(steps) > 0:
+			steps[len(steps)-1].output, steps[len(steps)-1].part = text, previous != "Output:"
 		default:
 			return nil, fmt.Errorf("line %d: the block has no marker, so nothing tests it", first)
 		}

@@ -129,12 +129,17 @@ func (s *shell) follow(t *testing.T, next step) {
 // wait waits until an output is as the page shows it.
 func (s *shell) wait(t *testing.T, at, want string, output func() (string, error)) {
 	t.Helper()
+	s.until(t, at, want, output, func(got string) bool { return matches(want, got) })
+}
+
+func (s *shell) until(t *testing.T, at, want string, output func() (string, error), shows func(got string) bool) {
+	t.Helper()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
-	limit := time.After(time.Minute)
+	limit := time.After(2 * time.Minute)
 	for {
 		got, err := output()
-		if err == nil && matches(want, got) {
+		if err == nil && shows(got) {
 			return
 		}
 		select {
