@@ -62,7 +62,7 @@ func TestAWrongPrefixIsAnsweredWithThosePresent(t *testing.T) {
 		text := strings.Split(strings.TrimSuffix(o.err, "\n"), "\n")
 		require.Len(t, text, 2, "%s: %s", line, o.err)
 		assert.Regexp(t, `^millrace: [a-z ]+: table or index missing: "`+table+`"$`, text[0], line)
-		assert.Regexp(t, `^Prefixes of journals in the DynamoDB at http://[a-z0-9.:]+: none, "demo-", "shop-"\. `+
+		assert.Regexp(t, `^Prefixes of journals in the DynamoDB at http://[a-z0-9.:]+: "" \(no prefix\), "demo-", "shop-"\. `+
 			`Set --prefix or \$MILLRACE_PREFIX, or whole names with the flags that end with -table\.$`, text[1], line)
 	}
 	o := s.run(t, "--prefix", "demo-", "model")
