@@ -154,7 +154,10 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 
 // start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
-	if err := r.hasGroups(r.queried...); err != nil {
+	r.mu.Lock()
+	queried := r.queried // queries may still be added
+	r.mu.Unlock()
+	if err := r.hasGroups(queried...); err != nil {
 		close(r.routed)
 		return err
 	}
