@@ -97,7 +97,7 @@ func TestAStopThatCutsOffACommandLosesNothing(t *testing.T) {
 		begun := time.Now()
 		err := stopWhilePublishing(t, db, time.Hour)
 		require.ErrorIs(t, err, publisher.ErrCloseTimeout)
-		assert.LessOrEqual(t, time.Since(begun), 40*time.Second)
+		assert.LessOrEqual(t, time.Since(begun), 35*time.Second)
 		assert.Len(t, ships(t, db), 1)
 	})
 }
