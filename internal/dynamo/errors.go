@@ -37,8 +37,8 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
-// TableMissingError is the [ErrTableMissing] of a request. What names the table, and says if it only
-// lacks an index. Hint is advice for a program.
+// TableMissingError is the [ErrTableMissing] of a request. What names the table, and says whether
+// it only lacks an index. Hint is advice for a program.
 type TableMissingError struct {
 	What, Hint string
 	Cause      error // of the SDK
