@@ -571,6 +571,35 @@ func (h *hints) Info(msg string, _ watermill.LogFields) {
 	}
 }
 
+// The subscriber splits an event into messages without positions, which a projection refuses.
+func TestAProjectionUpcastsEventsWhateverIsConfigured(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		split := orders.WithUpcasters(aggregate.Split("order.placed-twice.v1", func(old struct{ First, Second string }) ([]placed, error) {
+			return []placed{{old.First}, {old.Second}}, nil
+		}))
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) {
+			c.Configure = func(_ string, c *subscriber.Config) { c.Definitions = []aggregate.AnyDefinition{split} }
+		})
+		msg := message.NewMessage(watermill.NewUUID(), []byte(`{"First":"tea","Second":"milk"}`))
+		msg.Metadata.Set("aggregate_id", "1")
+		msg.Metadata.Set("name", "order.placed-twice.v1")
+		require.NoError(t, app.Publisher().Publish("order", msg))
+		_, err := millrace.Repository(app, split, repository.Config{})
+		require.NoError(t, err)
+		items := make(chan string, 2)
+		_, err = app.Project(millrace.Group{Name: "items", Topics: []string{"order"}},
+			projection.On(func(_ context.Context, e placed, _ *journal.Record) ([]projection.Write, error) {
+				items <- e.Item
+				return nil, nil
+			}))
+		require.NoError(t, err)
+		start(t, app)
+		assert.Equal(t, "tea", receive(t, items))
+		assert.Equal(t, "milk", receive(t, items))
+	})
+}
+
 func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {

@@ -282,6 +282,7 @@ func (a *App) settings(g Group) subscriber.Config {
 	if a.config.Configure != nil {
 		a.config.Configure(g.Name, &config)
 	}
+	config.Definitions = nil // projections and process managers upcast events themselves
 	if g.Configure != nil {
 		g.Configure(&config)
 	}

@@ -60,7 +60,7 @@
 // The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
 // [ErrNotRunning]. Run stops live feeds first, then the parts in the reverse order, then the
 // handlers, then process managers and read models, and finally the publisher. Each of these steps
-// has a time limit, so Run returns within [Config].StopTimeout, or a few seconds later.
+// has a time limit, so Run returns within [Config].StopTimeout, or up to 5 seconds later.
 //
 // If commits of the publisher take longer, Run cuts them off and returns publisher.ErrCloseTimeout.
 // Nothing is lost: their Publish calls return errors, events whose handlers have failed are
@@ -124,6 +124,7 @@ type Config struct {
 	// Configure, if set, changes the subscriber settings of one group, such as Failures of
 	// "commands". It is called for each group, also for those of process managers, commands and
 	// read models, and before Group.Configure. Read models call it from their own goroutines.
+	// Definitions that it sets are ignored, because the App sets them.
 	Configure func(group string, c *subscriber.Config)
 
 	// Marshaler names, encodes and decodes commands. It also names and decodes the events of
@@ -143,7 +144,8 @@ type Config struct {
 	// Subscriber.CloseTimeout if that is set, 5 seconds otherwise.
 	HandlerTimeout time.Duration
 
-	// StopTimeout limits the time that [App.Run] waits for everything to stop. Default: 30 seconds.
+	// StopTimeout limits the time that [App.Run] waits for everything to stop. Run may exceed it by
+	// 5 seconds, because commits of the publisher have at least that time. Default: 30 seconds.
 	StopTimeout time.Duration
 
 	// Logger receives the logs of all parts. Default: none.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/consistency"
@@ -58,32 +58,54 @@ func (a *App) Live(config live.Config) (*live.Feed, error) {
 // Until then requests with a token fail with [ErrNotRunning]. Set Topics if another program runs
 // the group.
 func (a *App) Consistent(group string, config consistency.Config) func(http.Handler) http.Handler {
-	if config.Topics != nil {
-		return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
-			return a.groupsOf(group).WaitToken(ctx, group, token)
-		}, config)
+	own := len(config.Topics) == 0
+	if own {
+		a.mu.Lock()
+		a.queried = append(a.queried, group)
+		a.mu.Unlock()
 	}
-	a.queried = append(a.queried, group)
 	return func(next http.Handler) http.Handler {
-		ready := sync.OnceValue(func() http.Handler {
-			config := config
-			config.Topics = slices.Clone(a.topicsOf[group])
-			return consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
-				if err := a.hasGroups(group); err != nil { // it was not checked at the start
-					return err
-				}
-				return a.groupsOf(group).WaitToken(ctx, group, token)
-			}, config)(next)
-		})
-		early := consistency.Middleware(func(context.Context, aggregate.Token) error { return ErrNotRunning }, config)(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if a.mayAdd() == nil { // the group may not be added yet
-				early.ServeHTTP(w, r)
-				return
+			config, failed := config, error(nil)
+			if own {
+				if failed = a.hasStartedWith(group); failed == nil {
+					config.Topics = a.topicsOf[group]
+				} else {
+					config.MaxAggregates = math.MaxInt // it is not known which of them count
+				}
 			}
-			ready().ServeHTTP(w, r)
+			consistency.Middleware(func(ctx context.Context, token aggregate.Token) error {
+				if failed != nil {
+					return failed
+				}
+				return a.waitFor(ctx, group, token)
+			}, config)(next).ServeHTTP(w, r)
 		})
 	}
+}
+
+// waitFor waits until a group has applied the events of a token, also of topics that it has not
+// joined yet.
+func (a *App) waitFor(ctx context.Context, group string, token aggregate.Token) error {
+	g := a.groupsOf(group)
+	for _, v := range token {
+		if v.Version == 0 { // nothing was written
+			continue
+		}
+		if err := g.WaitApplied(ctx, group, v.ID, v.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasStartedWith returns an error if the App has not started, or does not have the group. A query
+// that is added after the start was not checked there.
+func (a *App) hasStartedWith(group string) error {
+	if a.mayAdd() == nil {
+		return ErrNotRunning
+	}
+	return a.hasGroups(group)
 }
 
 // hasGroups returns an error for the first of some groups of queries that the App lacks.

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/consistency"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 var audit = millrace.Group{Name: "audit", Topics: []string{"order"}}
@@ -37,6 +39,14 @@ func query(app *millrace.App, group string, config consistency.Config) func(aggr
 	}
 }
 
+// tokenOf returns a token of some aggregates of a type.
+func tokenOf(aggregates int, kind string) (token aggregate.Token) {
+	for n := range aggregates {
+		token = append(token, aggregate.Version{ID: aggregate.ID{Type: kind, Value: strconv.Itoa(n)}, Version: 1})
+	}
+	return token
+}
+
 func TestAQueryOfAGroupThatIsAddedLaterWaitsForIt(t *testing.T) {
 	t.Parallel()
 	app := open(t, dynamotest.New(t))
@@ -51,6 +61,9 @@ func TestAQueryOfAGroupThatIsAddedLaterWaitsForIt(t *testing.T) {
 	require.ErrorIs(t, err, millrace.ErrNotRunning)
 	status, _ = ask(nil)
 	assert.Equal(t, http.StatusOK, status, "a query without a token does not wait")
+	status, err = ask(tokenOf(20, "order").And(tokenOf(20, "other")))
+	assert.Equal(t, http.StatusServiceUnavailable, status, "it is not known yet how many aggregates count")
+	require.ErrorIs(t, err, millrace.ErrNotRunning)
 
 	start(t, app)
 
@@ -111,4 +124,50 @@ func TestAQueryMayBeOfAGroupOfAnotherProgram(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, status)
+}
+
+// The group may have joined the topic never, not yet, or not since an operator has removed it.
+func TestAQueryWaitsForATopicThatTheGroupHasNotJoined(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	other := open(t, db)
+	require.NoError(t, other.Handle(audit, ack))
+	start(t, other)
+	app := open(t, db)
+	ask := query(app, "audit", consistency.Config{Timeout: 100 * time.Millisecond, Topics: []string{"order", "refund"}})
+	start(t, app)
+
+	status, err := ask(tokenOf(1, "refund"))
+
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	require.ErrorIs(t, err, groups.ErrNotApplied)
+	status, err = ask(aggregate.Token{{ID: aggregate.ID{Type: "refund", Value: "1"}}})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status, "nothing was written")
+}
+
+func TestAListOfNoTopicsMeansTheTopicsOfTheGroup(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	require.NoError(t, app.Handle(audit, ack))
+	ask := query(app, "audit", consistency.Config{Timeout: 100 * time.Millisecond, Topics: []string{}})
+	start(t, app)
+	status, err := ask(tokenOf(21, "other"))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, status)
+}
+
+func TestAQueryMayBeAddedWhileTheAppStarts(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	require.NoError(t, app.Handle(audit, ack))
+	added := make(chan struct{})
+	go func() {
+		defer close(added)
+		for range 100 {
+			query(app, "audit", consistency.Config{})
+		}
+	}()
+	start(t, app)
+	<-added
 }

@@ -154,7 +154,10 @@ func (a *App) Start(ctx context.Context) (stop func() error, err error) {
 
 // start starts the handlers and, when all have subscribed, the workers and parts.
 func (r *run) start(ctx context.Context) error {
-	if err := r.hasGroups(r.queried...); err != nil {
+	r.mu.Lock()
+	queried := r.queried // queries may still be added
+	r.mu.Unlock()
+	if err := r.hasGroups(queried...); err != nil {
 		close(r.routed)
 		return err
 	}
@@ -243,20 +246,17 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 // stop stops the parts, then the handlers, the workers and the publisher.
 func (r *run) stop() error {
 	r.stopping.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
+	deadline := time.Now().Add(r.config.StopTimeout)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(ctx)}
+	errs := []error{r.stopFeeds(ctx), r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.stopPublisher(deadline)}
 	return errors.Join(errs...)
 }
 
 // stopPublisher waits for commits of the publisher. A call of Publish can outlast the handler or
 // the process manager that made it. It has the rest of StopTimeout, but 5 seconds at least.
-func (r *run) stopPublisher(ctx context.Context) error {
-	limit := 5 * time.Second
-	if end, ok := ctx.Deadline(); ok {
-		limit = max(limit, time.Until(end))
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+func (r *run) stopPublisher(deadline time.Time) error {
+	ctx, cancel := context.WithTimeout(context.Background(), max(5*time.Second, time.Until(deadline)))
 	defer cancel()
 	if err := r.publisher.Shutdown(ctx); err != nil {
 		return fmt.Errorf("stop the publisher: %w", err)

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -77,4 +80,21 @@ func TestEndedGenerationsAreStoredUntilTheirRowsAreDeleted(t *testing.T) {
 	assert.Zero(t, ended.Until())
 	assert.EqualValues(t, 201, s.create(t).Resets)
 	require.NoError(t, s.Forget(t.Context(), key, stale, 201), "the group exists again")
+}
+
+func TestARemovedGroupIsFoundBesideOneThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	require.NoError(t, s.RemoveMembership(t.Context(), key, s.create(t), time.Now()))
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("checkpoint"), Item: item{
+		"pkey": text("groups"), "skey": text("a/account"), "next_resets": number("1"), "ended": &types.AttributeValueMemberB{Value: []byte{0xff}},
+	}})
+	require.NoError(t, err)
+
+	removed, err := s.Removed(t.Context())
+
+	require.ErrorIs(t, err, checkpoint.ErrCorrupt)
+	assert.ErrorContains(t, err, "a/account")
+	assert.Len(t, removed, 1)
+	assert.Contains(t, removed, key)
 }

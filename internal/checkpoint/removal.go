@@ -117,17 +117,24 @@ func (s *Store) Ended(ctx context.Context, k Key) (Ended, error) {
 	return endedOf(out.Item[attrEnded])
 }
 
-// Removed returns the ended generations of the groups that were removed. It costs one read unit for
-// about 40 groups.
+// Removed returns the ended generations of the groups that were removed. If some rows of the
+// registry cannot be read, it returns the others and an error. It costs one read unit for about 40
+// groups.
 func (s *Store) Removed(ctx context.Context) (map[Key]Ended, error) {
 	removed := map[Key]Ended{}
-	err := s.readRegistry(ctx, func(k Key, row item) (err error) {
-		if row[attrNext] != nil {
-			removed[k], err = endedOf(row[attrEnded])
+	var corrupt error
+	err := s.readRegistry(ctx, func(k Key, row item) {
+		if row[attrNext] == nil {
+			return
 		}
-		return err
+		ended, err := endedOf(row[attrEnded])
+		if err != nil {
+			corrupt = errors.Join(corrupt, fmt.Errorf("%s in the registry of groups: %w", k.partition(), err))
+			return
+		}
+		removed[k] = ended
 	})
-	return removed, err
+	return removed, errors.Join(err, corrupt)
 }
 
 // Forget records that the rows of the generations below a number were deleted, so that nobody

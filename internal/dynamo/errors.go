@@ -37,6 +37,20 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
+// TableMissingError is the [ErrTableMissing] of a request. What names the table, and says whether
+// it only lacks an index. Hint is advice for a program.
+type TableMissingError struct {
+	What, Hint string
+	Cause      error // of the SDK
+}
+
+func (e *TableMissingError) Error() string {
+	return fmt.Sprintf("%v: %s (%s): %v", ErrTableMissing, e.What, e.Hint, e.Cause)
+}
+
+// Unwrap returns ErrTableMissing and the cause.
+func (e *TableMissingError) Unwrap() []error { return []error{ErrTableMissing, e.Cause} }
+
 // Explain wraps err with the matching sentinel, such as [ErrTableMissing], and names the table of a
 // journal. The error of the SDK stays in the chain.
 func Explain(err error, table string) error { return ExplainFor(err, table, "journal.Create") }
@@ -56,9 +70,9 @@ func ExplainAny(err error, tables []string, creator string) error {
 	table := anyOf(tables)
 	switch {
 	case errors.As(err, &missing):
-		return fmt.Errorf("%w: %s (%s creates it): %w", ErrTableMissing, table, creator, err)
+		return &TableMissingError{table, creator + " creates it", err}
 	case isIndexMissing(err):
-		return fmt.Errorf("%w: %s lacks an index (%s reports which one to add, and its keys): %w", ErrTableMissing, table, creator, err)
+		return &TableMissingError{table + " lacks an index", creator + " reports which one to add, and its keys", err}
 	case IsAccess(err):
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %s: %w", ErrAccess, table, err)
 	case IsThrottle(err):

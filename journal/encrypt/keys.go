@@ -232,11 +232,7 @@ func (k *Keys) unwrap(ctx context.Context, id aggregate.ID, it map[string]types.
 }
 
 func (k *Keys) explain(err error) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		return fmt.Errorf("%w: %q (encrypt.CreateTable creates it): %w", journal.ErrTableMissing, k.config.Table, err)
-	}
-	return dynamo.Explain(err, k.config.Table)
+	return dynamo.ExplainFor(err, k.config.Table, "encrypt.CreateTable")
 }
 
 func (k *Keys) now() types.AttributeValue {

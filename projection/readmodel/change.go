@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -100,8 +101,9 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 // time its tables can be deleted; Drop does not delete them.
 //
 // Errors: [ErrServing], [ErrNoGeneration] if there never was a generation with that number,
-// [ErrChanged], and those of [Open] and of groups.Groups.Remove. If ctx ends while members are
-// active, the error is that of ctx with a groups.ActiveError.
+// [ErrChanged], and those of [Open] and of groups.Groups.Remove, except groups.ErrLeftovers, which
+// it logs. If ctx ends while members are active, the error is that of ctx with a
+// groups.ActiveError.
 func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) error {
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
@@ -137,7 +139,8 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 	return nil
 }
 
-// removeGroup waits until the members have left, and removes the group.
+// removeGroup waits until the members have left, and removes the group. Old rows that stay do not
+// matter to the generation, so an error about them is only logged.
 func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, removal groups.Removal) error {
 	again := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
@@ -147,6 +150,9 @@ func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, rem
 		err := m.groups.Remove(ctx, g.Group(), topic, removal)
 		var members *groups.ActiveError
 		switch {
+		case errors.Is(err, groups.ErrLeftovers):
+			m.config.Logger.Error("Cannot delete old rows of consumer groups that were removed, a later removal will try again", err, watermill.LogFields{"generation": g.String()})
+			return nil
 		case errors.Is(err, groups.ErrNoGroup):
 			return nil
 		case errors.As(err, &members):

@@ -56,7 +56,8 @@ type Config struct {
 	// blocked aggregate does. Defaults: 100 events and 10 seconds.
 	MaxLag   uint64
 	MaxDelay time.Duration // see MaxLag
-	// Logger receives the errors of consumers that ended. Default: none.
+	// Logger receives the errors of consumers that ended, and of old rows that Drop could not
+	// delete. Default: none.
 	Logger watermill.LoggerAdapter
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -174,6 +175,32 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, left)
 	})
+}
+
+func TestOldRowsThatCannotBeDeletedDoNotEndADrop(t *testing.T) {
+	t.Parallel()
+	w, log := setup(t), watermill.NewCaptureLogger()
+	config := w.config()
+	config.Logger = log
+	m := w.open(config)
+	next, err := m.Begin(t.Context())
+	require.NoError(t, err)
+	w.begins(next, topic, false)
+	w.begins(next, "refund", false)
+	_, err = w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("checkpoint"), Item: item{
+		"pkey": &types.AttributeValueMemberS{Value: "groups"}, "skey": &types.AttributeValueMemberS{Value: "removed/" + topic},
+		"next_resets": &types.AttributeValueMemberN{Value: "1"}, "ended": &types.AttributeValueMemberB{Value: []byte{0xff}},
+	}})
+	require.NoError(t, err)
+
+	require.NoError(t, m.Drop(t.Context(), next, groups.Removal{}))
+
+	left, err := groups.New(w.j).Topics(t.Context(), next.Group())
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	logged := log.Captured()[watermill.ErrorLogLevel]
+	require.Len(t, logged, 2, "one for each topic")
+	require.ErrorIs(t, logged[0].Err, groups.ErrLeftovers)
 }
 
 // A tool rebuilds each read model of a table, whatever topics it consumes.

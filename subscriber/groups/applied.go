@@ -116,13 +116,16 @@ func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number
 
 // WaitToken waits until a group has applied all events that a consistency token names. It calls
 // [Groups.WaitApplied] for each aggregate of the token, except for aggregates of topics that the
-// group does not handle. If no topic has the group, it waits as WaitApplied does, because the group
+// group has not joined. If no topic has the group, it waits as WaitApplied does, because the group
 // may begin later. A token comes from a client, so pass a context with a deadline.
 //
+// If you know the topics of the group, call WaitApplied for each aggregate of aggregate.Token.Of
+// instead, as millrace.App.Consistent does. WaitToken does not wait for events of a topic that the
+// group has yet to join, for example when a release that adds the topic starts for the first time.
+//
 // A token that is applied costs two read units for each aggregate, and ParseToken accepts up to 100
-// of them. consistency.Config has a limit. A topic that the group does not handle costs one read
-// unit, and one for about 40 groups of the journal. aggregate.Token.Of removes such topics from the
-// token before.
+// of them. consistency.Config has a limit. A topic that the group has not joined costs one read
+// unit, and one for about 40 groups of the journal.
 //
 // Errors: those of WaitApplied.
 func (g *Groups) WaitToken(ctx context.Context, group string, token aggregate.Token) error {

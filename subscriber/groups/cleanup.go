@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,19 +10,19 @@ import (
 )
 
 // FenceTime is how long the rows of a group stay after a [Groups.Reset] or [Groups.Remove], rounded
-// up to a full hour. While they exist, no transaction of a handler from before can commit, also if
-// its request was held up on the way. AWS accepts a request for at most 15 minutes. A process that
-// was suspended sends a request again when it continues: if that can take longer than FenceTime,
-// end such a process before you clear a read model.
+// up to a full hour. While they exist, no transaction of a handler from before can commit, even if
+// its request is delayed. AWS accepts a request for at most 15 minutes. A process that was
+// suspended sends a request again when it continues: if that can take longer than FenceTime, end
+// such a process before you clear a read model.
 const FenceTime = 24 * time.Hour
 
 var _ = [1]struct{}{}[FenceTime-checkpoint.FenceTime] // they are equal
 
-// CleanUp deletes the rows that a group wrote before it was reset or removed, as far as their
-// [FenceTime] has passed. It returns until when the others stay, or zero if there are none. Without
-// it, the next Reset of the group deletes the rows, or the next Remove of any group if the group
-// was removed. CleanUp can be repeated. A row that a suspended process writes after that stays
-// forever; nothing reads it.
+// CleanUp deletes the rows that a group wrote before it was reset or removed, and whose [FenceTime]
+// has passed. It returns the time until which the other rows stay, or zero if there are none.
+// Without it, the next Reset of the group deletes the rows, or the next Remove of any group if the
+// group was removed. CleanUp can be repeated. A row that a suspended process writes after that
+// stays forever; nothing reads it.
 //
 // It costs a read of the membership. If there are rows to delete, it also costs one read unit for
 // about 40 rows, at least one for each shard and each earlier reset, and one write of the
@@ -76,16 +77,16 @@ func (g *Groups) cleanUp(ctx context.Context, k checkpoint.Key, ended checkpoint
 	return g.store.Forget(ctx, k, ended, before)
 }
 
-// cleanUpRemoved deletes the rows of removed groups whose time has passed.
+// cleanUpRemoved deletes the rows of removed groups whose time has passed. An error of one group
+// does not stop the others.
 func (g *Groups) cleanUpRemoved(ctx context.Context, progress func(rows int)) error {
 	removed, err := g.store.Removed(ctx)
-	if err != nil {
-		return err
-	}
 	for k, ended := range removed {
-		if err := g.cleanUp(ctx, k, ended, progress); err != nil {
-			return failed("clean up after", k, err)
+		if failure := g.cleanUp(ctx, k, ended, progress); failure != nil {
+			if err = errors.Join(err, failed("clean up after", k, failure)); ctx.Err() != nil {
+				break
+			}
 		}
 	}
-	return nil
+	return err
 }

@@ -41,9 +41,9 @@ var (
 	// ErrNoGroups reports that the topic has no consumer group, so nothing shows that its events
 	// were handled. Nothing was removed. Set TrimOptions.WithoutGroups to trim the topic anyway.
 	ErrNoGroups = errors.New("the topic has no consumer group, so nothing shows that its events were handled")
-	// ErrLeftovers reports that the group was reset or removed, but that the deletion of old rows
-	// failed, which earlier resets and removals have left. Nothing reads them. The next Reset,
-	// Remove or [Groups.CleanUp] deletes them.
+	// ErrLeftovers reports that the group was reset or removed, but old rows of earlier resets or
+	// removals could not be deleted. Nothing reads them. The next Reset, Remove or
+	// [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("old rows could not be deleted")
 	// ErrCorrupt reports a row of the checkpoint table that this module cannot have written. The
 	// text contains its key.

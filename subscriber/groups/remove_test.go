@@ -150,6 +150,29 @@ func TestARemovalCleansUpAfterEarlierRemovals(t *testing.T) {
 	assert.Contains(t, left[0], "totals.2/", "which was removed a moment ago")
 }
 
+func TestARemovalCleansUpAfterTheOthersIfItCannotAfterOneGroup(t *testing.T) {
+	t.Parallel()
+	proxy := dynamotest.NewProxy(t, create(t, 2))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
+	rows := checkpoint.New(s.Journal)
+	for _, name := range []string{"totals.1", "totals.2", "totals.3"} {
+		_, err := rows.ChangeMembership(t.Context(), checkpoint.Key{Group: name, Topic: topic}, checkpoint.Membership{}, checkpoint.NewMembership(2, time.Time{}))
+		require.NoError(t, err)
+		_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
+		require.NoError(t, err)
+		require.NoError(t, s.Remove(t.Context(), name, topic, groups.Removal{}))
+	}
+	s.begin(t, time.Time{})
+	proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"), dynamotest.Times(1))
+	removed := 0
+
+	err := s.after(t, groups.FenceTime+time.Hour).Remove(t.Context(), group, topic, groups.Removal{Progress: func(n int) { removed += n }})
+
+	require.ErrorIs(t, err, groups.ErrLeftovers)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Equal(t, 2, removed)
+}
+
 func TestAGroupThatIsMadeAgainCleansUpAfterTheFormerOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)

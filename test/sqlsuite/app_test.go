@@ -27,7 +27,10 @@ func TestAnAppProjectsASplitEventToSQL(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, d database) {
 		w := setup(t, d)
-		app, err := millrace.Open(t.Context(), w.client, millrace.Config{ExistingTables: true})
+		app, err := millrace.Open(t.Context(), w.client, millrace.Config{
+			ExistingTables: true,
+			Configure:      func(_ string, c *subscriber.Config) { c.Definitions = []aggregate.AnyDefinition{splitAccounts} },
+		})
 		require.NoError(t, err)
 		_, err = millrace.Repository(app, splitAccounts, repository.Config{})
 		require.NoError(t, err)

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/process"
@@ -30,9 +30,9 @@ func (a *app) explain(ctx context.Context, err error) string {
 		return "interrupted"
 	}
 	text, advice := err.Error(), a.advice(ctx, err)
-	if errors.Is(err, journal.ErrTableMissing) {
-		text, _, _ = strings.Cut(text, ": operation error") // the SDK's text repeats it
-		text = creator.ReplaceAllString(text, "")
+	var missing *dynamo.TableMissingError
+	if errors.As(err, &missing) { // its hint is for programs, and the SDK's text repeats it
+		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%v: %s", journal.ErrTableMissing, missing.What), 1)
 	}
 	if advice == "" {
 		return text
@@ -47,9 +47,6 @@ func (a *app) whereToLook() string {
 	return "Check that it runs, and that the endpoint is right. `docker run -p 8000:8000 amazon/dynamodb-local` starts a DynamoDB Local. " +
 		"Set its URL with --endpoint or $" + endpointEnv + "."
 }
-
-// creator names the function that creates a missing table, which is for programs.
-var creator = regexp.MustCompile(` \([\w.]+ creates it\)`)
 
 func (a *app) advice(ctx context.Context, err error) string {
 	var mismatch *journal.DescriptorMismatchError
@@ -68,7 +65,7 @@ func (a *app) advice(ctx context.Context, err error) string {
 	case errors.As(err, &table):
 		return a.aboutMissing(ctx, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
-		return a.aboutMissing(ctx, "For a new application, `millrace create` creates the tables.")
+		return a.aboutMissing(ctx, "For a new application, `millrace create` creates the tables. It also reports an index that is missing.")
 	case errors.Is(err, journal.ErrNoDescriptor):
 		return "Millrace has not created these tables. `millrace adopt` adopts them. --journal-table sets another table."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":

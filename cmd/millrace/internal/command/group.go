@@ -19,8 +19,8 @@ type removedLine struct {
 	Kind  string `json:"kind"` // "removed", "cleaned_up"
 	Group string `json:"group"`
 	Topic string `json:"topic"`
-	Rows  int    `json:"rows"`
-	// OldRowsUntil is until when the other rows of before the reset or removal stay.
+	Rows  int    `json:"rows"` // that were deleted; a removal deletes those of all removed groups
+	// OldRowsUntil is the time until which old rows of the group stay.
 	OldRowsUntil string `json:"old_rows_until,omitempty"`
 }
 
@@ -101,9 +101,9 @@ func (a *app) reset() *cobra.Command {
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Make a group begin again: at the beginning, now, or at a time",
 		Long: `Make a group begin again. It loses its positions, and its records of parked aggregates and skipped
-events. A paused group stays paused. The old rows stay for a day, so that no transaction of a handler
-from before can commit. After that a later reset or "group cleanup" deletes them, which costs one
-write unit for each aggregate.
+events. A paused group stays paused. The old rows stay for a day. They prevent a transaction that a
+handler sent before the reset from committing late. After that, the next reset or "group cleanup"
+deletes them, at one write unit for each aggregate.
 
 Events after the start are handled again, and their effects happen again. So clear the read model
 before; otherwise its counts double. Members continue where they were until they see the reset, so
@@ -150,7 +150,8 @@ func (a *app) runReset(ctx context.Context, name, topic string, to subscriber.St
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s loses its positions on %s, and begins again at %s.", name, topic, text)); err != nil {
 		return err
 	}
-	progress, count := a.rowProgress()
+	rows := 0
+	progress, count := a.rowProgress(&rows)
 	err = g.Reset(ctx, name, topic, to, count)
 	progress.Done()
 	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
@@ -166,9 +167,10 @@ func (a *app) remove() *cobra.Command {
 		Short: "Remove a group",
 		Long: `Remove a group. If a group with the same name subscribes later, it is a new group.
 
-The rows of the group stay for a day, so that no transaction of a handler from before can commit. After
-that a later removal of any group or "group cleanup" deletes them, which costs one write unit for each
-aggregate. To clear and reuse what the handlers have written, pause the group with --wait first.
+The rows of the group stay for a day. They prevent a transaction that a handler sent before the removal
+from committing late. After that, the next removal of any group or "group cleanup" deletes them, at
+one write unit for each aggregate. To clear and reuse what the handlers have written, pause the group
+with --wait first.
 
 Close the members first. A member that crashed counts until another member has missed its heartbeats.
 If it was the last member, use --force.`,
@@ -193,7 +195,8 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, and loses its positions.", name, topic)); err != nil {
 		return err
 	}
-	progress, count := a.rowProgress()
+	removed := removedLine{Kind: "removed", Group: name, Topic: topic}
+	progress, count := a.rowProgress(&removed.Rows)
 	err = g.Remove(ctx, name, topic, groups.Removal{Force: force, Progress: count})
 	progress.Done()
 	var active *groups.ActiveError
@@ -203,19 +206,19 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
 		return err
 	}
-	return errors.Join(a.runCleanUp(ctx, g, "removed", name, topic), err)
+	return errors.Join(a.runCleanUp(ctx, g, removed), err)
 }
 
-// runCleanUp deletes old rows of a group, and prints what was done.
-func (a *app) runCleanUp(ctx context.Context, g *groups.Groups, kind, name, topic string) error {
-	rows := 0
-	progress, count := a.rowProgress()
-	until, err := g.CleanUp(ctx, name, topic, func(n int) { rows += n; count(n) })
+// runCleanUp deletes the old rows of a group that are due, and prints what was done.
+func (a *app) runCleanUp(ctx context.Context, g *groups.Groups, done removedLine) error {
+	progress, count := a.rowProgress(&done.Rows)
+	until, err := g.CleanUp(ctx, done.Group, done.Topic, count)
 	progress.Done()
 	if err != nil {
 		return err
 	}
-	return a.printRemoved(removedLine{Kind: kind, Group: name, Topic: topic, Rows: rows, OldRowsUntil: output.Time(until)})
+	done.OldRowsUntil = output.Time(until)
+	return a.printRemoved(done)
 }
 
 func (a *app) cleanUp() *cobra.Command {
@@ -228,7 +231,7 @@ func (a *app) cleanUp() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.runCleanUp(cmd.Context(), g, "cleaned_up", args[0], args[1])
+			return a.runCleanUp(cmd.Context(), g, removedLine{Kind: "cleaned_up", Group: args[0], Topic: args[1]})
 		}),
 	}
 }
@@ -243,9 +246,9 @@ func (a *app) printRemoved(l removedLine) error {
 	}
 	left := ""
 	if l.OldRowsUntil != "" {
-		left = "; other old rows stay until " + l.OldRowsUntil
+		left = " Old rows of this group stay until " + l.OldRowsUntil + "."
 	}
-	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s: %s deleted%s\n", what, printable.Text(l.Group), printable.Text(l.Topic), output.Counted(l.Rows, "old row", "old rows"), left)
+	_, err := fmt.Fprintf(a.env.Out, "%s %s on %s. %s deleted.%s\n", what, printable.Text(l.Group), printable.Text(l.Topic), output.Counted(l.Rows, "old row", "old rows"), left)
 	return err
 }
 
@@ -258,11 +261,11 @@ func (a *app) showGroup(ctx context.Context, g *groups.Groups, name, topic strin
 	return a.printGroup(newGroupLine(one))
 }
 
-// rowProgress shows the number of deleted rows.
-func (a *app) rowProgress() (*output.Progress, func(rows int)) {
-	progress, all := a.showProgress(), 0
-	return progress, func(rows int) {
-		all += rows
-		progress.Show(func(time.Duration) string { return output.Counted(all, "row", "rows") + " deleted" })
+// rowProgress adds to the number of deleted rows, and shows it.
+func (a *app) rowProgress(rows *int) (*output.Progress, func(more int)) {
+	progress := a.showProgress()
+	return progress, func(more int) {
+		*rows += more
+		progress.Show(func(time.Duration) string { return output.Counted(*rows, "row", "rows") + " deleted" })
 	}
 }

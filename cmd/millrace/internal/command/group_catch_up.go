@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,18 +37,21 @@ func (a *app) catchUp() *cobra.Command {
 for the group on each of its topics, and without GROUP, for all groups, one after the other. With
 --before, wait only for events that occurred before a time, such as "now", while others are written.
 
-The exit code is 0 only if that is so. The wait ends with 1 after --timeout. It ends with 1 at once if
-the group is paused or stopped, if aggregates are parked, or if an aggregate cannot be read. Then an
-operator must act. The command prints it if no member owns a shard, or if aggregates are blocked by an
-event that is tried again or by a slow handler, and continues to wait.
+The exit code is 0 if the lag is 0, and 1 if --timeout ends first. The command ends with 1 at once if
+only an operator can help: the group is paused or stopped, aggregates are parked, or an aggregate
+cannot be read. If no member owns a shard, or if aggregates are blocked or slow, it prints this and
+waits.
+
+A group with external positions, such as that of an SQL read model, has to be compared in its own
+store. Without GROUP, the command prints a note about such a group and continues with the next one.
 
 Skipped and deferred events count as handled. The output has their number. An event that was written
 within the last seconds may not count yet, so stop the writers before.
 
-The first poll of a group is exact, whatever --timeout is: --timeout 0s checks once. It costs the same as groups
---exact. Then the command polls the estimate, at pauses that grow up to 10 seconds. An exact poll
-follows when the estimate says that no events are left, and otherwise every minute. Exact polls take
-at most a fifth of the time.`,
+The first poll of a group is exact, whatever --timeout is: --timeout 0s checks once. It costs the same
+as groups --exact. Then the command polls the estimate, at pauses that grow up to 10 seconds. An exact
+poll follows when the estimate says that no events are left, and otherwise every minute. Exact polls
+take at most a fifth of the time.`,
 		Example: "  millrace group catch-up --timeout 1h\n  millrace group catch-up order-history order --before now --timeout 1h",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
@@ -107,6 +111,10 @@ func (a *app) runCatchUp(ctx context.Context, args []string, before time.Time, t
 	}
 	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
 	for _, one := range all {
+		if one.ExternalPositions && len(args) == 0 {
+			a.note("Group %s on %s has external positions: compare it in its own store.", printable.Text(one.Name), printable.Text(one.Topic))
+			continue
+		}
 		line, err := (&catchUp{app: a, groups: g, group: one.Name, topic: one.Topic, before: before}).run(ctx, waiting)
 		if err == nil {
 			err = rows.Print(*line)
@@ -124,52 +132,60 @@ type catchUp struct {
 	groups       *groups.Groups
 	group, topic string
 	before       time.Time // zero: all events count
-
-	last  *groupBehindError // result of the last exact poll
-	exact time.Time         // next exact poll, even if the estimate has events left
-	noted string
 }
 
 // run returns the group with its lag. waiting limits the wait: it is ctx with a timeout.
 func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 	progress := c.showProgress()
 	defer progress.Done()
+	var last *groupBehindError // result of the last exact poll
+	var exact time.Time        // next exact poll, even if the estimate has events left
+	noted := ""
+	reading := ctx // the first poll may take longer than the timeout
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		began, reading := time.Now(), waiting
-		if c.last == nil {
-			reading = ctx // the first poll may take longer than the timeout
-		}
-		line, err := c.poll(reading)
+		began := c.env.Now()
+		line, behind, err := c.poll(reading, last, began.Before(exact))
 		switch {
 		case line != nil:
 			return line, line.countSkipped(ctx, c.groups)
-		case waiting.Err() != nil && c.last != nil:
-			return nil, c.last
-		case err != nil:
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && (last == nil || waiting.Err() == nil):
 			return nil, err
-		case c.last.hold.final:
-			return nil, c.last
+		case err != nil: // the timeout has ended the poll
+			return nil, last
+		case waiting.Err() != nil, behind.hold.final:
+			return nil, behind
 		}
-		progress.Show(func(time.Duration) string { return c.last.Error() })
+		if text := behind.hold.text; text != noted {
+			if noted = text; text != "" {
+				c.note("%v; waiting", behind)
+			}
+		}
+		if behind != last {
+			last, exact, reading = behind, c.env.Now().Add(exactEvery), waiting
+		}
+		progress.Show(func(time.Duration) string { return behind.Error() })
 		select {
 		case <-waiting.Done():
-			return nil, c.last
-		case <-time.After(max(pause, restPerPoll*time.Since(began))):
+			return nil, cmp.Or[error](ctx.Err(), last)
+		case <-time.After(max(pause, restPerPoll*c.env.Now().Sub(began))):
 		}
 	}
 }
 
-// poll returns the group if it has handled its events. It compares all aggregates only if that is
-// likely, or if nothing changes without an operator, or once in a while.
-func (c *catchUp) poll(ctx context.Context) (*groupLine, error) {
+// poll returns the group if it has handled its events, and otherwise what is left. If guess is set,
+// it returns the last result as long as the estimate has events left, except for a group that only
+// an operator can help.
+func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) (*groupLine, *groupBehindError, error) {
 	one, err := c.groups.Get(ctx, c.group, c.topic)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if c.last != nil && !one.Paused && time.Now().Before(c.exact) {
-		guess, err := c.groups.Estimate(ctx, c.group, c.topic)
-		if err != nil || !c.done(guess.Lag) && guess.Parked == 0 {
-			return nil, err
+	if guess && !one.Paused {
+		estimate, err := c.groups.Estimate(ctx, c.group, c.topic)
+		if err != nil || !c.done(estimate.Lag) && estimate.Parked == 0 {
+			return nil, last, err
 		}
 	}
 	var corrupt *journal.CorruptItemError
@@ -180,24 +196,16 @@ func (c *catchUp) poll(ctx context.Context) (*groupLine, error) {
 	lag, err := c.groups.Lag(ctx, c.group, c.topic, options)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case corrupt != nil:
-		return nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", c.group, c.topic, corrupt)
+		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", c.group, c.topic, corrupt)
 	}
 	line := newGroupLine(one)
 	line.lagLine = newLagLine(lag.Lag, c.env.Now())
 	if c.done(lag.Lag) {
-		return &line, nil
+		return &line, nil, nil
 	}
-	c.exact = time.Now().Add(exactEvery)
-	c.last = &groupBehindError{line, holdUp(line, lag.Lag)}
-	if text := c.last.hold.text; text != c.noted && !c.last.hold.final {
-		c.noted = text
-		if text != "" {
-			c.note("%v; waiting", c.last)
-		}
-	}
-	return nil, nil
+	return nil, &groupBehindError{line, holdUp(line, lag.Lag)}, nil
 }
 
 // done reports whether a lag has none of the events that count.

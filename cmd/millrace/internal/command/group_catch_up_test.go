@@ -151,6 +151,51 @@ func TestAWaitForAllGroupsNamesTheOneThatIsBehind(t *testing.T) {
 	assert.Contains(t, s.run(t, "group", "catch-up", "nobody").err, "`millrace groups` lists all groups")
 }
 
+func TestAWaitForAllGroupsPassesOverExternalPositions(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	_, err := checkpoint.New(j).ModifyMembership(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(m checkpoint.Membership) (checkpoint.Membership, error) {
+		m.ExternalPositions = true
+		return m, nil
+	})
+	require.NoError(t, err)
+	note := "Group audit on account has external positions: compare it in its own store."
+	all := strings.Fields("group catch-up --timeout 0s")
+
+	o := s.run(t, all...)
+	assert.Equal(t, command.ExitOK, o.code)
+	assert.Contains(t, o.err, note)
+
+	begins(t, j, "totals")
+	o = s.run(t, all...)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, note)
+	assert.Contains(t, o.err, "group totals on account has not handled 5 events of 2 aggregates", "the others are checked")
+
+	for _, named := range [][]string{once, strings.Fields("group catch-up audit --timeout 0s")} {
+		o = s.run(t, named...)
+		assert.Equal(t, command.ExitFailure, o.code, "its lag is not known")
+		assert.Contains(t, o.err, "positions are not in the checkpoint table")
+	}
+}
+
+func TestAWaitForAGroupThatIsInterruptedSaysSo(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	log := &screen{}
+	env := s.env
+	env.Out, env.Err = &screen{}, writer(func(p []byte) (int, error) {
+		if strings.Contains(string(p), "; waiting") {
+			interrupt()
+		}
+		return log.Write(p)
+	})
+	assert.Equal(t, command.ExitFailure, command.Run(ctx, strings.Fields("group catch-up audit account"), env))
+	assert.True(t, strings.HasSuffix(log.String(), "; waiting\nmillrace: interrupted\n"), log)
+}
+
 func TestAnAggregateThatCannotBeReadIsNotHandled(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)

@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -347,7 +348,7 @@ func TestAResetBeginsAgain(t *testing.T) {
 	out = s.ok(t, "group", "reset", "audit", "account", "--to", "2025-06-01T00:00:00Z", "--yes")
 	assert.Regexp(t, `(?m)^began at +2025-06-01T00:00:00\.000Z$`, out)
 	join(t, j).handle(t, 5)
-	assert.Regexp(t, `: 0 old rows deleted; other old rows stay until 20\d\d-`, s.ok(t, "group", "cleanup", "audit", "account"))
+	assert.Regexp(t, `^Cleaned up after group audit on account\. 0 old rows deleted\. Old rows of this group stay until 20\d\d-`, s.ok(t, "group", "cleanup", "audit", "account"))
 	assert.Regexp(t, `(?m)^old rows until +20\d\d-`, s.ok(t, "groups", "audit", "account"))
 }
 
@@ -426,8 +427,20 @@ func TestAWaitForAReconciliationThatIsInterruptedSaysWhatIsLeft(t *testing.T) {
 func TestAGroupIsRemoved(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)
-	assert.Regexp(t, `^Removed group audit on account: 0 old rows deleted; other old rows stay until 20\S+Z\n$`, s.ok(t, "group", "remove", "audit", "account", "--yes"))
+	assert.Regexp(t, `^Removed group audit on account\. 0 old rows deleted\. Old rows of this group stay until 20\S+Z\.\n$`, s.ok(t, "group", "remove", "audit", "account", "--yes"))
 	assert.Empty(t, s.ok(t, "groups"))
+}
+
+func TestARemovalCountsTheRowsThatItDeletes(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, j := setupGroup(t)
+		s.ok(t, "group", "remove", "audit", "account", "--yes")
+		time.Sleep(groups.FenceTime + time.Hour)
+		begins(t, j, "totals")
+		out := s.ok(t, "group", "remove", "totals", "account", "--yes", "--force", "--json")
+		assert.Positive(t, lines(t, out)[0]["rows"], "rows of audit")
+	})
 }
 
 func TestAGroupWithMembersIsRemovedOnlyByForce(t *testing.T) {

@@ -29,7 +29,7 @@ func (a *app) aboutMissing(ctx context.Context, advice string) string {
 	var quoted []string
 	for _, prefix := range prefixes[:min(len(prefixes), most)] {
 		if prefix == "" {
-			quoted = append(quoted, "none")
+			quoted = append(quoted, `"" (no prefix)`)
 		} else {
 			quoted = append(quoted, strconv.Quote(prefix))
 		}

@@ -19,9 +19,9 @@ func (a *app) dropModel(o *modelOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drop NAME GENERATION [flags]",
 		Short: "Drop a generation, and remove its groups",
-		Long: `Drop a generation: its consumers stop, and then its groups are removed, which costs one write unit
-for each aggregate. The command waits for the consumers. It can be interrupted and repeated. The
-tables of the generation belong to the programs and stay; delete them afterwards.
+		Long: `Drop a generation: its consumers stop, and then its groups are removed (group remove). The command
+waits for the consumers. It can be interrupted and repeated. The tables of the generation belong to
+the programs and stay; delete them afterwards.
 
 If the last member of a group has crashed, the command waits forever. --force then removes the group
 with its members. Use it only after the programs have stopped to consume the generation. A program
@@ -58,14 +58,14 @@ type droppedLine struct {
 	Kind       string `json:"kind"` // "dropped"
 	Model      string `json:"model"`
 	Generation uint64 `json:"generation"`
-	Rows       int    `json:"rows"` // deleted rows of its groups
+	Rows       int    `json:"rows"` // that were deleted, of groups that were removed a day before
 }
 
 func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Generation, force bool) error {
-	progress, count := a.rowProgress()
-	progress.Show(func(time.Duration) string { return g.String() + ": waiting until its members have left" })
 	rows := 0
-	err := m.Drop(ctx, g, groups.Removal{Force: force, Progress: func(n int) { rows += n; count(n) }})
+	progress, count := a.rowProgress(&rows)
+	progress.Show(func(time.Duration) string { return g.String() + ": waiting until its members have left" })
+	err := m.Drop(ctx, g, groups.Removal{Force: force, Progress: count})
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
@@ -77,6 +77,6 @@ func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Gener
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(droppedLine{Kind: "dropped", Model: g.Model, Generation: g.Number, Rows: rows})
 	}
-	_, err = fmt.Fprintf(a.env.Out, "Dropped generation %s: %s of its groups deleted\n", g, output.Counted(rows, "row", "rows"))
+	_, err = fmt.Fprintf(a.env.Out, "Dropped generation %s. %s deleted.\n", g, output.Counted(rows, "old row", "old rows"))
 	return err
 }

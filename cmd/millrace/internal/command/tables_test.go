@@ -1,14 +1,20 @@
 package command_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -62,12 +68,29 @@ func TestAWrongPrefixIsAnsweredWithThosePresent(t *testing.T) {
 		text := strings.Split(strings.TrimSuffix(o.err, "\n"), "\n")
 		require.Len(t, text, 2, "%s: %s", line, o.err)
 		assert.Regexp(t, `^millrace: [a-z ]+: table or index missing: "`+table+`"$`, text[0], line)
-		assert.Regexp(t, `^Prefixes of journals in the DynamoDB at http://[a-z0-9.:]+: none, "demo-", "shop-"\. `+
+		assert.Regexp(t, `^Prefixes of journals in the DynamoDB at http://[a-z0-9.:]+: "" \(no prefix\), "demo-", "shop-"\. `+
 			`Set --prefix or \$MILLRACE_PREFIX, or whole names with the flags that end with -table\.$`, text[1], line)
 	}
 	o := s.run(t, "--prefix", "demo-", "model")
 	assert.Contains(t, o.err, "Programs create the table")
 	assert.NotContains(t, o.err, "Prefixes of journals")
+}
+
+func TestAMissingIndexIsExplained(t *testing.T) {
+	t.Parallel()
+	// DynamoDB Local has another text while it deletes an index.
+	s, client := setup(t), dynamotest.New(t).Client()
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
+	s.ok(t, "create", "--shards", "1")
+	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName: aws.String("journal"), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
+			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("journal-tail-index")}},
+		},
+	})
+	require.NoError(t, err)
+	o := s.run(t, "tail", "account")
+	assert.Regexp(t, `^millrace: .*table or index missing: "journal" lacks an index\n`, o.err)
+	assert.Contains(t, o.err, "`millrace create` creates the tables. It also reports an index that is missing.")
 }
 
 func TestATableThatAFlagNamesHasNoPrefix(t *testing.T) {
