@@ -44,16 +44,13 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 }
 
 // observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
-// the records of events that no earlier read had found.
+// the records that a trailing read has found and no earlier read.
 func (q *sequencer) observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
 		if by == byReconciliation {
-			if r.Number > st.head {
-				missed = append(missed, r)
-			}
 			st.observeReconciled(r)
 			// The events that a reconciliation finds are old, and there may be many.
 			q.schedule(st, true)

@@ -17,6 +17,7 @@ type sequencer struct {
 	budget *budget
 	stats  *counters
 	now    func() time.Time // monotonic
+	clock  func() time.Time // the clock that dates events
 	// ready queues a stream for a worker. It is called with the mutex held.
 	ready func(st *stream, failed bool)
 
@@ -75,9 +76,9 @@ type limits struct {
 	behindAfter                             time.Duration
 }
 
-func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool)) *sequencer {
+func newSequencer(l limits, b *budget, stats *counters, clock func() time.Time, ready func(*stream, bool)) *sequencer {
 	return &sequencer{
-		limits: l, budget: b, stats: stats, ready: ready, now: time.Now,
+		limits: l, budget: b, stats: stats, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 		handled: map[string]uint64{},
 	}
@@ -291,10 +292,11 @@ func (q *sequencer) ackedOf(st *stream) uint64 {
 	return st.acked
 }
 
-func (q *sequencer) reconciledOf(st *stream) uint64 {
+// onlyReconciled reports whether only a reconciliation has shown an event.
+func (q *sequencer) onlyReconciled(st *stream, number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return st.reconciled
+	return st.led < number && number <= st.reconciled
 }
 
 // forget drops idle streams when there are too many streams.

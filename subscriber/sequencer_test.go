@@ -14,7 +14,7 @@ import (
 )
 
 func testSequencer() *sequencer {
-	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &counters{}, func(*stream, bool) {})
+	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &counters{}, time.Now, func(*stream, bool) {})
 	return q
 }
 
