@@ -103,14 +103,15 @@ type Config struct {
 	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
-	// attempt, up to MaxNackResendSleep. Only the aggregate of the message waits. Set both to the
-	// same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative value
-	// means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is longer
-	// or negative.
+	// attempt, up to MaxNackResendSleep. Aggregates that have not failed do not wait. Set both to
+	// the same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative
+	// value means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is
+	// longer or negative.
 	//
 	// Each attempt reads the event again. From the fourth failure on, or after the last one of the
-	// policy, all blocked aggregates of a subscription together have ten attempts a second, and two
-	// more with each aggregate that continues.
+	// policy, all blocked aggregates of a subscription share ten attempts a second. Each aggregate
+	// that continues adds two. Aggregates with fewer failures go first. From the tenth failure on
+	// they take turns, so with 3,000 of them one waits up to five minutes for its next attempt.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is the time in which a handler must ack or nack a message. After it the context
