@@ -4,8 +4,8 @@ import "time"
 
 // admit reports whether a worker may deliver events of a stream. It may not while too many
 // positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
-// memory, be stored late, and be delivered again after a crash. The stream returns to the workers
-// when some positions are stored.
+// memory, be stored late, and be delivered again after a crash. admit requests a flush, and the
+// stream returns to the workers when some positions are stored.
 func (q *sequencer) admit(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -14,6 +14,10 @@ func (q *sequencer) admit(st *stream) bool {
 	}
 	st.serving = time.Time{}
 	q.waiting = append(q.waiting, st)
+	select {
+	case q.full <- struct{}{}:
+	default:
+	}
 	return false
 }
 

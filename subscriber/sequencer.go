@@ -30,8 +30,9 @@ type sequencer struct {
 	dirty      map[*stream]struct{}
 	// failing counts the streams that have failed and have delivered nothing since.
 	failing int
-	// waiting contains streams that wait until fewer are dirty.
+	// waiting contains streams that wait until fewer are dirty. full requests a flush for them.
 	waiting []*stream
+	full    chan struct{}
 	// changed is closed when fewer streams are failing. It is nil while no caller waits.
 	changed chan struct{}
 	// final is the time up to which all trailing reads have read the tail, in milliseconds. Only a
@@ -80,7 +81,7 @@ func newSequencer(l limits, b *budget, stats *counters, clock func() time.Time, 
 	return &sequencer{
 		limits: l, budget: b, stats: stats, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
-		handled: map[string]uint64{},
+		handled: map[string]uint64{}, full: make(chan struct{}, 1),
 	}
 }
 
