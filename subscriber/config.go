@@ -95,11 +95,12 @@ type Config struct {
 	BufferBytes int
 
 	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each
-	// subscription: 1 KiB for each aggregate. Default: 32 MiB.
+	// subscription: 1 KiB for each aggregate. Parked aggregates have no limit. Default: 32 MiB.
+	// Minimum: 1 MiB.
 	//
-	// When as many aggregates have failed as fill a quarter of it, the shards that have most of
-	// them read no further until some have succeeded. The rest waits in the journal. An idle
-	// aggregate that is forgotten costs a read unit with its next event.
+	// When failed aggregates fill a quarter of it, the shards that have most of them read no
+	// further until some have succeeded. The rest waits in the journal. An idle aggregate that is
+	// forgotten costs a read unit with its next event.
 	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
@@ -303,8 +304,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"MaxInFlight", "is negative"}
 	case c.BufferBytes < 0:
 		return &ConfigError{"BufferBytes", "is negative"}
-	case c.StateBytes < 0:
-		return &ConfigError{"StateBytes", "is negative"}
+	case c.StateBytes < 1<<20:
+		return &ConfigError{"StateBytes", "is less than 1 MiB; leave it 0 for the default"}
 	case c.MaxPollInterval < c.PollInterval:
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:

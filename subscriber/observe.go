@@ -94,7 +94,7 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 
 // wakeNow schedules an aggregate that has got a version. The caller holds mu.
 func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
-	if q.ended || q.memory.isFull(len(q.unfinished)) || q.budget.isFull() {
+	if q.ended || q.memory.isFull(q.unparked()) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
@@ -132,6 +132,7 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	}
 	// The owner that has parked the aggregate never deletes the entry, and earlier owners cannot.
 	st.state, st.listed = parked, always
+	q.parked++
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)
 }

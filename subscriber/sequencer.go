@@ -28,6 +28,8 @@ type sequencer struct {
 	// dirty contains the streams whose position is not stored yet. A flush visits both.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
+	// parked counts the unfinished streams that are parked.
+	parked int
 	// failing counts the streams that have failed and have delivered nothing since.
 	failing int
 	// waiting contains streams that wait until fewer are dirty. full requests a flush for them.
@@ -268,6 +270,7 @@ func (q *sequencer) park(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
+	q.parked++
 	st.failure = nil // it is stored in the entry
 	st.buffer.drop(q.budget)
 	q.recover(st)
