@@ -18,7 +18,7 @@ type pace struct {
 	refilled time.Time
 	// waiting contains the streams by their number of failures, and otherwise in the order in which
 	// they became due. Streams with fewer failures go first, so one that begins to fail passes
-	// those that are blocked. From mostFailures on, streams take turns, so none waits forever.
+	// those that are blocked. From mostFailures on, streams take turns.
 	waiting [mostFailures + 1][]turn
 	timer   *time.Timer
 }
