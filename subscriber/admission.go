@@ -4,8 +4,8 @@ import "time"
 
 // admit reports whether a worker may deliver events of a stream. It may not while too many
 // positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
-// memory, be stored late, and be delivered again after a crash. The stream returns to the workers
-// when some positions are stored.
+// memory, be stored late, and be delivered again after a crash. admit requests a flush, and the
+// stream returns to the workers when some positions are stored.
 func (q *sequencer) admit(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -14,6 +14,10 @@ func (q *sequencer) admit(st *stream) bool {
 	}
 	st.serving = time.Time{}
 	q.waiting = append(q.waiting, st)
+	select {
+	case q.full <- struct{}{}:
+	default:
+	}
 	return false
 }
 
@@ -39,7 +43,7 @@ func (q *sequencer) readmit() {
 func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
-		healthy := !q.memory.isFull(len(q.unfinished))
+		healthy := !q.memory.isFull(q.unparked())
 		if !healthy && q.changed == nil {
 			q.changed = make(chan struct{})
 		}
@@ -60,24 +64,19 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 func (q *sequencer) isHealthy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.memory.isFull(len(q.unfinished))
+	return !q.memory.isFull(q.unparked())
 }
 
 // hasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
 func (q *sequencer) hasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	waiting, most := 0, q.memory.share(failingPart, q.maxUnfinished)
-	for st := range q.unfinished {
-		if st.state != parked {
-			waiting++
-		}
-		if waiting >= most {
-			return false
-		}
-	}
-	return true
+	return q.unparked() < q.memory.share(failingPart, q.maxUnfinished)
 }
+
+// unparked returns the number of unfinished streams, without those that wait for an operator. The
+// caller holds mu.
+func (q *sequencer) unparked() int { return len(q.unfinished) - q.parked }
 
 // notify wakes the callers of awaitHealth.
 func (q *sequencer) notify() {

@@ -57,21 +57,28 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	return at, nil
 }
 
-// run writes positions and cursors until ctx ends. It does not interrupt a flush that is in
+// run writes positions and cursors until ctx ends, in intervals and when the sequencer requests a
+// flush. After an error it waits for the interval. It does not interrupt a flush that is in
 // progress.
 func (c *committer) run(ctx context.Context) {
 	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
 	cursors := time.Now().Add(c.config.cursorInterval)
+	full := c.sequencer.full
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-full:
 		case <-ticker.C:
 		}
 		c.verifyParked(ctx)
 		due := time.Now().After(cursors)
-		c.failedToWrite(c.flush(due))
+		errs := c.flush(due)
+		c.failedToWrite(errs)
+		if full = c.sequencer.full; worst(errs) != nil {
+			full = nil
+		}
 		if due {
 			cursors = time.Now().Add(c.config.cursorInterval)
 		}

@@ -8,11 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/ThreeDotsLabs/watermill/message"
-
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -38,33 +35,6 @@ type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
-}
-
-// Unmarshaler converts records to messages. The subscriber sets the context of each message.
-type Unmarshaler interface {
-	Unmarshal(r *journal.Record) (*message.Message, error)
-}
-
-// DefaultUnmarshaler makes messages with the event id as UUID, the payload of the event, and the
-// metadata that the package overview lists. An [Unmarshaler] of your own may call it and change the
-// message that it returns.
-type DefaultUnmarshaler struct{}
-
-// Unmarshal converts a record to a message. Its error is always nil.
-func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
-	return envelope.Message(r), nil
-}
-
-// PlainUnmarshaler makes messages as they were published: with the event id as UUID, the payload,
-// the published metadata, and the event type in [MetadataName]. They lack the keys that say where
-// the event is, such as [MetadataAggregateID]. [RecordFromContext] returns that in any case. Use it
-// for handlers that compare or count the metadata, or that send messages to programs which must not
-// see the place.
-type PlainUnmarshaler struct{}
-
-// Unmarshal converts a record to a message. Its error is always nil.
-func (PlainUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
-	return envelope.Plain(r), nil
 }
 
 // Config configures a [Subscriber]. Journal is required, and either ConsumerGroup or Broadcast.
@@ -125,22 +95,24 @@ type Config struct {
 	BufferBytes int
 
 	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each
-	// subscription: 1 KiB for each aggregate. Default: 32 MiB.
+	// subscription: 1 KiB for each aggregate. Parked aggregates have no limit. Default: 32 MiB.
+	// Minimum: 1 MiB.
 	//
-	// When as many aggregates have failed as fill a quarter of it, the shards that have most of
-	// them read no further until some have succeeded. The rest waits in the journal. An idle
-	// aggregate that is forgotten costs a read unit with its next event.
+	// When failed aggregates fill a quarter of it, the shards that have most of them read no
+	// further until some have succeeded. The rest waits in the journal. An idle aggregate that is
+	// forgotten costs a read unit with its next event.
 	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
-	// attempt, up to MaxNackResendSleep. Only the aggregate of the message waits. Set both to the
-	// same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative value
-	// means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is longer
-	// or negative.
+	// attempt, up to MaxNackResendSleep. Aggregates that have not failed do not wait. Set both to
+	// the same value for constant pauses. Defaults: 100 ms for NackResendSleep, where a negative
+	// value means no pause, and 30 seconds for MaxNackResendSleep, or NackResendSleep if that is
+	// longer or negative.
 	//
 	// Each attempt reads the event again. From the fourth failure on, or after the last one of the
-	// policy, all blocked aggregates of a subscription together have ten attempts a second, and two
-	// more with each aggregate that continues.
+	// policy, all blocked aggregates of a subscription share ten attempts a second. Each aggregate
+	// that continues adds two. Aggregates with fewer failures go first. From the tenth failure on
+	// they take turns, so with 3,000 of them one waits up to five minutes for its next attempt.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is the time in which a handler must ack or nack a message. After it the context
@@ -190,7 +162,8 @@ type Config struct {
 
 	// CommitInterval is the time between two writes of positions. Each write costs one write unit
 	// for each aggregate whose position has changed. After a crash, events that were acked since
-	// the last write are delivered again. Default: 1 second.
+	// the last write are delivered again. A shard writes earlier when the unstored positions fill
+	// its share of a quarter of StateBytes, or are 10,000. Default: 1 second.
 	//
 	// A negative value means that the position is stored after each ack, before the next event of
 	// the aggregate is delivered. Then at most the last event of each aggregate is delivered again
@@ -331,8 +304,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"MaxInFlight", "is negative"}
 	case c.BufferBytes < 0:
 		return &ConfigError{"BufferBytes", "is negative"}
-	case c.StateBytes < 0:
-		return &ConfigError{"StateBytes", "is negative"}
+	case c.StateBytes < 1<<20:
+		return &ConfigError{"StateBytes", "is less than 1 MiB; leave it 0 for the default"}
 	case c.MaxPollInterval < c.PollInterval:
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:

@@ -146,6 +146,7 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	}
 	if st.delivery.number != record.Number {
 		st.delivery = delivery{number: record.Number}
+		d.noteReconciled(st, record)
 	}
 	if st.position.begins {
 		if err := d.committer.storeBaseline(st); err != nil {
@@ -241,9 +242,6 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	msg, err := d.unmarshal(r)
 	if err != nil {
 		return err
-	}
-	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.reconciledOf(st) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
-		d.stats.reconciled.Add(1)
 	}
 	if err := d.send(st, r, msg, false); err != nil {
 		return err

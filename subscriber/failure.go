@@ -53,7 +53,7 @@ func (d *deliverer) fail(st *stream, err error) {
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
-		d.delay(st, 0, false) // the events before the corrupt one can be read
+		d.delay(st, 0, 0) // the events before the corrupt one can be read
 		return
 	}
 	failed := d.failureOf(st, err)
@@ -63,7 +63,7 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.batched {
-		d.delay(st, 0, false) // the message is delivered again alone
+		d.delay(st, 0, 0) // the message is delivered again alone
 		return
 	}
 	if st.delivery.attempts++; st.delivery.attempts == 1 {
@@ -82,7 +82,7 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.delivery.attempts), d.isPaced(st.delivery.attempts))
+		d.delay(st, d.config.nackPause(st.delivery.attempts), st.delivery.attempts)
 		return
 	}
 	d.block(st, err, st.delivery.attempts)
@@ -142,7 +142,7 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
 		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.delivery.attempts,
 	})
-	d.delay(st, pause, d.isPaced(failures))
+	d.delay(st, pause, failures)
 }
 
 // isPaced reports whether an aggregate needs a credit for its next attempt. The attempts up to
@@ -162,7 +162,7 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
-func (d *deliverer) delay(st *stream, pause time.Duration, paced bool) {
+func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
 	d.sequencer.putOff(st)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -171,8 +171,8 @@ func (d *deliverer) delay(st *stream, pause time.Duration, paced bool) {
 			d.mu.Lock()
 			delete(d.timers, st)
 			d.mu.Unlock()
-			if paced {
-				d.pace.wait(turn{deliverer: d, stream: st})
+			if d.isPaced(failures) {
+				d.pace.wait(turn{deliverer: d, stream: st}, failures)
 				return
 			}
 			d.sequencer.resume(st)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // lag decides when a shard reconciles early, because the tail index lags by more than trailing
@@ -27,21 +28,31 @@ type lag struct {
 // earlyInterval is the time from the first sign to an early reconciliation, and between two of
 // them. Each reads the last three intervals. There are two after the last sign, so an event that is
 // late by one interval is found, and with it the next sign.
-func (s *source) earlyInterval() time.Duration { return s.config.ReconcileInterval / 12 }
+func (t *term) earlyInterval() time.Duration { return t.config.ReconcileInterval / 12 }
 
 // noteLag records a sign of a lag.
-func (s *source) noteLag(id aggregate.ID, number uint64) {
-	if s.config.ReconcileInterval < 0 {
+func (t *term) noteLag(id aggregate.ID, number uint64) {
+	if t.config.ReconcileInterval < 0 {
 		return
 	}
-	s.lag.mu.Lock()
-	defer s.lag.mu.Unlock()
-	s.lag.seen = s.now()
-	if s.lag.next.IsZero() {
-		s.lag.next = s.lag.seen.Add(s.earlyInterval())
-		s.logger.Info("The tail index lags by more than trailing reads cover, so the shard reconciles early", watermill.LogFields{
-			"shard": s.number, "aggregate_id": printable.Text(id.Value), "number": number, "trailing_delay": s.config.TrailingDelay, "pause": s.earlyInterval(),
+	t.lag.mu.Lock()
+	defer t.lag.mu.Unlock()
+	t.lag.seen = t.now()
+	if t.lag.next.IsZero() {
+		t.lag.next = t.lag.seen.Add(t.earlyInterval())
+		t.logger.Info("The tail index lags by more than trailing reads cover, so the shard reconciles early", watermill.LogFields{
+			"shard": t.number, "aggregate_id": printable.Text(id.Value), "number": number, "trailing_delay": t.config.TrailingDelay, "pause": t.earlyInterval(),
 		})
+	}
+}
+
+// noteReconciled records a sign of a lag if only a reconciliation has found an event. The caller
+// knows that the event is after the position of its aggregate. The reconciliation does not, for
+// example if the group leaves out earlier events.
+func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
+	if d.sequencer.onlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
+		d.stats.reconciled.Add(1)
+		d.noteLag(r.Aggregate, r.Number)
 	}
 }
 
@@ -71,12 +82,12 @@ type sample struct {
 // sampled starts a sample with a commit, unless there is one. The caller holds mu.
 func (q *sequencer) sampled(st *stream, version uint64) {
 	if q.sample.stream == nil {
-		q.sample = sample{st, version, q.now().UnixMilli()}
+		q.sample = sample{st, version, q.clock().UnixMilli()}
 	}
 }
 
-// sampleTolerance is the time by which the clock that dates events may differ from that of the
-// machine, so that a sample is not judged too early.
+// sampleTolerance is the time by which the clock may be corrected between a commit and its sample,
+// so that the sample is not judged too early.
 const sampleTolerance = 5 * time.Second
 
 // takeMissed returns a commit of this process that no read of the tail has shown, although the last

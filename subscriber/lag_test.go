@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -100,5 +101,107 @@ func TestAnIndexThatDoesNotLagBringsNoReconciliationForward(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		assert.Zero(t, sub.Stats().Early)
 		assert.Zero(t, sub.Stats().Reconciled)
+	})
+}
+
+// The journal corrects the clock of the machine by the times of the database.
+func TestAWrongClockOfTheMachineIsNoLag(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t)
+				db.Clock().Advance(-ahead)
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+				own, other := open(t, db.Client()), open(t, db.Client())
+				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour})
+				handled := &deliveries{last: map[string]uint64{}}
+				go func() {
+					for msg := range messages {
+						assert.NoError(t, handled.note(msg))
+						msg.Ack()
+					}
+				}()
+				var hiding atomic.Bool
+				db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
+					return hiding.Load() && strings.Contains(nameOf(item), "-hidden")
+				}), dynamotest.Index(tailIndex))
+				db.Inject(dynamotest.DelayIndex(0, 2*time.Second), dynamotest.Index(tailIndex))
+				for n := range 60 {
+					write(t, own, fmt.Sprint("shown", n%7), n/7, 1)
+					time.Sleep(900 * time.Millisecond)
+				}
+				time.Sleep(10 * time.Minute)
+				assert.Zero(t, sub.Stats().Early)
+
+				hiding.Store(true)
+				write(t, other, "hidden-other", 0, 1)
+				for n := range 60 {
+					write(t, own, "hidden-own", n, 1)
+					write(t, other, "passing", n, 1)
+					time.Sleep(time.Second)
+				}
+				assert.Zero(t, handled.has("hidden-other"))
+				hiding.Store(false)
+				time.Sleep(8 * time.Minute)
+				assert.EqualValues(t, 1, handled.has("hidden-other"), "a lag is still found")
+			})
+		})
+	}
+}
+
+// A comparison of all aggregates finds those of which the group knows nothing.
+func TestAggregatesFromBeforeTheGroupAreNoLag(t *testing.T) {
+	t.Parallel()
+	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		before := at(t, client, func() time.Time { return time.Now().Add(-10 * time.Minute) })
+		for n := range 100 {
+			write(t, before, fmt.Sprint(n), 0, 1)
+		}
+		config := subscriber.Config{Journal: open(t, client), ConsumerGroup: "group", LeaseDuration: time.Hour, Start: subscriber.Now()}
+		sub, _ := subscribe(t, config)
+		time.Sleep(3 * time.Hour)
+		assert.Zero(t, sub.Stats().Early)
+		assert.Zero(t, sub.Stats().Delivered)
+	})
+}
+
+// The entry of the behind list has led to these events. The tail does not show them again.
+func TestABlockedAggregateOfAFormerOwnerIsNoLag(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		config := subscriber.Config{Journal: j, ConsumerGroup: "group", LeaseDuration: time.Hour}
+		var healthy atomic.Bool
+		member := func() *subscriber.Subscriber {
+			sub, messages := subscribe(t, config)
+			go func() {
+				for msg := range messages {
+					if healthy.Load() {
+						msg.Ack()
+					} else {
+						msg.Nack()
+					}
+				}
+			}()
+			return sub
+		}
+		write(t, j, "x", 0, 3)
+		former := member()
+		for n := range 5 { // the cursor passes x
+			time.Sleep(time.Minute)
+			write(t, j, "y", n, 1)
+		}
+		require.NoError(t, former.Close())
+
+		sub := member()
+		time.Sleep(2 * time.Hour) // it compares all aggregates meanwhile
+		healthy.Store(true)
+		time.Sleep(time.Hour)
+		assert.Positive(t, sub.Stats().Acked)
+		assert.Zero(t, sub.Stats().Reconciled)
+		assert.Zero(t, sub.Stats().Early)
 	})
 }

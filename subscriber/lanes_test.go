@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,24 @@ func TestOneLaneServesStreamsThatFailed(t *testing.T) {
 	close(l.step)
 	l.wait()
 	assert.Zero(t, l.serves())
+}
+
+func TestAggregatesWithFewFailuresGoFirstAndOthersTakeTurns(t *testing.T) {
+	t.Parallel()
+	d := &deliverer{term: &term{stopping: make(chan struct{})}}
+	p := &pace{refilled: time.Now()}
+	streams := map[string]*stream{}
+	wait := func(name string, failures int) {
+		streams[name] = &stream{}
+		p.add(turn{deliverer: d, stream: streams[name]}, failures)
+	}
+	wait("blocked for long", 5_000)
+	wait("blocked", 10)
+	wait("new", 4)
+	wait("newer", 5)
+	wait("new too", 4)
+	due := p.take(func() { p.credit = 10 })
+	for i, name := range []string{"new", "new too", "newer", "blocked for long", "blocked"} {
+		assert.Same(t, streams[name], due[i].stream, name)
+	}
 }

@@ -18,7 +18,7 @@ import (
 func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const shards, aggregates, most = 8, 1_000, 100
+		const shards, aggregates, most = 8, 1_500, 256
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
 		before := earlier(t, db.Client())

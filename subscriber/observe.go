@@ -44,16 +44,13 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 }
 
 // observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
-// the records of events that no earlier read had found.
+// the records that a trailing read has found and no earlier read.
 func (q *sequencer) observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
 		if by == byReconciliation {
-			if r.Number > st.head {
-				missed = append(missed, r)
-			}
 			st.observeReconciled(r)
 			// The events that a reconciliation finds are old, and there may be many.
 			q.schedule(st, true)
@@ -97,7 +94,7 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 
 // wakeNow schedules an aggregate that has got a version. The caller holds mu.
 func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
-	if q.ended || q.memory.isFull(len(q.unfinished)) || q.budget.isFull() {
+	if q.ended || q.memory.isFull(q.unparked()) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
@@ -135,6 +132,7 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	}
 	// The owner that has parked the aggregate never deletes the entry, and earlier owners cannot.
 	st.state, st.listed = parked, always
+	q.parked++
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	q.unverified = append(q.unverified, st)
 }

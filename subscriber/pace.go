@@ -16,14 +16,19 @@ type pace struct {
 	mu       sync.Mutex
 	credit   float64
 	refilled time.Time
-	waiting  []turn // in the order in which they became due
-	timer    *time.Timer
+	// waiting contains the streams by their number of failures, and otherwise in the order in which
+	// they became due. Streams with fewer failures go first, so one that begins to fail passes
+	// those that are blocked. From mostFailures on, streams take turns.
+	waiting [mostFailures + 1][]turn
+	timer   *time.Timer
 }
 
 const (
 	// pacedAfter is the number of failures in a row after which an aggregate needs credits. It is
 	// the number of attempts of a policy that gives up after more.
 	pacedAfter = 3
+	// mostFailures is the number of failures after which pauses have their default maximum.
+	mostFailures = 10
 	// probesPerSecond is the number of credits that come with time. They add up to maxCredit.
 	probesPerSecond = 10
 	maxCredit       = 100
@@ -34,8 +39,14 @@ const (
 func newPace() *pace { return &pace{credit: maxCredit, refilled: time.Now()} }
 
 // wait returns a stream to the workers when there is a credit for it.
-func (p *pace) wait(t turn) {
-	p.update(func() { p.waiting = append(p.waiting, t) })
+func (p *pace) wait(t turn, failures int) {
+	p.update(func() { p.add(t, failures) })
+}
+
+// add queues a stream. The caller holds mu.
+func (p *pace) add(t turn, failures int) {
+	queue := &p.waiting[min(failures, mostFailures)]
+	*queue = append(*queue, t)
 }
 
 // earn adds the credits for a stream that has continued after a failure.
@@ -58,17 +69,20 @@ func (p *pace) take(change func()) (due []turn) {
 	p.credit += now.Sub(p.refilled).Seconds() * probesPerSecond
 	p.refilled = now
 	change()
-	for len(p.waiting) > 0 {
-		if !p.waiting[0].deliverer.isStopping() {
-			if p.credit < 1 {
-				p.refillLater()
-				return due
+	for i := range p.waiting {
+		queue := &p.waiting[i]
+		for len(*queue) > 0 {
+			if !(*queue)[0].deliverer.isStopping() {
+				if p.credit < 1 {
+					p.refillLater()
+					return due
+				}
+				p.credit--
 			}
-			p.credit--
+			due = append(due, first(queue))
 		}
-		due = append(due, first(&p.waiting))
+		*queue = nil
 	}
-	p.waiting = nil
 	p.credit = min(p.credit, maxCredit)
 	return due
 }

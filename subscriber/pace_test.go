@@ -57,3 +57,38 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(began), 31*time.Second)
 	})
 }
+
+// Many aggregates are blocked for a long time, and another one fails for some seconds.
+func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const aggregates = 800
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		before := earlier(t, db.Client())
+		for n := range aggregates {
+			write(t, before, fmt.Sprint(n), 0, 1)
+		}
+		j := open(t, db.Client())
+		_, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group", LeaseDuration: time.Hour})
+		acked := make(chan struct{})
+		go func() {
+			for msg := range messages {
+				id, _, _ := subscriber.AggregateFromContext(msg.Context())
+				attempt := msg.Metadata.Get(subscriber.MetadataDeliveryAttempt)
+				if id.Value == "new" && attempt == "7" {
+					msg.Ack()
+					close(acked)
+				} else {
+					msg.Nack()
+				}
+			}
+		}()
+		time.Sleep(30 * time.Minute)
+
+		began := time.Now()
+		write(t, j, "new", 0, 1)
+		<-acked
+		assert.LessOrEqual(t, time.Since(began), 10*time.Second, "its pauses have 6.3 seconds")
+	})
+}

@@ -206,6 +206,7 @@ func (q *sequencer) verify(some []*stream, positions map[aggregate.ID]uint64) {
 			st.inherited = nil
 		default:
 			st.listed, st.state = 0, active
+			q.parked--
 			q.ready(st, true)
 		}
 	}

@@ -128,9 +128,7 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
 			return part, false
 		}
-		if missed := s.sequencer.observe(page.moved, byReconciliation, 0); len(missed) > 0 {
-			s.noteLag(missed[0].Aggregate, missed[0].Number)
-		}
+		s.sequencer.observe(page.moved, byReconciliation, 0)
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true

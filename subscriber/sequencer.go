@@ -17,6 +17,7 @@ type sequencer struct {
 	budget *budget
 	stats  *counters
 	now    func() time.Time // monotonic
+	clock  func() time.Time // the clock that dates events
 	// ready queues a stream for a worker. It is called with the mutex held.
 	ready func(st *stream, failed bool)
 
@@ -27,10 +28,13 @@ type sequencer struct {
 	// dirty contains the streams whose position is not stored yet. A flush visits both.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
+	// parked counts the unfinished streams that are parked.
+	parked int
 	// failing counts the streams that have failed and have delivered nothing since.
 	failing int
-	// waiting contains streams that wait until fewer are dirty.
+	// waiting contains streams that wait until fewer are dirty. full requests a flush for them.
 	waiting []*stream
+	full    chan struct{}
 	// changed is closed when fewer streams are failing. It is nil while no caller waits.
 	changed chan struct{}
 	// final is the time up to which all trailing reads have read the tail, in milliseconds. Only a
@@ -75,11 +79,11 @@ type limits struct {
 	behindAfter                             time.Duration
 }
 
-func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool)) *sequencer {
+func newSequencer(l limits, b *budget, stats *counters, clock func() time.Time, ready func(*stream, bool)) *sequencer {
 	return &sequencer{
-		limits: l, budget: b, stats: stats, ready: ready, now: time.Now,
+		limits: l, budget: b, stats: stats, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
-		handled: map[string]uint64{},
+		handled: map[string]uint64{}, full: make(chan struct{}, 1),
 	}
 }
 
@@ -266,6 +270,7 @@ func (q *sequencer) park(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
+	q.parked++
 	st.failure = nil // it is stored in the entry
 	st.buffer.drop(q.budget)
 	q.recover(st)
@@ -291,10 +296,11 @@ func (q *sequencer) ackedOf(st *stream) uint64 {
 	return st.acked
 }
 
-func (q *sequencer) reconciledOf(st *stream) uint64 {
+// onlyReconciled reports whether only a reconciliation has shown an event.
+func (q *sequencer) onlyReconciled(st *stream, number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return st.reconciled
+	return st.led < number && number <= st.reconciled
 }
 
 // forget drops idle streams when there are too many streams.

@@ -14,7 +14,7 @@ import (
 )
 
 func testSequencer() *sequencer {
-	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &counters{}, func(*stream, bool) {})
+	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &counters{}, time.Now, func(*stream, bool) {})
 	return q
 }
 
@@ -260,6 +260,37 @@ func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 
 	q.park(q.streams["a"])
 	assert.True(t, q.hasRoom(), "parked ones wait for an operator")
+}
+
+// Parked streams wait for an operator, and may be many.
+func TestAShardWithParkedStreamsReadsOnWhileOthersFail(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.memory = newMemory(1 << 20)
+	q.memory.shards.Store(2)
+	q.memory.fails(1 << 20 / streamBytes / failingPart) // in the other shard
+	var inherited []checkpoint.Behind
+	for n := range 200 {
+		inherited = append(inherited, checkpoint.Behind{
+			Aggregate: testRecord(fmt.Sprint("inherited", n), 1, 10).Aggregate, Head: 1, Parked: &checkpoint.Failure{Number: 1},
+		})
+	}
+	q.begin(savedCursor{}, time.Now(), inherited)
+	for n := range 200 {
+		id := fmt.Sprint(n)
+		q.enqueue([]*journal.Record{testRecord(id, 1, 10)}, true, 10)
+		q.claimed(q.streams[id], 0)
+		q.putOff(q.streams[id])
+		q.park(q.streams[id])
+	}
+	assert.True(t, q.isHealthy())
+
+	positions := map[aggregate.ID]uint64{}
+	for _, b := range inherited {
+		positions[b.Aggregate] = 1
+	}
+	q.verify(q.takeUnverified(len(inherited)), positions)
+	assert.False(t, q.isHealthy(), "they continue, and may fail")
 }
 
 func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {

@@ -31,7 +31,7 @@ type shard struct {
 
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, func(st *stream, failed bool) {
+	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, m.now, func(st *stream, failed bool) {
 		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)

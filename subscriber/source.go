@@ -25,7 +25,6 @@ type source struct {
 	trailing []trailingRead
 	// polls contains the latest polls of the live read that reached the end of the tail.
 	polls []endPoll
-	lag   lag
 }
 
 func newSource(t *term, q *sequencer) *source {

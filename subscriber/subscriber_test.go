@@ -642,6 +642,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"skip at once":        func(c *subscriber.Config) { c.Failures = subscriber.Skip(0) },
 		"stop before":         func(c *subscriber.Config) { c.Failures = subscriber.Stop(-1) },
 		"no poison queue":     func(c *subscriber.Config) { c.Failures = subscriber.PoisonQueue(1, nil, "poison") },
+		"32 for 32 MiB":       func(c *subscriber.Config) { c.StateBytes = 32 },
 		"negative poll pause": func(c *subscriber.Config) { c.PollInterval = -1 },
 	} {
 		config := quick(j)

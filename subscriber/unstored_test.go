@@ -3,11 +3,13 @@ package subscriber_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -39,4 +41,38 @@ func TestDeliveriesWaitWhileManyPositionsCannotBeStored(t *testing.T) {
 
 	refused.Remove()
 	eventually(t, "all positions are stored", func() bool { return sub.Stats().Positions == aggregates })
+}
+
+func TestPositionsAreStoredEarlyWhenManyAreUnstored(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const aggregates, most = 400, 20
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		before := earlier(t, db.Client())
+		for n := range aggregates {
+			write(t, before, fmt.Sprint(n), 0, 1)
+		}
+		j := open(t, db.Client())
+		config := subscriber.WithMaxUnstored(quick(j), most)
+		config.CommitInterval, config.MaxInFlight, config.LeaseDuration = time.Minute, 4, time.Hour
+		sub, messages := subscribe(t, config)
+		go func() {
+			for msg := range messages {
+				msg.Ack()
+			}
+		}()
+		time.Sleep(30 * time.Second)
+		assert.EqualValues(t, aggregates, sub.Stats().Acked)
+		assert.GreaterOrEqual(t, sub.Stats().Positions, uint64(aggregates-most-4))
+
+		// In an outage of the store, the interval holds.
+		refused := db.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), onRow("position/", ""))
+		for n := range 10 * most {
+			write(t, j, fmt.Sprint("later", n), 0, 1)
+			time.Sleep(time.Second)
+		}
+		assert.Less(t, refused.Fired(), 20*most, "it makes few attempts")
+		assert.LessOrEqual(t, sub.Stats().Acked, uint64(aggregates+2*most))
+	})
 }

@@ -1,0 +1,35 @@
+package subscriber
+
+import (
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Unmarshaler converts records to messages. The subscriber sets the context of each message.
+type Unmarshaler interface {
+	Unmarshal(r *journal.Record) (*message.Message, error)
+}
+
+// DefaultUnmarshaler makes messages with the event id as UUID, the payload of the event, and the
+// metadata that the package overview lists. An [Unmarshaler] of your own may call it and change the
+// message that it returns.
+type DefaultUnmarshaler struct{}
+
+// Unmarshal converts a record to a message. Its error is always nil.
+func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
+	return envelope.Message(r), nil
+}
+
+// PlainUnmarshaler makes messages as they were published: with the event id as UUID, the payload,
+// the published metadata, and the event type in [MetadataName]. They lack the keys that say where
+// the event is, such as [MetadataAggregateID]. [RecordFromContext] returns that in any case. Use it
+// for handlers that compare or count the metadata, or that send messages to programs which must not
+// see the place.
+type PlainUnmarshaler struct{}
+
+// Unmarshal converts a record to a message. Its error is always nil.
+func (PlainUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
+	return envelope.Plain(r), nil
+}
