@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -71,6 +72,10 @@ func (j *engine) validateRestoration(r *restoration) error {
 		}
 		if record.EventID == "" {
 			return invalid("event %d has no id", record.Number)
+		}
+		if mark, marked := record.Metadata[metadata.OwnStreamKey]; marked && mark != metadata.StreamMark(head.Aggregate) {
+			return invalid("event %d has the metadata %s of another stream, which only a publisher's own stream has: the archive is wrong; export the aggregate again",
+				record.Number, metadata.OwnStreamKey)
 		}
 		if at, c := record.OccurredAt.UnixMilli(), j.config; c.OccurredAtUnit < time.Millisecond && c.millisOf(c.storedTime(at)) != at {
 			return invalid("event %d is of %s, which tables with times in %s cannot hold", record.Number, record.OccurredAt.Format(time.RFC3339), unitNames(c.OccurredAtUnit))

@@ -76,8 +76,9 @@ type ImportProgress struct {
 // errors of r, and these of package journal: ErrConflict if other programs write to the same
 // aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition did not help,
 // [*journal.TooLargeError] if an item hardly fitted into its former table, [*journal.VersionError]
-// if a version of the archive is above 2^53, [*journal.CorruptItemError], ErrTableMissing,
-// ErrAccess; and the error of ctx. After each of these errors, Import may be run again.
+// if a version of the archive is above 2^53, ErrInvalidCommit for a value that no export writes,
+// [*journal.CorruptItemError], ErrTableMissing, ErrAccess; and the error of ctx. After each of
+// these errors, Import may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
