@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// JSON is the default codec. It is encoding/json, except that it does not lose data silently. A type
-// or a value that would change is refused. [Definition.Validate] reports types:
+// JSON is the default codec. It is encoding/json, except that it does not lose data silently. A
+// type or a value that would change is refused. [Definition.Validate] reports types:
 //
 //   - Types with content that JSON drops or cannot decode, such as unexported fields.
 //   - Types with a method that encodes them and none that decodes them.

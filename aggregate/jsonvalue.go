@@ -135,7 +135,8 @@ type dynamicType struct{ fault error }
 
 var jsonDynamic sync.Map
 
-// checkTime checks a time, or a struct that is encoded as the time that it or a struct in it embeds.
+// checkTime checks a time, or a struct that is encoded as the time that it embeds, directly or in
+// another struct.
 func checkTime(v reflect.Value) error {
 	v = reflect.Indirect(v)
 	if v.Kind() == reflect.Struct && v.Type() != timeType && encodesByPromotion(v.Type(), false) {

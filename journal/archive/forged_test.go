@@ -51,8 +51,8 @@ func TestAForgedArchiveIsRefusedOrMakesSoundAggregates(t *testing.T) {
 					require.NoError(t, err, about)
 					require.EqualValues(t, len(events), again.Present, about)
 				}
-				// An import that ended between two pages may have left a truncated aggregate without
-				// its snapshot, which cannot be loaded until an import of the whole archive.
+				// An import that ended between two pages may have left a truncated aggregate
+				// without its snapshot. It cannot be loaded until an import has ended.
 				if err == nil || head["truncated_before"] == nil {
 					s.requireUsable(t, id, about)
 				}
@@ -90,8 +90,8 @@ func (s store) requireImported(t *testing.T, id aggregate.ID, head fields, event
 	}
 }
 
-// requireUsable requires that an aggregate can be read, verified, appended to and exported, if there
-// is one.
+// requireUsable requires that an aggregate can be read, verified, appended to, exported and
+// truncated, if there is one.
 func (s store) requireUsable(t *testing.T, id aggregate.ID, about string) {
 	t.Helper()
 	head, err := s.Head(t.Context(), id)

@@ -23,9 +23,9 @@ type ImportOptions struct {
 	// called concurrently.
 	Progress func(ImportProgress)
 	// Different, if set, decides what happens if an aggregate of the journal differs from the
-	// archive, or lacks the snapshot that stands for truncated events. If it returns nil, the import leaves the aggregate unchanged and continues. An error
-	// ends the import. It is never called concurrently. Default: nil, which ends the import with
-	// the error.
+	// archive, or the archive lacks the snapshot that stands for truncated events. If it returns
+	// nil, the import leaves the aggregate unchanged and continues. An error ends the import. It is
+	// never called concurrently. Default: nil, which ends the import with the error.
 	Different func(*HistoryError) error
 }
 

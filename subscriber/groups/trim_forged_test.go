@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// forged returns an archive that somebody made up. It marks the events of an aggregate as messages of
-// the own stream of a publisher.
+// forged returns an archive that somebody made up. It marks the events of an aggregate as messages
+// of the own stream of a publisher.
 func forged(id aggregate.ID, mark string, events int) []byte {
 	var body strings.Builder
 	fmt.Fprintf(&body, `{"kind":"head","aggregate":{"type":%q,"value":%q},"version":%d}`+"\n", id.Type, id.Value, events)

@@ -88,8 +88,8 @@ type about struct {
 	above *ast.Field
 }
 
-// comments returns the comments of fields. A comment above a field is also the comment of the fields
-// that follow without an empty line, if it names them and they have none.
+// comments returns the comments of fields. A comment above a field is also the comment of the
+// fields that follow without an empty line, if it names them and they have none.
 func comments(set *token.FileSet, of *ast.StructType) map[*ast.Field]about {
 	found := map[*ast.Field]about{}
 	var above about
