@@ -79,7 +79,7 @@ func TestAdoptVerifiesATableWhoseScanTakesMinutes(t *testing.T) {
 		}
 		db.Inject(dynamotest.SmallPages(1), dynamotest.On("Scan"))
 		db.Inject(dynamotest.Latency(5*time.Second, 5*time.Second), dynamotest.On("Scan"))
-		db.Inject(dynamotest.Throttle(), dynamotest.On("Scan"), dynamotest.Chance(0.3))
+		db.Inject(dynamotest.Throttle(), dynamotest.On("Scan"), dynamotest.After(3), dynamotest.Times(2))
 		begun := time.Now()
 
 		require.NoError(t, journal.Adopt(t.Context(), db.Client(testdb.Once), config))
