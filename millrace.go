@@ -54,8 +54,9 @@
 // # Start and stop
 //
 // [App.Run] starts the handlers first, then live feeds, then process managers and read models, then
-// the parts in the order in which they were added. Requests of the start that DynamoDB throttles or
-// does not answer are repeated for up to 30 seconds. After a second the reason is logged.
+// the parts in the order in which they were added. Each request of the start that DynamoDB
+// throttles or does not answer is repeated for up to 30 seconds. After a second the reason is
+// logged. The start has several requests, so it may take longer than that in all.
 //
 // The App stops when the context of Run ends, or when a part ends. From then on [App.Ready] returns
 // [ErrNotRunning]. Run stops live feeds first, then the parts in the reverse order, then the

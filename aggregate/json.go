@@ -11,27 +11,36 @@ import (
 	"sync"
 )
 
-// JSON is the default codec. It is encoding/json, except that it does not lose data silently. What
-// would not come back is an error, of a type in [Definition.Validate] or of a value when it is
-// written:
+// JSON is the default codec. It is encoding/json, except that it does not lose data silently. A
+// type or a value that would change is refused. [Definition.Validate] reports types:
 //
-//   - Validate reports types with content that JSON drops or cannot decode, such as unexported
-//     fields, methods that encode without methods that decode, and an embedded type whose methods
-//     stand for all fields.
-//   - A string that is not UTF-8 is an error when it is written. encoding/json would replace its
-//     bytes. So is a time whose offset from UTC has seconds, which encoding/json would shift. So is
-//     a pointer to a nil map, slice or pointer, which would become a nil pointer. So is a map key
-//     that would be read as another key.
-//   - A null where the type needs an object, a text, a number or a boolean is an error when it is
-//     read. encoding/json would leave a zero value. time.Time accepts null.
+//   - Types with content that JSON drops or cannot decode, such as unexported fields.
+//   - Types with a method that encodes them and none that decodes them.
+//   - Structs that embed a type whose methods stand for all fields.
+//
+// Values are refused when they are written:
+//
+//   - A string that is not UTF-8. encoding/json would replace its bytes.
+//   - A time whose offset from UTC has seconds. encoding/json would shift it.
+//   - A pointer to a nil map, slice or pointer. It would become a nil pointer.
+//   - Map keys that would be read as other keys, and two keys with the same text.
+//
+// Two values are read in another way than by encoding/json:
+//
+//   - A null where the type needs an object, a text, a number or a boolean is an error.
+//     encoding/json would leave a zero value. time.Time accepts null.
 //   - A number in a field of type any becomes a json.Number instead of a float64, so integers
 //     beyond 2^53 stay exact.
 //
-// Types with their own methods for JSON or text decide for themselves. These differences remain: A
-// value in a field of type any has a type of JSON when it is read: map[string]any, []any, string,
-// json.Number, bool or nil. A time keeps its instant and its offset from UTC, not the name of its
-// zone or its monotonic clock reading. An empty json.Number becomes 0. Fields with omitempty or
-// omitzero are left out as encoding/json describes, so an empty map or slice becomes nil.
+// Types with their own methods for JSON or text decide for themselves. These differences remain:
+//
+//   - A value in a field of type any has a type of JSON when it is read: map[string]any, []any,
+//     string, json.Number, bool or nil.
+//   - A time keeps its instant and its offset from UTC, not the name of its zone or its monotonic
+//     clock reading.
+//   - An empty json.Number becomes 0.
+//   - Fields with omitempty or omitzero are left out as encoding/json describes, so an empty map or
+//     slice becomes nil.
 //
 // JSON ignores fields that the Go type lacks, so that events of a newer program can be read.
 var JSON Codec = jsonCodec{}

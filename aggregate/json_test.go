@@ -361,6 +361,10 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{embedsTime{}, "it embeds time.Time, whose methods stand for all of it, so JSON loses the other fields: name the embedded field, " +
 			"or add the methods MarshalJSON and UnmarshalJSON to aggregate_test.embedsTime"},
 		{&embedsTime{}, "it embeds time.Time"},
+		{struct {
+			time.Time `json:"-"` // its methods stand for the struct nevertheless
+			Owner     string
+		}{}, "it embeds time.Time"},
 		{embedsBig{}, "it embeds *big.Int"},
 		{embedsAddress{}, "it embeds netip.Addr"},
 		{embedsGeneric[int]{}, "it embeds time.Time"},

@@ -107,8 +107,8 @@ func standsForAll(t reflect.Type, key bool) (embedded reflect.Type, lost bool) {
 		field := t.Field(i)
 		if field.Anonymous && (encodesItself(field.Type, true) || decodesItself(field.Type)) {
 			embedded = field.Type
-		}
-		if field.Name != "_" && field.Tag.Get("json") != "-" && (field.IsExported() || field.Type.Size() > 0) {
+			fields++
+		} else if field.Name != "_" && field.Tag.Get("json") != "-" && (field.IsExported() || field.Type.Size() > 0) {
 			fields++
 		}
 	}

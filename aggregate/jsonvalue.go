@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"encoding"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"sync"
@@ -54,7 +55,7 @@ func checkJSONValue(v reflect.Value) error {
 		return nil
 	}
 	if v.Kind() == reflect.Pointer {
-		if !v.IsNil() && canBeNil(v.Type().Elem()) && v.Elem().IsNil() {
+		if !v.IsNil() && canBeNil(v.Type().Elem()) && v.Elem().IsNil() && isEncodedAsNull(v) {
 			return fmt.Errorf("a %s points to nil, and JSON would make it a nil pointer: use an empty value or a nil pointer", v.Type())
 		}
 		return checkJSONValue(v.Elem())
@@ -101,6 +102,16 @@ func checkJSONValue(v reflect.Value) error {
 	return nil
 }
 
+// isEncodedAsNull reports whether JSON makes null of a pointer to nil. A type with its own method,
+// such as net.IP, may encode nil as it likes.
+func isEncodedAsNull(v reflect.Value) bool {
+	if !encodesItself(v.Type(), false) || !v.CanInterface() {
+		return true
+	}
+	data, err := json.Marshal(v.Interface())
+	return err != nil || isNull(data)
+}
+
 // holdsValues reports false for types that checkJSONValue always accepts, such as the bytes of a
 // slice.
 func holdsValues(t reflect.Type) bool {
@@ -124,16 +135,21 @@ type dynamicType struct{ fault error }
 
 var jsonDynamic sync.Map
 
-// checkTime checks a time, or a struct that is encoded as the time that it embeds.
+// checkTime checks a time, or a struct that is encoded as the time that it embeds, directly or in
+// another struct.
 func checkTime(v reflect.Value) error {
+	v = reflect.Indirect(v)
 	if v.Kind() == reflect.Struct && v.Type() != timeType && encodesByPromotion(v.Type(), false) {
 		for i := range v.NumField() {
-			if v.Type().Field(i).Type == timeType {
-				return checkTime(v.Field(i))
+			if !v.Type().Field(i).Anonymous {
+				continue
+			}
+			if err := checkTime(v.Field(i)); err != nil {
+				return err
 			}
 		}
 	}
-	if v.Type() != timeType || !v.CanInterface() {
+	if !v.IsValid() || v.Type() != timeType || !v.CanInterface() {
 		return nil
 	}
 	at := v.Interface().(time.Time)

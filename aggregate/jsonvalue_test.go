@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -32,6 +33,8 @@ func TestJSONRefusesValuesThatWouldComeBackDifferent(t *testing.T) {
 		"time":               {struct{ At time.Time }{odd}, "has an offset of 53m28s from UTC, and JSON has whole minutes: use Time.UTC"},
 		"pointer to a time":  {struct{ At *time.Time }{&odd}, "use Time.UTC"},
 		"embedded time":      {onlyTime{odd}, "use Time.UTC"},
+		"time, deep inside":  {struct{ At onlyDeepTime }{onlyDeepTime{onlyTime{odd}}}, "use Time.UTC"},
+		"pointer in an any":  {struct{ Free any }{struct{ *time.Time }{&odd}}, "use Time.UTC"},
 		"time in an any":     {struct{ Free any }{[]any{odd}}, "use Time.UTC"},
 		"time as a key":      {map[time.Time]int{odd: 1}, "use Time.UTC"},
 		"pointer to no map":  {struct{ P *map[string]int }{&noMap}, "a *map[string]int points to nil"},
@@ -45,6 +48,17 @@ func TestJSONRefusesValuesThatWouldComeBackDifferent(t *testing.T) {
 		_, err := aggregate.JSON.Marshal(test.value)
 		assert.ErrorContains(t, err, test.says, name)
 	}
+}
+
+func TestJSONKeepsAPointerToANilThatEncodesItself(t *testing.T) {
+	t.Parallel()
+
+	type event struct{ Address *net.IP }
+	data, err := aggregate.JSON.Marshal(event{new(net.IP)})
+	require.NoError(t, err)
+	var after event
+	require.NoError(t, aggregate.JSON.Unmarshal(data, &after))
+	assert.Equal(t, event{new(net.IP)}, after)
 }
 
 func TestJSONWritesAStateThatIsANilMap(t *testing.T) {
@@ -103,6 +117,8 @@ func TestJSONLosesNothingOfRandomValues(t *testing.T) {
 	assert.Greater(t, refused, 500)
 }
 
+type onlyDeepTime struct{ onlyTime }
+
 // jsonDraw draws types and values.
 type jsonDraw struct{ *rand.Rand }
 
@@ -133,7 +149,7 @@ var jsonLeaves = []reflect.Type{
 	reflect.TypeFor[ownMethods[int]](), reflect.TypeFor[ownPointerMethods](), reflect.TypeFor[ownEncoder](), reflect.TypeFor[onlyEncodes](),
 	reflect.TypeFor[onlyEncodesPointer](), reflect.TypeFor[onlyEncodesText](), reflect.TypeFor[decodesCopy](), reflect.TypeFor[lenient](),
 	reflect.TypeFor[pointerMethod](), reflect.TypeFor[tree](), reflect.TypeFor[shadowed](), reflect.TypeFor[struct{ base }](),
-	reflect.TypeFor[textKey](), reflect.TypeFor[copyKey](),
+	reflect.TypeFor[textKey](), reflect.TypeFor[copyKey](), reflect.TypeFor[onlyDeepTime](),
 }
 
 func (d jsonDraw) kind(depth int) reflect.Type {

@@ -22,7 +22,8 @@ import (
 // stores the descriptor. It does not change events or snapshots. Adopt may be called again.
 //
 // Adopt reads the snapshot table once, at half a read unit for each 4 KB. It also reads up to 1,000
-// events from eight parts of the journal table; see [Config.OccurredAtUnit].
+// events from eight parts of the journal table; see [Config.OccurredAtUnit]. While DynamoDB
+// throttles, fails or cannot be reached, Adopt tries each request again for up to 30 seconds.
 //
 // The tail index must exist. Add it first: DynamoDB can do this while the table is in use. Config
 // must name the resolver and the number of shards that the other program uses.
@@ -51,14 +52,10 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
 		}
 	}
-	if err := dynamo.Start(ctx, tables.verifyShards); err != nil {
+	if err := tables.verifyShards(ctx); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		j.config.OccurredAtUnit, err = j.findUnit(ctx, tables, config.OccurredAtUnit)
-		return err
-	})
-	if err != nil {
+	if j.config.OccurredAtUnit, err = j.findUnit(ctx, tables, config.OccurredAtUnit); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
@@ -67,11 +64,22 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
+// patient is a client that repeats each scan, because a table has any number of pages.
+type patient struct{ Client }
+
+func (p patient) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (out *dynamodb.ScanOutput, err error) {
+	err = dynamo.Start(ctx, func(ctx context.Context) error {
+		out, err = p.Client.Scan(ctx, in, o...)
+		return dynamo.Explain(err, *in.TableName)
+	})
+	return out, err
+}
+
 // verifyShards reads every row of the snapshot table. A sample would not suffice: in a table that
 // was made with 16 shards, half of the shards look right with 8.
 func (l *classic) verifyShards(ctx context.Context) error {
 	a, table := l.config.Attributes, l.config.Tables.Snapshot
-	pages := dynamodb.NewScanPaginator(l.client, &dynamodb.ScanInput{
+	pages := dynamodb.NewScanPaginator(patient{l.client}, &dynamodb.ScanInput{
 		TableName:                &table,
 		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
 		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
@@ -79,7 +87,7 @@ func (l *classic) verifyShards(ctx context.Context) error {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return dynamo.Explain(err, table)
+			return err
 		}
 		for _, it := range page.Items {
 			id, ok := l.aggregateOf(it)
@@ -110,7 +118,11 @@ const (
 // findUnit returns the unit of the descriptor, or the unit of the sampled events if there is no
 // descriptor. It compares the sampled units with given, which is 0 if config names no unit.
 func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Duration) (time.Duration, error) {
-	stored, err := j.readDescriptor(ctx)
+	var stored descriptor
+	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		stored, err = j.readDescriptor(ctx)
+		return err
+	})
 	switch {
 	case errors.Is(err, ErrNoDescriptor):
 	case err != nil:
@@ -144,13 +156,13 @@ func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Durat
 func (l *classic) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
 	a, table := l.config.Attributes, l.config.Tables.Journal
 	for part := range int32(sampledParts) {
-		out, err := l.client.Scan(ctx, &dynamodb.ScanInput{
+		out, err := patient{l.client}.Scan(ctx, &dynamodb.ScanInput{
 			TableName: &table, Segment: aws.Int32(part), TotalSegments: aws.Int32(sampledParts), Limit: aws.Int32(sampledInPart),
 			ProjectionExpression:     aws.String("#pk, #sk, #at"),
 			ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#at", a.OccurredAt),
 		})
 		if err != nil {
-			return nil, 0, dynamo.Explain(err, table)
+			return nil, 0, err
 		}
 		for _, it := range out.Items {
 			if _, text := it[a.OccurredAt].(*types.AttributeValueMemberS); text {

@@ -21,7 +21,7 @@ const maxShards = 65_536
 type Config struct {
 	// Tables and Indexes are the names in DynamoDB.
 	Tables  Tables
-	Indexes Indexes // the names of the indexes
+	Indexes Indexes
 
 	// Attributes are the names of the attributes that the event-store-adapter schema defines.
 	Attributes Attributes

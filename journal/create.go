@@ -13,14 +13,15 @@ import (
 )
 
 // Create creates the journal, snapshot and checkpoint tables that do not exist, waits until they
-// and their indexes are active, and stores the descriptor. It may be called again, and by several
-// processes at once: it verifies tables that exist. It turns on time to live for the journal table
-// and the snapshot table if they are new or marked as restored ([MarkRestored]), because a restore
-// turns it off. Only items that should expire have a time to live.
+// and their indexes are active, for up to ten minutes for each table, and stores the descriptor. It
+// may be called again, and by several processes at once: it verifies tables that exist. It turns on
+// time to live for the journal table and the snapshot table if they are new or marked as restored
+// ([MarkRestored]), because a restore turns it off. Only items that should expire have a time to
+// live.
 //
 // Tables that have items but no descriptor were made by another program. Create does not change
 // them and returns [ErrNoDescriptor]; see [Adopt]. While DynamoDB throttles, fails or cannot be
-// reached, Create tries each step again for up to 30 seconds.
+// reached, Create tries each request again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [*DescriptorMismatchError], [ErrNoDescriptor], [ErrTableMissing] for an
 // index that an existing table lacks, [ErrAccess], [ErrThrottled], [ErrUnavailable], and the error

@@ -155,7 +155,7 @@ func (e *WriteRefusedError) Error() string {
 type OutcomeUnknownError struct {
 	// ID is the aggregate. For a commit to several aggregates, Joint is true and ID is one of them.
 	ID        aggregate.ID
-	Joint     bool   // see ID
+	Joint     bool
 	First     uint64 // sequence number of the commit's first event
 	CommitID  string // the id of the commit, which Resolve looks for
 	CommandID string // empty if the commit has none

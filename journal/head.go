@@ -11,7 +11,7 @@ import (
 // Head describes an aggregate without its events. In the layout [Classic] it is the one row of the
 // aggregate that every commit updates.
 type Head struct {
-	Aggregate aggregate.ID // the aggregate
+	Aggregate aggregate.ID
 	// Version is the number of the last event.
 	Version uint64
 	// Snapshot is nil if there is none.

@@ -3,7 +3,9 @@ package journal
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -56,6 +58,8 @@ func (j *engine) validateRestoration(r *restoration) error {
 		return invalid("it is truncated before event %d, but has version %d", head.TruncatedBefore, head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
 		return invalid("the snapshot is of event %d, but the head has version %d", head.Snapshot.Number, head.Version)
+	case head.Snapshot != nil && head.Snapshot.Number > 0 && head.Snapshot.Number+1 < head.TruncatedBefore:
+		return invalid("the snapshot is of event %d, but the events before %d are truncated", head.Snapshot.Number, head.TruncatedBefore)
 	case !head.DeletedAt.IsZero() && (r.Expected > 0 || n > 0 || head.Snapshot != nil):
 		return invalid("a tombstone has neither events nor a snapshot, and does not replace another head")
 	}
@@ -65,6 +69,16 @@ func (j *engine) validateRestoration(r *restoration) error {
 		}
 		if want := firstOf(r) + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
 			return invalid("event %d of %s is in the place of event %d", record.Number, record.Aggregate, want)
+		}
+		if record.EventID == "" {
+			return invalid("event %d has no id", record.Number)
+		}
+		if mark, marked := record.Metadata[metadata.OwnStreamKey]; marked && mark != metadata.StreamMark(head.Aggregate) {
+			return invalid("event %d has the metadata %s of another stream, which only a publisher's own stream has: the archive is wrong; export the aggregate again",
+				record.Number, metadata.OwnStreamKey)
+		}
+		if at, c := record.OccurredAt.UnixMilli(), j.config; c.OccurredAtUnit < time.Millisecond && c.millisOf(c.storedTime(at)) != at {
+			return invalid("event %d is of %s, which tables with times in %s cannot hold", record.Number, record.OccurredAt.Format(time.RFC3339), unitNames(c.OccurredAtUnit))
 		}
 		event := storage.Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
 		if err := validateEvent(event); err != nil {

@@ -2,14 +2,18 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -62,4 +66,97 @@ func TestAStartEndsAtOnceForGoodReasonsAndWithItsContextForOthers(t *testing.T) 
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
 	_, err := journal.Open(t.Context(), db.Client(), journal.Config{Tables: journal.Tables{Journal: "missing"}})
 	require.ErrorIs(t, err, journal.ErrTableMissing)
+}
+
+func TestAdoptVerifiesATableWhoseScanTakesMinutes(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		config := ownTables(document)
+		foreignTables(t, db.Client(), config, aidIndex, tailIndex)
+		for i := range 6 {
+			foreignAggregate(t, db.Client(), config, fmt.Sprint(i), 3)
+		}
+		db.Inject(dynamotest.SmallPages(1), dynamotest.On("Scan"))
+		db.Inject(dynamotest.Latency(5*time.Second, 5*time.Second), dynamotest.On("Scan"))
+		db.Inject(dynamotest.Throttle(), dynamotest.On("Scan"), dynamotest.After(3), dynamotest.Times(2))
+		begun := time.Now()
+
+		require.NoError(t, journal.Adopt(t.Context(), db.Client(testdb.Once), config))
+
+		assert.Greater(t, time.Since(begun), 2*dynamo.StartBudget)
+	})
+}
+
+func TestCreateWaitsMinutesForASlowTable(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		meddled := &meddler{Client: dynamotest.New(t).Client()}
+		begun := time.Now()
+		meddled.describe = func(_ int, _ *dynamodb.DescribeTableInput, send func() (*dynamodb.DescribeTableOutput, error)) (*dynamodb.DescribeTableOutput, error) {
+			out, err := send()
+			if err == nil && time.Since(begun) < 3*time.Minute {
+				out.Table.TableStatus = types.TableStatusCreating
+			}
+			return out, err
+		}
+
+		require.NoError(t, journal.Create(t.Context(), meddled, ownTables(journal.Config{Shards: 4})))
+	})
+}
+
+// The SDK's own retries and those of a start share the 30 seconds. So does a connection that never
+// replies.
+func TestAStartEndsAfterThirtySecondsInADisturbanceWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]dynamotest.Fault{
+		"throttled": dynamotest.Throttle(), "no reply": dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
+	} {
+		for step, start := range map[string]func(context.Context, journal.Client, journal.Config) error{
+			"Create": journal.Create, "Adopt": journal.Adopt,
+			"Open": func(ctx context.Context, client journal.Client, config journal.Config) error {
+				_, err := journal.Open(ctx, client, config)
+				return err
+			},
+		} {
+			t.Run(step+", "+name, func(t *testing.T) {
+				t.Parallel()
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					db := dynamotest.New(t)
+					config := ownTables(document)
+					foreignTables(t, db.Client(), config, aidIndex, tailIndex)
+					foreignAggregate(t, db.Client(), config, "1", 1)
+					require.NoError(t, journal.Adopt(t.Context(), db.Client(), config))
+					db.Inject(fault)
+					begun := time.Now()
+
+					err := start(t.Context(), db.Client(), config)
+
+					require.Error(t, err)
+					assert.True(t, errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrUnavailable), err)
+					require.NotErrorIs(t, err, context.DeadlineExceeded)
+					assert.LessOrEqual(t, time.Since(begun), dynamo.StartBudget)
+					assert.Greater(t, time.Since(begun), dynamo.StartBudget/2)
+				})
+			})
+		}
+	}
+}
+
+func TestOpenTakesAtMostThirtySecondsWhileMostRequestsAreThrottled(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		for seed := range uint64(50) {
+			db := dynamotest.New(t, dynamotest.Seed(seed))
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+			db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Chance(0.9))
+			begun := time.Now()
+
+			if _, err := journal.Open(t.Context(), db.Client(), journal.Config{}); err != nil {
+				require.ErrorIs(t, err, journal.ErrThrottled)
+			}
+
+			assert.LessOrEqual(t, time.Since(begun), dynamo.StartBudget)
+		}
+	})
 }

@@ -62,10 +62,11 @@ type Pending struct {
 	token string
 }
 
-// PendingCommand is a command as it will be sent. A failed attempt may have sent it already.
+// PendingCommand is the Message of a command as it will be sent to a Topic. A failed attempt may
+// have sent it already.
 type PendingCommand struct {
-	Topic   string           // the topic to which the command is sent
-	Message *message.Message // the message
+	Topic   string
+	Message *message.Message
 }
 
 // Query selects the results of [Backlog.Pending] and [Backlog.Open]. The zero value selects

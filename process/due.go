@@ -45,10 +45,11 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 }
 
 // Fire handles once all timeouts and commands that are due now, by [Config].Now, and waits until
-// that is done. [Manager.Run] does the same each PollInterval, without waiting. Fire returns the
-// number of timeouts that were handled, including those whose process had nothing to do any more.
-// It joins the errors of all failures. Timeouts and commands that failed are due again after
-// [Config].RetryAfter.
+// that is done. Without a clock of its own, a manager fires a timeout only when DynamoDB's clock
+// has also reached its time, see [Config].Now. [Manager.Run] does the same each PollInterval,
+// without waiting. Fire returns the number of timeouts that were handled, including those whose
+// process had nothing to do any more. It joins the errors of all failures. Timeouts and commands
+// that failed are due again after [Config].RetryAfter.
 func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	var (
 		mu    sync.Mutex

@@ -129,6 +129,18 @@ func TestShutdownWaitsAsLongAsItsContext(t *testing.T) {
 	require.ErrorIs(t, receive(t, result, "Publish"), journal.ErrOutcomeUnknown)
 }
 
+func TestShutdownOfAnIdlePublisherSucceedsWithAnEndedContext(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 200 {
+		p, err := publisher.NewPublisher(publisher.Config{Journal: s.Journal}, nil)
+		require.NoError(t, err)
+		require.NoError(t, p.Shutdown(ended))
+	}
+}
+
 func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})

@@ -3,6 +3,7 @@ package publisher
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -26,8 +27,8 @@ type Publisher struct {
 
 	resolveFor time.Duration
 
-	closing  sync.Once
-	closeErr error
+	closing sync.Once
+	cut     atomic.Bool // a Publish has failed since Shutdown canceled the commits
 
 	mu      sync.Mutex // guards the fields below, the streams' queues and the batches in them
 	closed  bool
@@ -82,6 +83,9 @@ func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 		return err
 	}
 	if failed := p.writeAll(batches); len(failed) > 0 {
+		if p.ctx.Err() != nil {
+			p.cut.Store(true)
+		}
 		return &PublishError{Topic: topic, Failed: failed}
 	}
 	return nil
@@ -98,9 +102,9 @@ func (p *Publisher) enter() bool {
 }
 
 // Close refuses new messages, and waits for messages that are being published. After
-// [Config].CloseTimeout it cancels their commits, and returns [ErrCloseTimeout]. The calls of
-// Publish whose messages are not written return errors. Close can be called again, and at any time.
-// Each call returns when all work has ended, with the same error.
+// [Config].CloseTimeout it cancels their commits. The calls of Publish whose messages are not
+// written return errors. Close returns [ErrCloseTimeout] if there are any. Close can be called
+// again, and at any time. Each call returns when all work has ended, with the same error.
 func (p *Publisher) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.CloseTimeout)
 	defer cancel()
@@ -124,10 +128,12 @@ func (p *Publisher) Shutdown(ctx context.Context) error {
 		select {
 		case <-ended:
 		case <-ctx.Done():
-			p.closeErr = ErrCloseTimeout
 		}
 		p.cancel(ErrPublisherClosed)
 		<-ended
 	})
-	return p.closeErr
+	if p.cut.Load() {
+		return ErrCloseTimeout
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ type ShardStatus struct {
 	// read yet counts as one. OldestUnacked is the time of the first of those that the tail has
 	// shown, or zero if there is none.
 	Behind        uint64
-	OldestUnacked time.Time // see Behind
+	OldestUnacked time.Time
 	// Blocked is the number of aggregates that wait for another attempt. Parked is the number of
 	// aggregates that wait for an operator.
 	Blocked, Parked int

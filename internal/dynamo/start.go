@@ -15,6 +15,9 @@ import (
 // would end, be started again, and increase the load.
 const StartBudget = 30 * time.Second
 
+// errNoAnswer is the reason for the end of a start whose requests had neither reply nor error.
+var errNoAnswer = fmt.Errorf("%w: no answer within 30 seconds: check region, endpoint and network, or try again later", ErrUnavailable)
+
 // slowAfter is the time after which [Start] reports a failure.
 const slowAfter = time.Second
 
@@ -72,7 +75,8 @@ func (d *delay) stop() {
 }
 
 // Start calls do, which must be safe to repeat, until it succeeds or its error is permanent, for at
-// most [StartBudget], which includes the last call of do. If ctx ends first, the error contains the
+// most [StartBudget], which includes the last call of do. So do makes a few requests: work of any
+// length, such as a scan, calls Start for each page. If ctx ends first, the error contains the
 // error of ctx and the last failure.
 func Start(ctx context.Context, do func(ctx context.Context) error) error {
 	delay := watch(ctx)
@@ -90,7 +94,7 @@ func Start(ctx context.Context, do func(ctx context.Context) error) error {
 		err := do(budget)
 		if err != nil && budget.Err() != nil && ctx.Err() == nil {
 			if IsContext(err) {
-				err = fmt.Errorf("%w: %v", cmp.Or(last, ErrNoReply), err) //nolint:errorlint // not the end of the caller's context
+				err = fmt.Errorf("%w: %v", cmp.Or(last, errNoAnswer), err) //nolint:errorlint // not the end of the caller's context
 			}
 			return err
 		}

@@ -19,21 +19,20 @@ type TableClient interface {
 }
 
 // EnsureTable creates a table if it does not exist, and waits until it and its indexes are active.
-// If the table exists, it compares the keys. It repeats failed requests like [Start].
+// If the table exists, it compares the keys. It repeats failed requests like [Start], and waits for
+// up to ten minutes.
 //
 // Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks,
 // [ErrAccess].
 func EnsureTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
-	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, true) })
+	return ensureTable(ctx, client, table, true)
 }
 
 // VerifyTable does the same as [EnsureTable] for a table that must exist.
 func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
-	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, false) })
+	return ensureTable(ctx, client, table, false)
 }
 
-// ensureTable describes a table again after creating it, because DescribeTable is eventually
-// consistent.
 func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
@@ -41,32 +40,47 @@ func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateT
 		backoff.WithMaxElapsedTime(10*time.Minute),
 	), ctx)
 	return backoff.Retry(func() error {
-		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: want.TableName})
-		var missing *types.ResourceNotFoundException
-		if create && errors.As(err, &missing) {
-			_, err := client.CreateTable(ctx, want)
-			var exists *types.ResourceInUseException
-			if err != nil && !errors.As(err, &exists) {
-				return backoff.Permanent(Explain(err, *want.TableName))
-			}
-			return errors.New("table is not yet described")
-		}
+		var inactive error
+		err := Start(ctx, func(ctx context.Context) (err error) {
+			inactive, err = tableState(ctx, client, want, create)
+			return Explain(err, *want.TableName)
+		})
 		if err != nil {
-			return backoff.Permanent(Explain(err, *want.TableName))
-		}
-		if err := compareTable(want, out.Table); err != nil {
 			return backoff.Permanent(err)
 		}
-		if status := out.Table.TableStatus; status != types.TableStatusActive && status != types.TableStatusUpdating {
-			return fmt.Errorf("table is %s", status)
-		}
-		for _, index := range out.Table.GlobalSecondaryIndexes {
-			if index.IndexStatus == types.IndexStatusCreating || index.IndexStatus == types.IndexStatusDeleting {
-				return fmt.Errorf("index %q is %s", *index.IndexName, index.IndexStatus)
-			}
-		}
-		return nil
+		return inactive
 	}, wait)
+}
+
+// tableState returns why a table that is as wanted is not active yet. It creates a missing table if
+// create is true. The table must then be described again, because DescribeTable is eventually
+// consistent.
+func tableState(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) (inactive, err error) {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: want.TableName})
+	var missing *types.ResourceNotFoundException
+	if create && errors.As(err, &missing) {
+		_, err := client.CreateTable(ctx, want)
+		var exists *types.ResourceInUseException
+		if errors.As(err, &exists) {
+			err = nil
+		}
+		return errors.New("table is not yet described"), err
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := compareTable(want, out.Table); err != nil {
+		return nil, err
+	}
+	if status := out.Table.TableStatus; status != types.TableStatusActive && status != types.TableStatusUpdating {
+		return fmt.Errorf("table is %s", status), nil
+	}
+	for _, index := range out.Table.GlobalSecondaryIndexes {
+		if index.IndexStatus == types.IndexStatusCreating || index.IndexStatus == types.IndexStatusDeleting {
+			return fmt.Errorf("index %q is %s", *index.IndexName, index.IndexStatus), nil
+		}
+	}
+	return nil, nil
 }
 
 func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) error {

@@ -37,8 +37,9 @@ func (e *LineError) Error() string {
 }
 func (e *LineError) Unwrap() error { return e.Kind }
 
-// HistoryError reports that journal and archive disagree about an event of an aggregate. The import
-// changed nothing of the aggregate.
+// HistoryError reports that journal and archive disagree about an event of an aggregate, or that
+// the archive lacks the snapshot that stands for truncated events. The import changed nothing of
+// the aggregate.
 type HistoryError struct {
 	Aggregate aggregate.ID // the aggregate whose history is wrong
 	Number    uint64       // the sequence number of the event

@@ -23,9 +23,9 @@ type ImportOptions struct {
 	// called concurrently.
 	Progress func(ImportProgress)
 	// Different, if set, decides what happens if an aggregate of the journal differs from the
-	// archive. If it returns nil, the import leaves the aggregate unchanged and continues. An error
-	// ends the import. It is never called concurrently. Default: nil, which ends the import with
-	// the error.
+	// archive, or the archive lacks the snapshot that stands for truncated events. If it returns
+	// nil, the import leaves the aggregate unchanged and continues. An error ends the import. It is
+	// never called concurrently. Default: nil, which ends the import with the error.
 	Different func(*HistoryError) error
 }
 
@@ -61,7 +61,9 @@ type ImportProgress struct {
 // existing events again. The same is true for a later archive of the same journal. For each
 // aggregate that the journal has, Import compares the last event that both have, and writes the
 // events that follow. If the two differ, or if only one of the aggregates is deleted, it returns a
-// [*HistoryError] and changes nothing of the aggregate; see ImportOptions.Different.
+// [*HistoryError] and changes nothing of the aggregate; see ImportOptions.Different. It also
+// returns one for an aggregate that the journal lacks, if early events are truncated and the
+// archive has no snapshot that stands for them.
 //
 // Import changes nothing of an aggregate that the export left out. Progress.LeftOut counts these
 // aggregates, and [VerifyArchive] names them.
@@ -74,8 +76,9 @@ type ImportProgress struct {
 // errors of r, and these of package journal: ErrConflict if other programs write to the same
 // aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition did not help,
 // [*journal.TooLargeError] if an item hardly fitted into its former table, [*journal.VersionError]
-// if a version of the archive is above 2^53, [*journal.CorruptItemError], ErrTableMissing,
-// ErrAccess; and the error of ctx. After each of these errors, Import may be run again.
+// if a version of the archive is above 2^53, ErrInvalidCommit for a value that no export writes,
+// [*journal.CorruptItemError], ErrTableMissing, ErrAccess; and the error of ctx. After each of
+// these errors, Import may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -225,7 +228,7 @@ type target struct {
 func (im *importer) target(ctx context.Context, archived journal.Head) (*target, error) {
 	here, err := im.journal.Head(ctx, archived.Aggregate)
 	if errors.Is(err, journal.ErrNotFound) {
-		return &target{}, nil
+		return &target{}, im.covered(archived)
 	}
 	if err != nil {
 		return nil, err
@@ -256,6 +259,24 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 		return nil, different("no common event is left to compare, and the archive has later events")
 	}
 	return t, nil
+}
+
+// covered returns an error for an aggregate without the snapshot that stands for its truncated
+// events. It could not be loaded. The layout Packed also needs the number of that snapshot.
+func (im *importer) covered(archived journal.Head) error {
+	if archived.TruncatedBefore <= 1 || !archived.DeletedAt.IsZero() {
+		return nil
+	}
+	reason := ""
+	switch s := archived.Snapshot; {
+	case s == nil:
+		reason = "the archive has no snapshot that stands for the truncated events before it"
+	case s.Number == 0 && im.journal.SnapshotsApart():
+		reason = "the archive has a snapshot of another program for the truncated events before it, so its number is not known"
+	default:
+		return nil
+	}
+	return &HistoryError{Aggregate: archived.Aggregate, Number: archived.TruncatedBefore, Reason: reason}
 }
 
 // lacksSnapshot reports whether an import ended between the events and their snapshot, in a layout

@@ -148,6 +148,8 @@ func (l *line) head() (journal.Head, error) {
 	}
 	last := h.Version + 1 // if the head has no events
 	switch {
+	case l.DeletedAt != nil && (*l.DeletedAt < 0 || h.DeletedAt.Year() > 9999):
+		return journal.Head{}, fmt.Errorf("%d is not a valid time of a deletion, in milliseconds since 1970", *l.DeletedAt)
 	case h.Version == 0 || last == 0:
 		return journal.Head{}, fmt.Errorf("%d is not a valid version of a head", h.Version)
 	case h.TruncatedBefore > last:
@@ -156,6 +158,8 @@ func (l *line) head() (journal.Head, error) {
 		return journal.Head{}, fmt.Errorf("it is a tombstone, but has events or a snapshot")
 	case h.Snapshot != nil && h.Snapshot.Number > h.Version:
 		return journal.Head{}, fmt.Errorf("its snapshot is of event %d, beyond its version %d", h.Snapshot.Number, h.Version)
+	case h.Snapshot != nil && h.Snapshot.Number > 0 && h.Snapshot.Number+1 < first(h):
+		return journal.Head{}, fmt.Errorf("its snapshot is of event %d, and it is truncated before %d", h.Snapshot.Number, h.TruncatedBefore)
 	}
 	return h, nil
 }

@@ -14,7 +14,7 @@ const defaultConcurrency = 8
 // everything. At most one field may be set.
 type Selection struct {
 	AggregateType string       // only aggregates of this type; empty: of all types
-	Aggregate     aggregate.ID // only this aggregate, if it is not nil
+	Aggregate     aggregate.ID // only this aggregate; the zero value: all aggregates
 }
 
 func (s Selection) validate() error {

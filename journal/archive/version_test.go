@@ -26,7 +26,8 @@ func tombstoneOf(version uint64) string {
 
 func lastEventOf(version uint64) string {
 	return archiveOf(1,
-		fmt.Sprintf(`{"kind":"head","aggregate":{"type":"account","value":"1"},"version":%d,"truncated_before":%d}`, version, version),
+		fmt.Sprintf(`{"kind":"head","aggregate":{"type":"account","value":"1"},"version":%d,"truncated_before":%d,"snapshot":{"number":%d,"payload":""}}`,
+			version, version, version),
 		fmt.Sprintf(`{"kind":"event","number":%d,"id":"e","type":"t","occurred_at":1}`, version))
 }
 

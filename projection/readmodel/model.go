@@ -55,7 +55,7 @@ type Config struct {
 	// were written just now do not keep a generation from serving, but an older backlog or a
 	// blocked aggregate does. Defaults: 100 events and 10 seconds.
 	MaxLag   uint64
-	MaxDelay time.Duration // see MaxLag
+	MaxDelay time.Duration
 	// Logger receives the errors of consumers that ended, and of old rows that Drop could not
 	// delete. Default: none.
 	Logger watermill.LoggerAdapter

@@ -16,7 +16,7 @@ import (
 
 // Behind is an aggregate with events that its group has not handled.
 type Behind struct {
-	Aggregate aggregate.ID // the aggregate
+	Aggregate aggregate.ID
 	// Next is the number of the next event to handle. It is 0 if it is unknown: the aggregate is
 	// not parked, and the group has external positions that cannot be read (see [WithPositions]).
 	//

@@ -67,7 +67,8 @@ type Trimmed struct {
 	// not handled them, or has skipped or deferred them.
 	HeldBy map[string]int
 	// Foreign is the number of streams whose old events stay because an event was published with
-	// the stream's id, or because a repository has stored a snapshot of the stream.
+	// the stream's id, or because a repository has written the last event or a snapshot of the
+	// stream.
 	Foreign int
 }
 
@@ -75,7 +76,7 @@ type Trimmed struct {
 // published without an aggregate id, that are older than TrimOptions.Keep, and that all groups of
 // the topic have handled. In each stream it removes them from the beginning on. It recognises
 // events without an aggregate id by a mark that publishers store with them, and never removes other
-// events.
+// events. It removes nothing from a stream whose last event does not have the mark.
 //
 // All groups of the topic count, also groups that are paused, stopped, reset or without members.
 // Events that a group has not handled stay. Events of blocked and parked aggregates stay. A skipped
@@ -90,7 +91,8 @@ type Trimmed struct {
 // same time, in any processes.
 //
 // Each removed event costs the units of journal.Journal.Truncate, and one read unit for each 4 KB
-// to read its mark and date. Each pass reads the heads, as Lag does, and one event of each
+// to read its mark and date. Each shortened stream whose last event stays costs one more, to read
+// the mark of that event. Each pass reads the heads, as Lag does, and one event of each
 // aggregate with events. For each page of heads and each group it costs two read units, one for
 // each stream with old events, and one for about 20 records of skipped events. Memory holds one
 // page of heads.

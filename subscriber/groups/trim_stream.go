@@ -203,6 +203,26 @@ func (t *trim) cut(ctx context.Context, q *queue) (found cut, err error) {
 	})
 	if next == q.head.Version+1 {
 		found.before = next
+	} else if err == nil && found.before > q.first {
+		var foreign bool
+		if foreign, err = t.endsForeign(ctx, q); foreign {
+			found = cut{before: q.first, foreign: true}
+		}
 	}
 	return found, err
+}
+
+// endsForeign reports whether a program other than the publisher wrote the last event of a stream,
+// such as a repository. A mark alone proves nothing, because an archive may have made it up.
+func (t *trim) endsForeign(ctx context.Context, q *queue) (foreign bool, err error) {
+	err = patiently(ctx, func() error {
+		for r, err := range t.groups.journal.Raw().Events(ctx, q.head.Aggregate, q.head.Version, q.head.Version) {
+			if err != nil {
+				return err
+			}
+			foreign = !isMarked(r)
+		}
+		return nil
+	})
+	return foreign, err
 }

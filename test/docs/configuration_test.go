@@ -111,29 +111,30 @@ func writeSettings(t *testing.T, page *strings.Builder, folder string, names []s
 		require.NotNil(t, of, "%s.%s", folder, name)
 		page.WriteString("\n### `" + pkg.Name + "." + name + "`\n")
 		for _, spec := range of.Decl.Specs {
-			for _, field := range spec.(*ast.TypeSpec).Type.(*ast.StructType).Fields.List {
-				writeField(page, set, pkg, field)
-			}
+			writeFields(page, set, pkg, spec.(*ast.TypeSpec).Type.(*ast.StructType))
 		}
 	}
 }
 
-func writeField(page *strings.Builder, set *token.FileSet, pkg *doc.Package, field *ast.Field) {
-	var names []string
-	for _, name := range field.Names {
-		if name.IsExported() {
-			names = append(names, "`"+name.Name+"`")
+// writeFields writes fields with their comments. Fields that share a comment stand above it.
+func writeFields(page *strings.Builder, set *token.FileSet, pkg *doc.Package, of *ast.StructType) {
+	about := comments(set, of)
+	for n, field := range of.Fields.List {
+		var names []string
+		for _, name := range field.Names {
+			if name.IsExported() {
+				names = append(names, "`"+name.Name+"`")
+			}
 		}
+		if len(names) == 0 {
+			continue
+		}
+		page.WriteString("\n**" + strings.Join(names, ", ") + "** `" + typeOf(set, field.Type) + "`\n")
+		if n+1 < len(of.Fields.List) && about[field].above != nil && about[of.Fields.List[n+1]].above == about[field].above {
+			continue
+		}
+		page.WriteString("\n" + markdown(pkg, about[field].text))
 	}
-	if len(names) == 0 {
-		return
-	}
-	page.WriteString("\n**" + strings.Join(names, ", ") + "** `" + typeOf(set, field.Type) + "`\n\n")
-	about := field.Doc.Text()
-	if about == "" {
-		about = field.Comment.Text()
-	}
-	page.WriteString(markdown(pkg, about))
 }
 
 // typeOf returns a type as it is written, or its kind if it would not fit on a line.
