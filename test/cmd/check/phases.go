@@ -94,7 +94,7 @@ var phases = []phase{
 	}.run},
 	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
 	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: pages, args: two}.run},
-	// Package docs reads files outside of its module, which the cache of test results does not know.
+	// Package docs reads files outside of its module, which the cache of results does not know.
 	{"docs", "the documentation and the costs", tests{packages: documented, args: []string{"-count=1"}}.run},
 	{"many", "100,000 aggregates in the console", tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
