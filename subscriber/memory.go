@@ -16,8 +16,9 @@ type memory struct {
 const streamBytes = 1 << 10
 
 // failingPart is the part of the limit that failing streams may fill together. Then shards whose
-// share is not full may still fill it, so failing streams take at most twice that. Streams whose
-// position is unstored, and those that a reconciliation has added, get as much each.
+// share is not full may still fill it, so failing streams take at most twice that, and what was
+// read before: a page of each shard, with up to 8,500 aggregates if their events are small. Streams
+// whose position is unstored, and those that a reconciliation has added, get as much each.
 const failingPart = 4
 
 func newMemory(bytes int) *memory { return &memory{streams: bytes / streamBytes} }
