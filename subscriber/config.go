@@ -95,12 +95,12 @@ type Config struct {
 	BufferBytes int
 
 	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each
-	// subscription: 1 KiB for each aggregate. Parked aggregates have no limit. Default: 32 MiB.
-	// Minimum: 1 MiB.
+	// subscription: 1 KiB for each aggregate, and 2.4 KiB for one that has failed. Parked
+	// aggregates have no limit. Default: 32 MiB. Minimum: 1 MiB.
 	//
-	// When failed aggregates fill a quarter of it, the shards that have most of them read no
-	// further until some have succeeded. The rest waits in the journal. An idle aggregate that is
-	// forgotten costs a read unit with its next event.
+	// When as many aggregates have failed as an eighth of it in KiB, by default 4,096, the shards
+	// that have most of them read no further until some have succeeded. The rest waits in the
+	// journal. An idle aggregate that is forgotten costs a read unit with its next event.
 	StateBytes int
 
 	// NackResendSleep is the pause before a nacked message is delivered again. It doubles with each
@@ -162,8 +162,9 @@ type Config struct {
 
 	// CommitInterval is the time between two writes of positions. Each write costs one write unit
 	// for each aggregate whose position has changed. After a crash, events that were acked since
-	// the last write are delivered again. A shard writes earlier when the unstored positions fill
-	// its share of a quarter of StateBytes, or are 10,000. Default: 1 second.
+	// the last write are delivered again. A subscription writes earlier when it has unstored
+	// positions of as many aggregates as an eighth of StateBytes in KiB, by default 4,096. Default:
+	// 1 second.
 	//
 	// A negative value means that the position is stored after each ack, before the next event of
 	// the aggregate is delivered. Then at most the last event of each aggregate is delivered again

@@ -111,7 +111,7 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 	const aggregates, most = 2_000, 256
 	db, j := counted(t, aggregates)
 	config := thrifty(j)
-	config.StateBytes = most * 4 << 10 // the minimum; a quarter is for those that fail
+	config.StateBytes = most * 8 << 10 // an eighth is for those that fail
 	config.BufferBytes, config.MaxInFlight = 20_000, 8
 	config.NackResendSleep, config.MaxNackResendSleep = 5*time.Millisecond, 20*time.Millisecond
 	db.Inject(dynamotest.SmallPages(10), dynamotest.Index("journal-tail-index"))

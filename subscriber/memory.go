@@ -11,15 +11,17 @@ type memory struct {
 	shards, failing atomic.Int64
 }
 
-// streamBytes is about what a stream needs: 900 bytes if its id has 42 bytes and it is listed with
-// a failure.
+// streamBytes is about what a stream needs. One that has failed needs 2.4 KiB.
 const streamBytes = 1 << 10
 
 // failingPart is the part of the limit that failing streams may fill together. Then shards whose
-// share is not full may still fill it, so failing streams take at most twice that, and what was
-// read before: a page of each shard, with up to 8,500 aggregates if their events are small. Streams
-// whose position is unstored, and those that a reconciliation has added, get as much each.
-const failingPart = 4
+// share is not full may still fill it and read a page of that size, so at most three times as many
+// streams fail. They take about as much as the limit. Streams whose position is unstored, and those
+// that a reconciliation has added, get as much each.
+const failingPart = 8
+
+// pageEvents returns how many events a page of the tail may have. Their streams may all fail.
+func (m *memory) pageEvents() int { return max(100, m.share(failingPart, 10_000)) }
 
 func newMemory(bytes int) *memory { return &memory{streams: bytes / streamBytes} }
 

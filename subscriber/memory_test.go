@@ -27,7 +27,7 @@ func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 		}
 		db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
 		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
-		config.StateBytes, config.BufferBytes = 4*most<<10, 64<<10
+		config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
 		sub, messages := subscribe(t, config)
 		stop := make(chan struct{})
 		go func() {
