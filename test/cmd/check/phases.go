@@ -45,14 +45,14 @@ var (
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
-	// These run without the race detector: the order history and pages in a browser, and the costs
-	// of operations and the code of the documentation, many small packages that take long to
-	// compile. The tests of ./console and of the other examples serve pages with the detector.
-	pages = []string{
-		"./examples/console", "./examples/orderhistory", "./examples/orderhistory/story", "./examples/planningpoker/web",
-		"./examples/internal/browsertest",
-	}
+	// These run without the race detector: the examples, the costs of operations and the code of
+	// the documentation, many small packages that take long to compile. The tests of the packages
+	// that they use run with it.
+	examples   = []string{"./examples/..."}
 	documented = []string{"./test/costs", "./test/docs/..."}
+
+	// These have tests in simulated time, which do not run on DynamoDB Local.
+	simulated = []string{"./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view"}
 
 	interop = []string{"./test/interop"}
 )
@@ -87,15 +87,15 @@ var phases = []phase{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
 	{"dynamotest", "most packages, on dynamotest, with the race detector", tests{
-		packages: join(slow, everything), except: join(suite, onLocal, pages, documented, interop), race: true, args: three,
+		packages: join(slow, everything), except: join(suite, onLocal, examples, documented, interop), race: true, args: three,
 	}.run},
 	{"local", "store and Pub/Sub, on DynamoDB Local", tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
 	}.run},
 	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
-	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: pages, args: two}.run},
+	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: examples, args: two}.run},
 	// Package docs reads files outside of its module, which the cache of results does not know.
-	{"docs", "the documentation and the costs", tests{packages: documented, args: []string{"-count=1"}}.run},
+	{"docs", "the documentation, the costs, and examples in simulated time", tests{packages: join(documented, simulated), args: []string{"-count=1"}}.run},
 	{"many", "100,000 aggregates in the console", tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},
