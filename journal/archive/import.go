@@ -267,7 +267,7 @@ func (im *importer) covered(archived journal.Head) error {
 	if archived.TruncatedBefore <= 1 || !archived.DeletedAt.IsZero() {
 		return nil
 	}
-	reason := ""
+	var reason string
 	switch s := archived.Snapshot; {
 	case s == nil:
 		reason = "the archive has no snapshot that stands for the truncated events before it"
