@@ -13,7 +13,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -304,20 +303,20 @@ func parseAction(form url.Values) (Action, doer, error) {
 
 // audit logs an action, with the outcome "done", "refused" or "failed".
 func (c *Console) audit(r *http.Request, a Action, actor string, err error) {
-	fields := watermill.LogFields{"action": printable.Text(a.Name), "actor": printable.Text(actor), "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
+	fields := watermill.LogFields{"action": logText(a.Name), "actor": logText(actor), "remote_addr": r.RemoteAddr, "outcome": "done", "at": c.now().UTC().Format(time.RFC3339)}
 	for name, value := range map[string]string{
 		"group": a.Group, "topic": a.Topic, "aggregate_type": a.Aggregate.Type, "aggregate_id": a.Aggregate.Value, "model": a.Model, "row": a.Row,
 		"reason": a.Reason, "event_type": a.EventType, "to": a.To,
 	} {
 		if value != "" {
-			fields[name] = printable.Text(value)
+			fields[name] = logText(value)
 		}
 	}
 	if a.Number != 0 || a.Name == "reset-aggregate" {
 		fields["number"] = a.Number
 	}
 	if err != nil {
-		fields["outcome"], fields["error"] = "failed", printable.Text(err.Error())
+		fields["outcome"], fields["error"] = "failed", logText(err.Error())
 		if errors.As(err, new(*refusedError)) || errors.As(err, new(*requestError)) {
 			fields["outcome"] = "refused"
 		}

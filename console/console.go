@@ -8,7 +8,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
-	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -142,5 +141,5 @@ func (c *Console) read(ctx context.Context, r *http.Request, p page) result {
 }
 
 func (c *Console) logError(r *http.Request, err error) {
-	c.config.Logger.Error("Console cannot show a page", err, watermill.LogFields{"page": printable.Text(r.URL.Path)})
+	c.config.Logger.Error("Console cannot show a page", err, watermill.LogFields{"page": logText(r.URL.Path)})
 }

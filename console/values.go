@@ -1,7 +1,11 @@
 package console
 
 import (
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -46,6 +50,14 @@ func shownTime(t time.Time) time.Time {
 		return earliest
 	}
 	return t
+}
+
+// logText returns a visitor's text for the log. It must not look like another line of the log.
+func logText(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
 }
 
 // optionalTime returns nil for the zero time, which JSON shows as null or leaves out.
