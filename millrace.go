@@ -104,7 +104,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Config configures an [App]. The zero value works where the tables exist.
+// Config configures an [App]. With ExistingTables all other fields may be zero: the shards and the
+// layout are those of the tables. Otherwise Journal.Shards is required.
 type Config struct {
 	// Prefix is the beginning of the names of all tables, such as "shop-". Default: none.
 	Prefix string

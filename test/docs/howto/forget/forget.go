@@ -36,10 +36,16 @@ func (Forgotten) EventType() string  { return "person.forgotten.v1" }
 func (e Registered) Apply(p *Person) { p.Name = e.Name }
 func (e Forgotten) Apply(p *Person)  { *p = Person{Forgotten: true} }
 
+// ErrUnknown reports an id that no person has, such as one that is misspelled.
+var ErrUnknown = errors.New("no such person")
+
 // Forget ends the data of a person. Other decisions refuse a person who is forgotten.
 func Forget(p Person) (Events, error) {
-	if p.Forgotten {
+	switch {
+	case p.Forgotten:
 		return nil, nil
+	case p.Name == "":
+		return nil, ErrUnknown
 	}
 	return Events{Forgotten{}}, nil
 }

@@ -46,6 +46,7 @@ func TestNothingShowsAForgottenPerson(t *testing.T) {
 	_, err := archive.Export(t.Context(), s.app.Journal(), &before, archive.ExportOptions{})
 	require.NoError(t, err)
 
+	require.ErrorIs(t, s.Forget(t.Context(), "seven", "names"), ErrUnknown, "a misspelled id must not look forgotten")
 	require.NoError(t, s.Forget(t.Context(), "7", "names"))
 	require.NoError(t, s.Forget(t.Context(), "7", "names"), "again")
 
