@@ -34,11 +34,19 @@ func (a *app) explain(ctx context.Context, err error) string {
 	if errors.As(err, &missing) { // its hint is for programs, and the SDK's text repeats it
 		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%v: %s", journal.ErrTableMissing, missing.What), 1)
 	}
+	var mismatch *journal.DescriptorMismatchError
+	if errors.As(err, &mismatch) && flagOf[mismatch.Field] != "" { // its text is about the config of a program
+		text = strings.Replace(text, mismatch.Error(), fmt.Sprintf("table %q was made with %s %s, not %s",
+			mismatch.Table, mismatch.Field, mismatch.Stored, mismatch.Given), 1)
+	}
 	if advice == "" {
 		return text
 	}
 	return text + "\n" + advice
 }
+
+// flagOf holds the flags of the settings that never change.
+var flagOf = map[string]string{"layout": "--layout", "shard count": "--shards"}
 
 func (a *app) whereToLook() string {
 	if a.place.IsAWS() {
@@ -71,9 +79,9 @@ func (a *app) advice(ctx context.Context, err error) string {
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
 		return "The application of this journal has its own key resolver, which this command does not know. Use the packages journal and " +
 			"archive in a program with that resolver."
-	case errors.As(err, &mismatch) && mismatch.Field == "shard count":
-		return "The shard count of a journal never changes: leave --shards out, or set other tables. " +
-			"To move to another count, export the journal and import it into a new one."
+	case errors.As(err, &mismatch) && flagOf[mismatch.Field] != "":
+		return fmt.Sprintf("The %s of a journal never changes: leave %s out, or set other tables. "+
+			"To move to another one, export the journal and import it into a new one.", mismatch.Field, flagOf[mismatch.Field])
 	case errors.Is(err, journal.ErrNotFound):
 		return "The type is the name that the application passes to aggregate.Define. The id is case-sensitive."
 	case errors.As(err, new(*journal.CorruptItemError)):
