@@ -82,6 +82,22 @@ func TestAnExportDoesNotOverwrite(t *testing.T) {
 	assert.Equal(t, "dear diary", string(text))
 }
 
+func TestAnExportWithoutAnAggregateLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	file := filepath.Join(t.TempDir(), "account.jsonl")
+	for _, resume := range []string{"--resume=false", "--resume"} {
+		o := s.run(t, "export", "--type", "account", "--id", "nosuch", file, resume)
+		assert.Equal(t, command.ExitFailure, o.code)
+		assert.Contains(t, o.err, "not found")
+		assert.NotContains(t, o.err, "so far")
+		assert.NoFileExists(t, file)
+	}
+	assert.Contains(t, s.ok(t, "export", "--type", "account", "--id", "1", file), "exported 1 aggregate, 9 events")
+	_ = s.run(t, "export", "--resume", "--type", "account", "--id", "nosuch", file)
+	assert.FileExists(t, file, "another export has made it")
+}
+
 func TestAnExportOfWhatIsNew(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 3)
