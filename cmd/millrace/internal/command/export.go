@@ -150,7 +150,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	progress.Done()
 	switch {
 	case err != nil && path != "-" && !hasNone():
-		a.note("%s so far. `millrace export %s --resume` continues.", output.Counted(done.Events, "event", "events"), path)
+		a.next = fmt.Sprintf("%s so far. `millrace export %s --resume` continues.", output.Counted(done.Events, "event", "events"), path)
 		return err
 	case err != nil:
 		return err

@@ -38,7 +38,8 @@ Exit codes:
 // app is one run of the program.
 type app struct {
 	env   Env
-	begun bool // a command has begun, so the command line was parsed without errors
+	next  string // if set, how to continue; it is printed after the error
+	begun bool   // a command has begun, so the command line was parsed without errors
 
 	target   store.Target
 	client   journal.Client // set by connect
