@@ -22,7 +22,10 @@ import (
 func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"strem account 1":                  "stream", // the suggestion
+		"strem account 1":                  "Did you mean this?\n\tstream\n",
+		"stream account -x":                "'x' in -x: put -- before an id that begins with a dash, such as millrace stream account -- -x",
+		"stream account --x":               "unknown flag: --x: put -- before an id",
+		"group skip audit account -x 1":    "put -- before an id",
 		"stream account":                   "stream needs ID",
 		"stream":                           "stream needs TYPE and ID",
 		"stream account 1 2":               `does not take the argument "2"`,
@@ -49,7 +52,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"create --read-units 5":                               "need --billing provisioned",
 		"create --billing provisioned":                        "needs --read-units",
 		"describe --journal-table x":                          "is not a name of 3 to 255",
-		"describe --nonsense":                                 "unknown flag",
+		"describe --nonsense":                                 "unknown flag: --nonsense\n",
 		"verify --id 1":                                       "--id needs --type",
 		"verify --against a --archive b":                      "choose one",
 		"verify --archive b --type account":                   "leave out --type",
@@ -133,6 +136,13 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 			assert.Empty(t, o.out)
 		})
 	}
+}
+
+func TestAnIDMayBeginWithADash(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	deposits(t, s.open(t, journal.Config{}), account("-x"), 1, 1)
+	assert.Regexp(t, `(?m)^aggregate +account -x$`, s.ok(t, "stream", "account", "--", "-x"))
 }
 
 func TestHelpTellsTheExitCodes(t *testing.T) {
