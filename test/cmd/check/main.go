@@ -32,7 +32,9 @@ func main() {
 	noskip := flag.Bool("noskip", false, "fail if something is skipped")
 	flag.Usage = func() {
 		out := flag.CommandLine.Output()
-		_, _ = fmt.Fprintln(out, "usage: go run ./test/cmd/check [-noskip] [PHASE...]\n\nPhases:")
+		_, _ = fmt.Fprintln(out, "usage: go run ./test/cmd/check [-noskip] [PHASE...]")
+		flag.PrintDefaults()
+		_, _ = fmt.Fprintln(out, "\nPhases:")
 		for _, p := range phases {
 			_, _ = fmt.Fprintf(out, "  %-10s %s\n", p.name, p.about)
 		}

@@ -158,6 +158,23 @@ func TestHelpTellsTheExitCodes(t *testing.T) {
 	}
 }
 
+func TestHelpFitsIntoATerminal(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	names := []string{""}
+	for i := 0; i < len(names); i++ {
+		help := s.ok(t, append(strings.Fields(names[i]), "--help")...)
+		about, _, _ := strings.Cut(help, "\nUsage:\n")
+		for line := range strings.Lines(about) {
+			assert.LessOrEqual(t, len(line), 104, "%s: %s", names[i], line)
+		}
+		if strings.Contains(help, "Available Commands:") {
+			names = append(names, commandsOf(t, help, strings.TrimLeft(names[i]+" ", " "))...)
+		}
+	}
+	assert.Contains(t, names, "group remove")
+}
+
 func TestWhereThereAreNoTablesEachCommandAsksForTheirNames(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
