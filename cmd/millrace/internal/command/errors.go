@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
@@ -22,6 +24,9 @@ func (a *app) explain(ctx context.Context, err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.place, dial, a.whereToLook())
+	}
+	if a.place.IsEmulator() && isForeign(err) {
+		return fmt.Sprintf("the server at %s does not answer like a DynamoDB: check --endpoint or $%s\n%v", a.place.Endpoint, endpointEnv, err)
 	}
 	var active *groups.ActiveError
 	var behind *readmodel.BehindError
@@ -43,6 +48,12 @@ func (a *app) explain(ctx context.Context, err error) string {
 		return text
 	}
 	return text + "\n" + advice
+}
+
+// isForeign reports whether a reply is not one of DynamoDB: it could not be decoded, or is an error
+// without a code.
+func isForeign(err error) bool {
+	return errors.As(err, new(*smithy.DeserializationError)) || dynamo.Code(err) == "UnknownError" && !dynamo.IsUnavailable(err)
 }
 
 // flagOf holds the flags of the settings that never change.

@@ -217,6 +217,27 @@ func TestWhereNothingListensTheErrorNamesTheEndpoint(t *testing.T) {
 	assert.Contains(t, o.err, "amazon/dynamodb-local")
 }
 
+func TestAServerThatIsNoDynamoDBIsNamed(t *testing.T) {
+	t.Parallel()
+	for status, body := range map[int]string{
+		http.StatusNotFound: `{"error": {"code": 404}, "message": {"a": 1}}`, http.StatusOK: `<html>welcome</html>`, http.StatusMethodNotAllowed: "",
+		http.StatusForbidden: `{"message": "sign in"}`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(server.Close)
+		s := setup(t)
+		s.env.Connect = func(ctx context.Context, to store.Target) (journal.Client, error) { return to.Connect(ctx) }
+
+		o := s.run(t, "describe", "--endpoint", server.URL)
+		assert.Equal(t, command.ExitFailure, o.code)
+		const want = "does not answer like a DynamoDB: check --endpoint or $MILLRACE_DYNAMODB_ENDPOINT\n"
+		assert.True(t, strings.HasPrefix(o.err, "millrace: the server at "+server.URL+" "+want), o.err)
+	}
+}
+
 func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
