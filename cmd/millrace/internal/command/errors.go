@@ -40,7 +40,7 @@ func (a *app) explain(ctx context.Context, err error) string {
 		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%v: %s", journal.ErrTableMissing, missing.What), 1)
 	}
 	var mismatch *journal.DescriptorMismatchError
-	if errors.As(err, &mismatch) && flagOf[mismatch.Field] != "" { // its text is about the config of a program
+	if errors.As(err, &mismatch) && flagOf[mismatch.Field] != "" { // its text names a config
 		text = strings.Replace(text, mismatch.Error(), fmt.Sprintf("table %q was made with %s %s, not %s",
 			mismatch.Table, mismatch.Field, mismatch.Stored, mismatch.Given), 1)
 	}
