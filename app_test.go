@@ -615,6 +615,16 @@ func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	}
 }
 
+func TestASecondCallOfHandleCommandsIsNamed(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	h := cqrs.NewCommandHandler("ship", func(context.Context, *shipOrder) error { return nil })
+	require.NoError(t, app.HandleCommands(h))
+	require.EqualError(t, app.HandleCommands(h), "millrace: HandleCommands was called twice; pass all handlers in one call")
+	group := millrace.Group{Name: "commands", Topics: []string{"order"}}
+	require.ErrorContains(t, app.Handle(group, func(*message.Message) error { return nil }), "the name of another group")
+}
+
 func TestWhatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

@@ -70,8 +70,11 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 		all = append(all, commandHandler{handler})
 	}
 	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}
-	if err := a.mayHandle(g, all); err != nil {
+	if err := errors.Join(a.mayAdd(), a.mayHandle(g, all)); err != nil {
 		return err
+	}
+	if slices.Equal(a.topicsOf[g.Name], g.Topics) {
+		return &ConfigError{"HandleCommands", "was called twice; pass all handlers in one call"}
 	}
 	return a.addTyped(g, false, all)
 }

@@ -34,7 +34,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 	tables := j.schema()
 	for _, table := range tables {
 		if err := ensured(dynamo.EnsureTable(ctx, j.client, table.Input)); err != nil {
-			return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
+			return fmt.Errorf("create table %q: %w", *table.Input.TableName, j.orOtherLayout(ctx, err))
 		}
 	}
 	if err := dynamo.Start(ctx, j.verifyUnused); err != nil {
@@ -61,6 +61,19 @@ func Create(ctx context.Context, client Client, config Config) error {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	return nil
+}
+
+// orOtherLayout returns the error about another layout if that is why the keys of a table differ,
+// and else err.
+func (j *engine) orOtherLayout(ctx context.Context, err error) error {
+	if !errors.As(err, new(*DescriptorMismatchError)) {
+		return err
+	}
+	var other *DescriptorMismatchError
+	if _, found := j.givenDescriptor(ctx); errors.As(found, &other) && other.Field == layoutField {
+		return other
+	}
+	return err
 }
 
 // ensured converts an error of package dynamo to the error of this package.

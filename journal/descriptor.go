@@ -76,7 +76,7 @@ func (stored descriptor) requiredEncodings() string {
 // ones.
 func (stored descriptor) matches(given descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
-		{"layout", string(stored.Layout), string(given.Layout)},
+		{layoutField, string(stored.Layout), string(given.Layout)},
 		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
 		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
@@ -123,7 +123,7 @@ func (j *engine) givenDescriptor(ctx context.Context) (descriptor, error) {
 	given := j.config.Layout
 	defer j.use(given)
 	if other, findErr := j.findDescriptor(ctx); findErr == nil && other.Layout != given {
-		return descriptor{}, &DescriptorMismatchError{Table: other.Table, Field: "layout", Stored: string(other.Layout), Given: string(given)}
+		return descriptor{}, &DescriptorMismatchError{Table: other.Table, Field: layoutField, Stored: string(other.Layout), Given: string(given)}
 	}
 	return descriptor{}, err
 }
@@ -132,6 +132,9 @@ func isOfOtherKeys(err error) bool {
 	var mismatch *DescriptorMismatchError
 	return errors.As(err, &mismatch) && mismatch.Field == keysOfTable
 }
+
+// layoutField is the field of the error for another layout.
+const layoutField = "layout"
 
 // snapshotTableField is the field of the error for another snapshot table.
 const snapshotTableField = "snapshot table"

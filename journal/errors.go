@@ -251,7 +251,19 @@ type DescriptorMismatchError struct {
 
 func (e *DescriptorMismatchError) Error() string {
 	text := (*dynamo.MismatchError)(e).Error()
-	if e.Field == snapshotTableField {
+	switch e.Field {
+	case layoutField:
+		given := e.Given
+		if given == string(Classic) {
+			given += " (the default)"
+		}
+		for _, kind := range layoutKinds {
+			if string(kind.name) == e.Stored {
+				text = fmt.Sprintf("table %q was made with layout %s, Config.Layout is %s: set it to %s, or use another table",
+					e.Table, e.Stored, given, kind.constant)
+			}
+		}
+	case snapshotTableField:
 		text += "; if both were restored from a backup under other names, call journal.MarkRestored"
 	}
 	return text

@@ -103,6 +103,14 @@ func TestEveryTypedErrorIsOneKindAndSaysWhatToDo(t *testing.T) {
 			&journal.DescriptorMismatchError{Table: "journal", Field: "shard count", Stored: "7", Given: "8"}, new(*journal.DescriptorMismatchError),
 			`table "journal" was made with shard count 7, the config says 8: correct the config, or use another table`,
 		},
+		{
+			&journal.DescriptorMismatchError{Table: "journal", Field: "layout", Stored: "packed", Given: "classic"}, new(*journal.DescriptorMismatchError),
+			`table "journal" was made with layout packed, Config.Layout is classic (the default): set it to journal.Packed, or use another table`,
+		},
+		{
+			&journal.DescriptorMismatchError{Table: "journal", Field: "layout", Stored: "classic", Given: "packed"}, new(*journal.DescriptorMismatchError),
+			`table "journal" was made with layout classic, Config.Layout is packed: set it to journal.Classic, or use another table`,
+		},
 	} {
 		assertOnly(t, fmt.Errorf("wrapped: %w", c.err), c.want)
 		assert.EqualError(t, c.err, c.text)

@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestOpenRefusesTablesOfAnotherLayout(t *testing.T) {
 			assert.Equal(t, journal.DescriptorMismatchError{
 				Table: config.Tables.Journal, Field: "layout", Stored: string(stored), Given: string(given),
 			}, *mismatch)
-			require.Error(t, journal.Create(t.Context(), s.client, config), "nor does Create take them over")
+			assert.EqualError(t, journal.Create(t.Context(), s.client, config), fmt.Sprintf("create table %q: %v", config.Tables.Journal, mismatch))
 			s.requireVersion(t, user("1"), 1)
 		}
 	}

@@ -25,7 +25,6 @@ func (j *engine) Load(
 	}, func(stored *Record) error {
 		var r *Record
 		if r, own = j.Decode(ctx, stored); own != nil {
-			own = fmt.Errorf("read event %d of %s: %w", stored.Number, id, own)
 			return own
 		}
 		own = apply(r)
@@ -35,7 +34,7 @@ func (j *engine) Load(
 	case own != nil && errors.Is(err, own):
 		return storage.Loaded{}, own
 	case err != nil:
-		return loaded, fmt.Errorf("load %s: %w", id, err)
+		return loaded, fmt.Errorf("read %s: %w", id, err)
 	}
 	return loaded, nil
 }
@@ -47,7 +46,6 @@ func (j *engine) snapshotToLoad(ctx context.Context, head Head) (s *Snapshot, le
 	if err == nil {
 		return s, nil, nil
 	}
-	err = fmt.Errorf("read snapshot of %s: %w", head.Aggregate, err)
 	if ctx.Err() != nil || errors.Is(err, ErrKeyDestroyed) || !errors.As(err, new(*EncodingError)) {
 		return nil, nil, err
 	}

@@ -39,7 +39,7 @@ func TestLoadOfAnAggregateWithoutEventsSaysNotFound(t *testing.T) {
 
 		a, err := repo.Load(t.Context(), "42")
 		require.ErrorIs(t, err, journal.ErrNotFound)
-		require.ErrorContains(t, err, `"42" of type "account" has no events`)
+		require.EqualError(t, err, `load: read account-42: aggregate not found: "42" of type "account" has no events`)
 		assert.Zero(t, a)
 	})
 }
@@ -247,7 +247,7 @@ func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
 		accounts(t, repository.Config{}).Load(t.Context(), "42")
 	require.ErrorAs(t, err, new(*journal.EventTypeError))
 	require.ErrorIs(t, err, illegible)
-	assert.ErrorContains(t, err, "event 2 of account-42")
+	assert.EqualError(t, err, "load: determine the type of event 2 of account-42: illegible")
 }
 
 func TestEventsCarryIDsAndTheMetadataOfTheContext(t *testing.T) {

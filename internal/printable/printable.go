@@ -29,11 +29,11 @@ func Quote(s string) string {
 }
 
 // Lines returns a text of several lines, in which all other characters that are not printable are
-// escaped as in a Go string.
+// escaped as in a Go string, except tabs.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		if !utf8.ValidString(line) || strings.ContainsFunc(line, hidden) {
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, hiddenInLine) {
 			lines[i] = escape(line)
 		}
 	}
@@ -44,7 +44,7 @@ func escape(s string) string {
 	var escaped strings.Builder
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
-		if char := s[:size]; hidden(r) || r == utf8.RuneError && size == 1 {
+		if char := s[:size]; hiddenInLine(r) || r == utf8.RuneError && size == 1 {
 			quoted := strconv.Quote(char)
 			escaped.WriteString(quoted[1 : len(quoted)-1])
 		} else {
@@ -56,3 +56,5 @@ func escape(s string) string {
 }
 
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
+
+func hiddenInLine(r rune) bool { return r != '\t' && hidden(r) }

@@ -33,7 +33,7 @@ func TestOnlyTextThatCanMisleadIsQuoted(t *testing.T) {
 
 func TestLinesKeepsTheLines(t *testing.T) {
 	t.Parallel()
-	const text = "millrace: \"order\" is gone\n\nSee: it\n"
+	const text = "millrace: \"order\" is gone\n\n\tSee: it\n"
 	assert.Equal(t, text, printable.Lines(text))
 	assert.Equal(t, "a \\x1b[2J \"b\"\n\\xff\\r\n\ufffd\n", printable.Lines("a \x1b[2J \"b\"\n\xff\r\n\ufffd\n"))
 }

@@ -47,6 +47,6 @@ type HistoryError struct {
 }
 
 func (e *HistoryError) Error() string {
-	return fmt.Sprintf("import of %s, which was not changed: at event %d %s: import into another journal, or leave the aggregate out",
+	return fmt.Sprintf("%s was not changed: at event %d %s: import into another journal, or leave the aggregate out",
 		e.Aggregate, e.Number, e.Reason)
 }

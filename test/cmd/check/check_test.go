@@ -44,6 +44,15 @@ func TestASkipFailsTheCheckOnlyIfNothingMayBeSkipped(t *testing.T) {
 	}
 }
 
+func TestHelpDescribesFlagsAndPhases(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	flags, _ := newFlags()
+	flags.SetOutput(&out)
+	flags.Usage()
+	assert.Regexp(t, `(?s)-noskip\s+fail if something is skipped\n\nPhases:\n  lint `, out.String())
+}
+
 func TestAPhaseThatFailsDoesNotEndTheCheck(t *testing.T) {
 	t.Parallel()
 	ran := false

@@ -29,16 +29,9 @@ import (
 )
 
 func main() {
-	noskip := flag.Bool("noskip", false, "fail if something is skipped")
-	flag.Usage = func() {
-		out := flag.CommandLine.Output()
-		_, _ = fmt.Fprintln(out, "usage: go run ./test/cmd/check [-noskip] [PHASE...]\n\nPhases:")
-		for _, p := range phases {
-			_, _ = fmt.Fprintf(out, "  %-10s %s\n", p.name, p.about)
-		}
-	}
-	flag.Parse()
-	chosen, err := choose(flag.Args())
+	flags, noskip := newFlags()
+	_ = flags.Parse(os.Args[1:]) // it exits at an error
+	chosen, err := choose(flags.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "check:", err)
 		os.Exit(2)
@@ -50,6 +43,22 @@ func main() {
 	if !c.summary() {
 		os.Exit(1)
 	}
+}
+
+// newFlags returns the flags, with their help.
+func newFlags() (flags *flag.FlagSet, noskip *bool) {
+	flags = flag.NewFlagSet("check", flag.ExitOnError)
+	noskip = flags.Bool("noskip", false, "fail if something is skipped")
+	flags.Usage = func() {
+		out := flags.Output()
+		_, _ = fmt.Fprintln(out, "usage: go run ./test/cmd/check [-noskip] [PHASE...]")
+		flags.PrintDefaults()
+		_, _ = fmt.Fprintln(out, "\nPhases:")
+		for _, p := range phases {
+			_, _ = fmt.Fprintf(out, "  %-10s %s\n", p.name, p.about)
+		}
+	}
+	return flags, noskip
 }
 
 // choose returns the phases of these names, or all of them.

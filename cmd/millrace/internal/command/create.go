@@ -1,13 +1,16 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/cobra"
 
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -89,6 +92,7 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	progress := a.showProgress()
+	layout := config.Layout
 	progress.Show(func(time.Duration) string { return "creating tables, which takes AWS up to a minute" })
 	there, err := store.Open(ctx, client, config)
 	switch {
@@ -111,7 +115,17 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	if there == nil && !a.json {
-		a.note("Created the tables on %s.", a.place)
+		a.note("%s", a.created(config, layout))
 	}
 	return a.runDescribe(ctx)
+}
+
+// created returns the text about new tables. layout is the one of the command line, if any.
+func (a *app) created(config journal.Config, layout journal.Layout) string {
+	text := fmt.Sprintf("Created the tables on %s, with layout %s and %s. The layout and the shard count never change.",
+		a.place, cmp.Or(layout, journal.Classic), output.Counted(config.Shards, "shard", "shards"))
+	if layout == "" {
+		text += "\nNew applications use --layout packed. While the tables are empty, you can delete them and create them again."
+	}
+	return text
 }

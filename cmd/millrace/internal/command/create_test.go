@@ -24,11 +24,21 @@ func TestCreateMakesTablesThatAnApplicationOpens(t *testing.T) {
 	assert.Equal(t, 8, s.open(t, journal.Config{}).Shards())
 }
 
-func TestCreateChoosesSixteenShards(t *testing.T) {
+func TestCreateSaysWhichLayoutAndShardsItChooses(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.ok(t, "create")
+	o := s.run(t, "create")
+	assert.Equal(t, command.ExitOK, o.code)
 	assert.Equal(t, 16, s.open(t, journal.Config{}).Shards())
+	assert.Contains(t, o.err, "with layout classic and 16 shards. The layout and the shard count never change.")
+	assert.Contains(t, o.err, "New applications use --layout packed.")
+
+	assert.Empty(t, s.run(t, "create").err, "it creates nothing")
+	for _, layout := range []string{"classic", "packed"} {
+		o := s.run(t, "create", "--layout", layout, "--shards", "1", "--prefix", layout)
+		assert.Contains(t, o.err, "with layout "+layout+" and 1 shard. The layout and the shard count never change.\n")
+		assert.NotContains(t, o.err, "New applications", "the layout was chosen")
+	}
 }
 
 func TestCreateAgainTakesWhatIsStoredAndMakesWhatIsMissing(t *testing.T) {
@@ -52,10 +62,24 @@ func TestCreateWithAnotherShardCountIsRefused(t *testing.T) {
 
 	o := s.run(t, "create", "--shards", "16")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "shard count 8, the config says 16")
+	assert.Contains(t, o.err, "shard count 8, not 16\n")
 	assert.Contains(t, o.err, "leave --shards out")
 	assert.Empty(t, o.out)
 	assert.Equal(t, 8, s.open(t, journal.Config{}).Shards())
+}
+
+func TestCreateWithAnotherLayoutIsRefused(t *testing.T) {
+	t.Parallel()
+	for stored, given := range map[string]string{"classic": "packed", "packed": "classic"} {
+		s := setup(t)
+		s.ok(t, "create", "--layout", stored)
+
+		o := s.run(t, "create", "--layout", given)
+		assert.Equal(t, command.ExitFailure, o.code)
+		assert.Contains(t, o.err, "was made with layout "+stored+", not "+given+"\n")
+		assert.Contains(t, o.err, "leave --layout out")
+		assert.NotContains(t, o.err, "onfig")
+	}
 }
 
 func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {

@@ -55,8 +55,8 @@ func (a *app) describe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe [flags]",
 		Short: "Show how the journal was made: shards, key resolver, layout, tables",
-		Long: `Show what the journal's descriptor says, and the tables. Items and sizes are DynamoDB's own figures, which are up to six hours
-old.`,
+		Long: `Show what the journal's descriptor says, and the tables. Items and sizes are DynamoDB's own figures,
+which are up to six hours old.`,
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error { return a.runDescribe(cmd.Context()) }),
 	}

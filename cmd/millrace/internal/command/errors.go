@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
@@ -23,6 +25,9 @@ func (a *app) explain(ctx context.Context, err error) string {
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.place, dial, a.whereToLook())
 	}
+	if a.place.IsEmulator() && isForeign(err) {
+		return fmt.Sprintf("the server at %s does not answer like a DynamoDB: check --endpoint or $%s\n%v", a.place.Endpoint, endpointEnv, err)
+	}
 	var active *groups.ActiveError
 	var behind *readmodel.BehindError
 	waited := errors.As(err, &active) || errors.As(err, &behind) // their texts contain the reason
@@ -34,11 +39,25 @@ func (a *app) explain(ctx context.Context, err error) string {
 	if errors.As(err, &missing) { // its hint is for programs, and the SDK's text repeats it
 		text = strings.Replace(text, missing.Error(), fmt.Sprintf("%v: %s", journal.ErrTableMissing, missing.What), 1)
 	}
+	var mismatch *journal.DescriptorMismatchError
+	if errors.As(err, &mismatch) && flagOf[mismatch.Field] != "" { // its text names a config
+		text = strings.Replace(text, mismatch.Error(), fmt.Sprintf("table %q was made with %s %s, not %s",
+			mismatch.Table, mismatch.Field, mismatch.Stored, mismatch.Given), 1)
+	}
 	if advice == "" {
 		return text
 	}
 	return text + "\n" + advice
 }
+
+// isForeign reports whether a reply is not one of DynamoDB: it could not be decoded, or is an error
+// without a code.
+func isForeign(err error) bool {
+	return errors.As(err, new(*smithy.DeserializationError)) || dynamo.Code(err) == "UnknownError" && !dynamo.IsUnavailable(err)
+}
+
+// flagOf holds the flags of the settings that never change.
+var flagOf = map[string]string{"layout": "--layout", "shard count": "--shards"}
 
 func (a *app) whereToLook() string {
 	if a.place.IsAWS() {
@@ -71,9 +90,9 @@ func (a *app) advice(ctx context.Context, err error) string {
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
 		return "The application of this journal has its own key resolver, which this command does not know. Use the packages journal and " +
 			"archive in a program with that resolver."
-	case errors.As(err, &mismatch) && mismatch.Field == "shard count":
-		return "The shard count of a journal never changes: leave --shards out, or set other tables. " +
-			"To move to another count, export the journal and import it into a new one."
+	case errors.As(err, &mismatch) && flagOf[mismatch.Field] != "":
+		return fmt.Sprintf("The %s of a journal never changes: leave %s out, or set other tables. "+
+			"To move to another one, export the journal and import it into a new one.", mismatch.Field, flagOf[mismatch.Field])
 	case errors.Is(err, journal.ErrNotFound):
 		return "The type is the name that the application passes to aggregate.Define. The id is case-sensitive."
 	case errors.As(err, new(*journal.CorruptItemError)):
@@ -96,6 +115,8 @@ func (a *app) advice(ctx context.Context, err error) string {
 		return "Try again later, or increase the capacity of the tables."
 	case errors.Is(err, journal.ErrContended):
 		return "Try again."
+	case errors.As(err, new(*archive.HistoryError)):
+		return "--skip-different imports the other aggregates."
 	case errors.Is(err, archive.ErrTorn):
 		return "The export was interrupted: `millrace export --resume` continues it. The complete aggregates of the archive can be imported."
 	case errors.Is(err, readmodel.ErrNoModel):

@@ -76,7 +76,8 @@ written as they are stored. Applications can write events meanwhile. An archive 
 the journal, so only the owner of the file can read it. FILE - is standard output; the result then
 goes to standard error.
 
---resume continues an interrupted export. It also begins a new one if there is no file.
+--resume continues an interrupted export. It also begins a new one if there is no file. An export that
+fails before its first aggregate leaves no file.
 
 --since reads the index by time, which can lag by moments. In the classic layout it uses the dates of
 events. So it leaves out an aggregate whose new events all have earlier dates, as after an import or
@@ -119,13 +120,20 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
 		return err // before the file is created
 	}
+	var done archive.Progress
+	hasNone := func() bool { return with.From.Offset == 0 && done.Aggregates+done.Events+done.LeftOut == 0 }
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
-		file, position, err := openArchive(path, o, only)
-		if err != nil {
-			return err
+		file, position, openErr := openArchive(path, o, only)
+		if openErr != nil {
+			return openErr
 		}
-		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
+		defer func() {
+			err = errors.Join(err, file.Sync(), file.Close())
+			if err != nil && hasNone() {
+				err = errors.Join(err, os.Remove(path)) // it would block the next export
+			}
+		}()
 		with.From, archiveTo, result = position, file, a.env.Out
 	}
 	if o.skipUnreadable {
@@ -138,11 +146,11 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	with.Progress = func(p archive.Progress) {
 		progress.Show(func(elapsed time.Duration) string { return progressText(p, with.From.Offset, elapsed) })
 	}
-	done, err := archive.Export(ctx, j, archiveTo, with)
+	done, err = archive.Export(ctx, j, archiveTo, with)
 	progress.Done()
 	switch {
-	case err != nil && path != "-" && done.Bytes > 0:
-		a.note("%s so far. `millrace export %s --resume` continues.", output.Counted(done.Events, "event", "events"), path)
+	case err != nil && path != "-" && !hasNone():
+		a.next = fmt.Sprintf("%s so far. `millrace export %s --resume` continues.", output.Counted(done.Events, "event", "events"), path)
 		return err
 	case err != nil:
 		return err

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,8 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// plainly replaces the error of a parse function by a text that says which value a flag needs.
-func plainly(err error) error {
+// plainly replaces the error of a parse function by a text that says which value a flag needs. An
+// unknown flag of a command that takes an id may be an id.
+func plainly(cmd *cobra.Command, err error) error {
+	if errors.As(err, new(*pflag.NotExistError)) && strings.Contains(cmd.Use, "ID") {
+		return fmt.Errorf("%w: put -- before an id that begins with a dash, such as millrace stream account -- -x", err)
+	}
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {
 		return err

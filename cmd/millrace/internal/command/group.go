@@ -201,7 +201,7 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
-		return fmt.Errorf("%w; or, if they have crashed, remove the group with --force", err)
+		return fmt.Errorf("%w, or remove the group with --force", err)
 	}
 	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
 		return err

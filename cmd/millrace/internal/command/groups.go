@@ -187,9 +187,9 @@ member starts.
 The lag is an estimate. If a group is far behind, only the next events of each shard are read, and a
 + shows that there are more. The estimate costs about two read units for a shard with little to do,
 and less than 250 for a shard with much to do. --exact compares all aggregates with the group's
-positions; group catch-up waits until none is left. In the classic layout this costs half a read unit for each 4 KB of heads, including
-states. In the packed layout it costs half a unit or more for each aggregate. A group with external
-positions, such as in an SQL database, has no lag here.
+positions; group catch-up waits until none is left. In the classic layout this costs half a read unit
+for each 4 KB of heads, including states. In the packed layout it costs half a unit or more for each
+aggregate. A group with external positions, such as in an SQL database, has no lag here.
 
 --watch shows the list again every two seconds, or every --interval, until interrupted. Each time has
 the same cost. A terminal is redrawn; otherwise the lists follow each other after an empty line.`,

@@ -452,7 +452,8 @@ func TestAGroupWithMembersIsRemovedOnlyByForce(t *testing.T) {
 	o := s.run(t, "group", "remove", "audit", "account", "--yes")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "members [2]")
-	assert.Contains(t, o.err, "--force")
+	assert.Contains(t, o.err, "while another member runs, or remove the group with --force")
+	assert.Equal(t, 1, strings.Count(o.err, "if they have crashed"))
 	s.ok(t, "group", "remove", "audit", "account", "--yes", "--force")
 }
 

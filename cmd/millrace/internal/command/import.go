@@ -76,12 +76,8 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 	done, err := archive.Import(ctx, j, in, with)
 	progress.Done()
 	if err != nil {
-		if done.Events > 0 {
-			a.note("%s so far. Run the command again to continue.", output.Counted(done.Events, "event", "events"))
-		}
-		var history *archive.HistoryError
-		if errors.As(err, &history) {
-			a.note("Nothing of that aggregate was changed. --skip-different imports the others.")
+		if done.Events > 0 && !errors.As(err, new(*archive.HistoryError)) {
+			a.next = fmt.Sprintf("%s so far. Run the command again to continue.", output.Counted(done.Events, "event", "events"))
 		}
 		return err
 	}

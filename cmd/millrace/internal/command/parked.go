@@ -81,9 +81,9 @@ func (a *app) behind() *cobra.Command {
 		Short: "List the aggregates that hold up a group",
 		Long: `List the aggregates that are blocked or parked. The group has not handled an event of them, although
 it has handled later events of their shard. The event of a blocked aggregate has failed and is tried
-again, or it has not failed and its handler takes long. A parked aggregate waits for an operator. A blocked aggregate is listed after
-subscriber.Config.BehindAfter, if the shard has later events. --all lists all aggregates with events
-to handle.
+again, or it has not failed and its handler takes long. A parked aggregate waits for an operator. A
+blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has later events.
+--all lists all aggregates with events to handle.
 
   NEXT       number of the next event to handle
   HEAD       number of the last known event

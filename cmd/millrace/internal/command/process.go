@@ -110,7 +110,8 @@ encrypted states.
 
 Both lists cost half a read unit for each 4 KB of the whole table. For one process they cost one unit
 for each 4 KB of its rows. With --open each listed process costs two units or more: one for each 4 KB
-of its state, and its last event.`,
+of its state, and its last event. If nothing of TYPE is found, the command checks that the journal has
+the type, as other commands check a topic.`,
 		Example: "  millrace process list --overdue\n  millrace process list order-saga o1\n  millrace process list --failed --json | jq -r .failure | sort | uniq -c\n" +
 			"  millrace process list --open order-saga --older 24h",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -189,10 +190,23 @@ func (a *app) runPending(ctx context.Context, query process.Query, failed bool) 
 			return err
 		}
 	}
-	if !shown && !a.json {
-		a.note("No pending timeout or command matches.")
+	if !shown {
+		return a.nothing(ctx, query, "No pending timeout or command matches.")
 	}
 	return rows.Flush()
+}
+
+// nothing prints that nothing matches. It returns a noTopicError if the type is misspelled.
+func (a *app) nothing(ctx context.Context, query process.Query, note string) error {
+	if query.Type != "" {
+		if err := a.orNoTopic(ctx, query.Type, nil); err != nil {
+			return err
+		}
+	}
+	if !a.json {
+		a.note("%s", note)
+	}
+	return nil
 }
 
 func (a *app) retryPending() *cobra.Command {

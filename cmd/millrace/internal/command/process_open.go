@@ -71,10 +71,7 @@ func (a *app) runOpen(ctx context.Context, query process.Query, limit int) error
 		return explainBacklog(err)
 	}
 	if found == 0 {
-		if !a.json {
-			a.note("%s", noneOpen(query))
-		}
-		return nil
+		return a.nothing(ctx, query, noneOpen(query))
 	}
 	j, err := a.open(ctx)
 	if err != nil {

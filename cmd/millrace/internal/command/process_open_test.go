@@ -61,9 +61,10 @@ func TestOpenProcessesAreListedWithTheirStateAndAge(t *testing.T) {
 	require.NoError(t, process.CreateTable(t.Context(), s.client, ""))
 	j := s.open(t, journal.Config{})
 	m := trips(t, s, j)
+	deposits(t, j, aggregate.ID{Type: "trip", Value: "earlier"}, 1, 1) // makes the topic
 	for line, note := range map[string]string{
 		"":                `^No process is open.\n$`,
-		"tirp":            `^No process of type "tirp" is open.\n$`,
+		"trip":            `^No process of type "trip" is open.\n$`,
 		"trip o1":         `^No process "o1" of type "trip" is open.\n$`,
 		"trip --older 1h": `^No process of type "trip" that began before \d{4}-[-0-9T:. Z]+ is open.\n$`,
 	} {
@@ -94,7 +95,7 @@ func TestOpenProcessesAreListedWithTheirStateAndAge(t *testing.T) {
 	o := s.run(t, "process", "list", "--open", "--limit", "1")
 	assert.Equal(t, "trip o1", cells(t, o.out)[0]["PROCESS"])
 	assert.Equal(t, "The oldest 1 of 4 open processes; --limit shows more.\n", o.err)
-	assert.Equal(t, outcome{}, s.run(t, "process", "list", "--open", "order", "--json"), "a program counts lines")
+	assert.Equal(t, outcome{}, s.run(t, "process", "list", "--open", "trip", "earlier", "--json"), "a program counts lines")
 	assert.Equal(t, outcome{err: "No pending timeout or command matches.\n"}, s.run(t, "process", "list"), "they have nothing left to do")
 
 	line := lines(t, s.ok(t, "process", "list", "--open", "trip", "o1", "--json"))[0]

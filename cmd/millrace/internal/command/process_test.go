@@ -84,8 +84,8 @@ func TestWhatProcessesHaveLeftToDoIsListed(t *testing.T) {
 	}
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 1)
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--failed")), 1)
-	assert.Equal(t, outcome{err: "No pending timeout or command matches.\n"}, s.run(t, "process", "list", "order"))
-	assert.Equal(t, outcome{}, s.run(t, "process", "list", "order", "--json"), "a program counts lines")
+	assert.Equal(t, outcome{err: "No pending timeout or command matches.\n"}, s.run(t, "process", "list", "saga", "nosuch"))
+	assert.Equal(t, outcome{}, s.run(t, "process", "list", "saga", "nosuch", "--json"), "a program counts lines")
 	s.later(time.Hour)
 	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 2)
 
@@ -137,6 +137,18 @@ func TestWhatIsDroppedIsPrintedAndGone(t *testing.T) {
 	o = s.run(t, "process", "drop", "saga", "o1", "timeout/answers", "--yes")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "`millrace process list` lists pending timeouts and commands")
+}
+
+func TestAMisspelledTypeOfProcessesDoesNotLookHealthy(t *testing.T) {
+	t.Parallel()
+	s, _ := setupProcesses(t)
+	for _, line := range []string{"list sago", "list sago o1", "list sago --overdue", "list sago --json", "list --open sago", "list --open sago --json"} {
+		o := s.run(t, strings.Fields("process "+line)...)
+		assert.Equal(t, command.ExitNoTopic, o.code, line)
+		assert.Contains(t, o.err, `there is no topic "sago"`, line)
+		assert.Empty(t, o.out, line)
+	}
+	assert.Equal(t, outcome{err: "No process of type \"saga\" is open.\n"}, s.run(t, "process", "list", "--open", "saga"))
 }
 
 func TestWithoutTheTableOfProcessesTheCommandSaysWhoMakesIt(t *testing.T) {

@@ -38,7 +38,8 @@ Exit codes:
 // app is one run of the program.
 type app struct {
 	env   Env
-	begun bool // a command has begun, so the command line was parsed without errors
+	next  string // if set, how to continue; it is printed after the error
+	begun bool   // a command has begun, so the command line was parsed without errors
 
 	target   store.Target
 	client   journal.Client // set by connect
@@ -67,7 +68,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "print JSON objects, one on each line")
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is not a terminal")
 
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
+	root.SetFlagErrorFunc(plainly)
 	root.AddCommand(a.create(), a.adopt(), a.describe(), a.shards(), a.restored(), a.topics(), a.topic(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process(), a.console(), a.schema())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true

@@ -58,6 +58,9 @@ func Run(ctx context.Context, args []string, env Env) int {
 		return ExitUsage
 	}
 	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", printable.Lines(a.explain(ctx, err)))
+	if a.next != "" {
+		a.note("%s", a.next)
+	}
 	if errors.As(err, new(*noTopicError)) {
 		return ExitNoTopic
 	}

@@ -40,12 +40,13 @@ func (a *app) schema() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema --format FORMAT [flags]",
 		Short: "Print the tables for Terraform or CloudFormation, and policies for IAM",
-		Long: `Print the tables of an application as a document: resources for Terraform, or a template for CloudFormation. The tables are those
-that the command create and the packages make. With --format iam print the policy of a role: the permissions that it needs, and no others.
-It needs no DynamoDB, and no AWS configuration.
+		Long: `Print the tables of an application as a document: resources for Terraform, or a template for
+CloudFormation. The tables are those that the command create and the packages make. With --format
+iam print the policy of a role: the permissions that it needs, and no others. It needs no DynamoDB,
+and no AWS configuration.
 
-The document cannot create the descriptor of the journal, which stores the shard count. The first lines of the document have the command
-that does, to be run once after the tables exist.
+The document cannot create the descriptor of the journal, which stores the shard count. The first
+lines of the document have the command that does, to be run once after the tables exist.
 
 Roles:
 ` + rolesHelp() + `
@@ -86,7 +87,8 @@ func rolesHelp() string {
 	return text.String()
 }
 
-const tablesHelp = `A policy has the tables that --tables selects. The region in its ARNs is --region, and any region without it.`
+const tablesHelp = `A policy has the tables that --tables selects. The region in its ARNs is --region, and any region
+without it.`
 
 func (a *app) runSchema(cmd *cobra.Command, o schemaOptions) error {
 	o.where.Region = cmp.Or(a.target.Region, "*")

@@ -22,7 +22,10 @@ import (
 func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"strem account 1":                  "stream", // the suggestion
+		"strem account 1":                  "Did you mean this?\n\tstream\n",
+		"stream account -x":                "'x' in -x: put -- before an id that begins with a dash, such as millrace stream account -- -x",
+		"stream account --x":               "unknown flag: --x: put -- before an id",
+		"group skip audit account -x 1":    "put -- before an id",
 		"stream account":                   "stream needs ID",
 		"stream":                           "stream needs TYPE and ID",
 		"stream account 1 2":               `does not take the argument "2"`,
@@ -49,7 +52,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"create --read-units 5":                               "need --billing provisioned",
 		"create --billing provisioned":                        "needs --read-units",
 		"describe --journal-table x":                          "is not a name of 3 to 255",
-		"describe --nonsense":                                 "unknown flag",
+		"describe --nonsense":                                 "unknown flag: --nonsense\n",
 		"verify --id 1":                                       "--id needs --type",
 		"verify --against a --archive b":                      "choose one",
 		"verify --archive b --type account":                   "leave out --type",
@@ -135,6 +138,13 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 	}
 }
 
+func TestAnIDMayBeginWithADash(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	deposits(t, s.open(t, journal.Config{}), account("-x"), 1, 1)
+	assert.Regexp(t, `(?m)^aggregate +account -x$`, s.ok(t, "stream", "account", "--", "-x"))
+}
+
 func TestHelpTellsTheExitCodes(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -146,6 +156,23 @@ func TestHelpTellsTheExitCodes(t *testing.T) {
 	for _, name := range []string{"create", "describe", "stream", "tail", "verify", "export", "import"} {
 		assert.Contains(t, s.ok(t, name, "--help"), "millrace "+name)
 	}
+}
+
+func TestHelpFitsIntoATerminal(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	names := []string{""}
+	for i := 0; i < len(names); i++ {
+		help := s.ok(t, append(strings.Fields(names[i]), "--help")...)
+		about, _, _ := strings.Cut(help, "\nUsage:\n")
+		for line := range strings.Lines(about) {
+			assert.LessOrEqual(t, len(line), 104, "%s: %s", names[i], line)
+		}
+		if strings.Contains(help, "Available Commands:") {
+			names = append(names, commandsOf(t, help, strings.TrimLeft(names[i]+" ", " "))...)
+		}
+	}
+	assert.Contains(t, names, "group remove")
 }
 
 func TestWhereThereAreNoTablesEachCommandAsksForTheirNames(t *testing.T) {
@@ -188,6 +215,27 @@ func TestWhereNothingListensTheErrorNamesTheEndpoint(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "cannot reach the DynamoDB at http://"+address)
 	assert.Contains(t, o.err, "amazon/dynamodb-local")
+}
+
+func TestAServerThatIsNoDynamoDBIsNamed(t *testing.T) {
+	t.Parallel()
+	for status, body := range map[int]string{
+		http.StatusNotFound: `{"error": {"code": 404}, "message": {"a": 1}}`, http.StatusOK: `<html>welcome</html>`, http.StatusMethodNotAllowed: "",
+		http.StatusForbidden: `{"message": "sign in"}`,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}))
+		t.Cleanup(server.Close)
+		s := setup(t)
+		s.env.Connect = func(ctx context.Context, to store.Target) (journal.Client, error) { return to.Connect(ctx) }
+
+		o := s.run(t, "describe", "--endpoint", server.URL)
+		assert.Equal(t, command.ExitFailure, o.code)
+		const want = "does not answer like a DynamoDB: check --endpoint or $MILLRACE_DYNAMODB_ENDPOINT\n"
+		assert.True(t, strings.HasPrefix(o.err, "millrace: the server at "+server.URL+" "+want), o.err)
+	}
 }
 
 func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
