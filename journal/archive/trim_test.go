@@ -68,3 +68,21 @@ func TestAnImportedQueueCanBeTrimmedAgain(t *testing.T) {
 		assert.EqualValues(t, 11, loaded.Version)
 	})
 }
+
+func TestAnImportKeepsTheLaterTrimOfTheJournal(t *testing.T) {
+	t.Parallel()
+	fromAny(t, func(t *testing.T, from, to store) {
+		mails := account("mails")
+		from.queue(t, mails, 1, 12)
+		to.imports(t, from.export(t))
+		from.trim(t, mails, 6)
+		to.trim(t, mails, 11)
+		from.queue(t, mails, 13, 120)
+
+		done := to.imports(t, from.export(t))
+
+		assert.EqualValues(t, 7, done.Present)
+		to.requireTrimmed(t, mails, 11)
+		assert.Len(t, to.contents(t)[mails].Events, 110)
+	})
+}
