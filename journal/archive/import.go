@@ -283,10 +283,14 @@ func (im *importer) covered(archived journal.Head) error {
 }
 
 // lacksSnapshot reports whether an import ended between the events and their snapshot, in a layout
-// where these are not one transaction.
+// where these are not one transaction. If the archive has truncated all events and the journal has
+// some, these need no snapshot, and nothing shows that the archived one belongs to them.
 func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
-	return im.journal.SnapshotsApart() && here.Version == archived.Version && first(here) <= first(archived) &&
-		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
+	if !im.journal.SnapshotsApart() || here.Version != archived.Version || archived.Snapshot == nil {
+		return false
+	}
+	fits := first(here) == first(archived) || first(here) < first(archived) && first(archived) <= archived.Version
+	return fits && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
 }
 
 // page writes the part of a page that the journal does not have. leftOut is the reason why the
@@ -363,28 +367,6 @@ func (im *importer) same(ctx context.Context, archived *journal.Record) error {
 		}
 	}
 	return nil
-}
-
-// difference names the first field in which two events differ.
-func difference(a, b *journal.Record) string {
-	switch {
-	case a.Equal(b):
-		return ""
-	case a.EventID != b.EventID:
-		return "event id"
-	case a.EventType != b.EventType:
-		return "event type"
-	case a.CommitID != b.CommitID:
-		return "commit id"
-	case !a.OccurredAt.Equal(b.OccurredAt):
-		return "time"
-	case a.Encoding != b.Encoding:
-		return "encoding"
-	case string(a.Payload) != string(b.Payload):
-		return "payload"
-	default:
-		return "metadata"
-	}
 }
 
 // restore repeats failed requests, because a large import can exceed the capacity of tables that

@@ -86,3 +86,19 @@ func TestAnImportKeepsTheLaterTrimOfTheJournal(t *testing.T) {
 		assert.Len(t, to.contents(t)[mails].Events, 110)
 	})
 }
+
+func TestAnImportLeavesEventsThatTheArchiveHasTrimmed(t *testing.T) {
+	t.Parallel()
+	fromAny(t, func(t *testing.T, from, to store) {
+		mails := account("mails")
+		from.queue(t, mails, 1, 5)
+		to.imports(t, from.export(t))
+		before := to.contents(t)
+		from.trim(t, mails, 6)
+
+		to.imports(t, from.export(t))
+
+		assertSame(t, before, to.contents(t))
+		to.requireSound(t)
+	})
+}
