@@ -32,8 +32,8 @@ func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
 			base = nil // it belongs to a history that was replaced
 		}
 	}
-	for _, r := range []*snapshotRow{row, base} {
-		if r == nil || r.snapshot == nil || r.snapshot.Number > head.Version || head.Snapshot != nil {
+	for _, r := range newestFirst(row, base) {
+		if r.snapshot.Number > head.Version || head.Snapshot != nil {
 			continue
 		}
 		sound, err := p.isSound(ctx, id, r)

@@ -52,7 +52,7 @@ func (p *packed) load(
 	}
 }
 
-// usable returns the latest snapshot that is not ignored.
+// usable returns the snapshot of the latest event that is not ignored.
 func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string]bool) (*snapshotRow, error) {
 	latest, base, err := p.snapshots(ctx, id)
 	if err != nil {
@@ -61,8 +61,8 @@ func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string
 	if latest != nil && !latest.deleted.IsZero() {
 		return nil, p.deletedSince(ctx, id)
 	}
-	for _, row := range []*snapshotRow{latest, base} {
-		if row != nil && row.snapshot != nil && !ignored[row.name()] {
+	for _, row := range newestFirst(latest, base) {
+		if !ignored[row.name()] {
 			return row, nil
 		}
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -112,6 +113,15 @@ func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *
 		}
 	}
 	return latest, base, err
+}
+
+// newestFirst returns the rows that have a snapshot, the one of the latest event first. The base
+// can be of a later event than the latest snapshot: a trim replaces only the base, and an import
+// stores both.
+func newestFirst(rows ...*snapshotRow) []*snapshotRow {
+	rows = slices.DeleteFunc(rows, func(row *snapshotRow) bool { return row == nil || row.snapshot == nil })
+	slices.SortStableFunc(rows, func(a, b *snapshotRow) int { return cmp.Compare(b.snapshot.Number, a.snapshot.Number) })
+	return rows
 }
 
 func (p *packed) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {

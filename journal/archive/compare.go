@@ -125,3 +125,25 @@ func (c *comparison) compare(id aggregate.ID, here, archived *journal.Record) {
 		})
 	}
 }
+
+// difference names the first field in which two events differ.
+func difference(a, b *journal.Record) string {
+	switch {
+	case a.Equal(b):
+		return ""
+	case a.EventID != b.EventID:
+		return "event id"
+	case a.EventType != b.EventType:
+		return "event type"
+	case a.CommitID != b.CommitID:
+		return "commit id"
+	case !a.OccurredAt.Equal(b.OccurredAt):
+		return "time"
+	case a.Encoding != b.Encoding:
+		return "encoding"
+	case string(a.Payload) != string(b.Payload):
+		return "payload"
+	default:
+		return "metadata"
+	}
+}

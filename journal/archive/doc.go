@@ -39,7 +39,7 @@
 // refuse unknown kinds and format versions. Payloads are base64. Times are in milliseconds since
 // 1970.
 //
-//	{"kind":"archive","format":"millrace-archive","created":"2025-06-01T12:00:00Z",...}
+//	{"kind":"archive","format":"millrace-archive","table":"shop-journal",...}
 //	{"kind":"head","aggregate":{"type":"account","value":"42"},"version":120,"snapshot":{...}}
 //	{"kind":"event","number":1,"id":"6f1d...","type":"account.opened","payload":"eyJ...",...}
 //	...

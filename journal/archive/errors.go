@@ -50,3 +50,15 @@ func (e *HistoryError) Error() string {
 	return fmt.Sprintf("%s was not changed: at event %d %s: import into another journal, or leave the aggregate out",
 		e.Aggregate, e.Number, e.Reason)
 }
+
+// OtherJournalError reports that an export was to be resumed with another journal than the one that
+// the archive is of. Nothing was written.
+type OtherJournalError struct {
+	Table string // the journal table that the archive is of
+	Given string // the journal table of the journal that was passed
+}
+
+func (e *OtherJournalError) Error() string {
+	return fmt.Sprintf("the archive is of the journal table %q, not of %q: resume it with the journal that it is of, or begin a new archive",
+		e.Table, e.Given)
+}

@@ -62,8 +62,8 @@ type ExportOptions struct {
 // includes *journal.TruncatedError, which means that an aggregate was truncated or deleted while it
 // was read.
 //
-// Errors: [ErrInvalidOptions], the errors of w, and these of package journal: ErrNotFound if Only
-// names an aggregate that does not exist, [*journal.CorruptItemError] and
+// Errors: [ErrInvalidOptions], [*OtherJournalError], the errors of w, and these of package journal:
+// ErrNotFound if Only names an aggregate that does not exist, [*journal.CorruptItemError] and
 // [*aggregate.InvalidIDError] unless Unreadable leaves the aggregate out,
 // [*journal.TruncatedError], ErrThrottled, ErrTableMissing, ErrAccess; and the error of ctx.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
@@ -80,6 +80,9 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 	}
 	if from.Offset > 0 && from.Only != o.Only {
 		return Progress{}, fmt.Errorf("export: %w: Only differs from the selection with which the archive was begun", ErrInvalidOptions)
+	}
+	if err := from.Check(j); err != nil {
+		return Progress{}, fmt.Errorf("export: %w", err)
 	}
 	x := &exporter{
 		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, since: o.Since, out: bufio.NewWriterSize(w, 64<<10),

@@ -75,6 +75,26 @@ func TestResumeRefusesWhatIsNoArchive(t *testing.T) {
 	}
 }
 
+func TestAnExportIsNotResumedWithAnotherJournal(t *testing.T) {
+	t.Parallel()
+	from, other := pair(t)
+	from.write(t, account("1"), 1, 3)
+	other.write(t, account("2"), 1, 3)
+	whole := from.export(t)
+	for _, text := range [][]byte{whole, whole[:len(whole)-1], whole[:bytes.IndexByte(whole, '\n')+1]} {
+		position, err := archive.Resume(bytes.NewReader(text))
+		require.NoError(t, err)
+		var out bytes.Buffer
+
+		_, err = archive.Export(t.Context(), other.Journal, &out, archive.ExportOptions{From: position})
+
+		var refused *archive.OtherJournalError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, archive.OtherJournalError{Table: from.Config().Tables.Journal, Given: other.Config().Tables.Journal}, *refused)
+		assert.Zero(t, out.Len())
+	}
+}
+
 func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.Seed(3))

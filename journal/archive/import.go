@@ -55,7 +55,8 @@ type ImportProgress struct {
 // The snapshot is written with the last page of its aggregate. An aggregate whose early events are
 // truncated cannot be loaded before that. In the layout Packed the snapshot is written by a
 // separate request; if it fails, the next run repeats it. In the layout Classic, an import that
-// adds no events to an aggregate does not change its snapshot.
+// adds no events to an aggregate does not change its snapshot. A snapshot of a later event that the
+// journal already has is never replaced.
 //
 // If an import was interrupted, run it again from the beginning of the archive. It does not write
 // existing events again. The same is true for a later archive of the same journal. For each
@@ -222,6 +223,7 @@ type target struct {
 	compare  uint64 // the event that must be the same; 0 if there is none
 	done     bool   // no event needs to be written
 	snapshot bool   // set with done: the snapshot needs to be written
+	later    bool   // the journal has a snapshot of a later event, which may cover a truncation
 }
 
 // target reads the head of an aggregate and decides from where to continue.
@@ -238,6 +240,7 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 	}
 	t := &target{version: here.Version, done: archived.Version <= here.Version}
 	t.snapshot = im.lacksSnapshot(here, archived)
+	t.later = here.Snapshot != nil && archived.Snapshot != nil && here.Snapshot.Number > archived.Snapshot.Number
 	last := min(here.Version, archived.Version)
 	switch deleted := !here.DeletedAt.IsZero(); {
 	case deleted && archived.DeletedAt.IsZero():
@@ -280,15 +283,22 @@ func (im *importer) covered(archived journal.Head) error {
 }
 
 // lacksSnapshot reports whether an import ended between the events and their snapshot, in a layout
-// where these are not one transaction.
+// where these are not one transaction. If the archive has truncated all events and the journal has
+// some, these need no snapshot, and nothing shows that the archived one belongs to them.
 func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
-	return im.journal.SnapshotsApart() && here.Version == archived.Version && first(here) <= first(archived) &&
-		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
+	if !im.journal.SnapshotsApart() || here.Version != archived.Version || archived.Snapshot == nil {
+		return false
+	}
+	fits := first(here) == first(archived) || first(here) < first(archived) && first(archived) <= archived.Version
+	return fits && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
 }
 
 // page writes the part of a page that the journal does not have. leftOut is the reason why the
 // snapshot was not written.
 func (im *importer) page(ctx context.Context, t *target, p page) (present int64, leftOut, err error) {
+	if t.later {
+		p.head.Snapshot = nil
+	}
 	records := p.records
 	for len(records) > 0 && records[0].Number <= t.version {
 		if records[0].Number == t.compare {
@@ -357,28 +367,6 @@ func (im *importer) same(ctx context.Context, archived *journal.Record) error {
 		}
 	}
 	return nil
-}
-
-// difference names the first field in which two events differ.
-func difference(a, b *journal.Record) string {
-	switch {
-	case a.Equal(b):
-		return ""
-	case a.EventID != b.EventID:
-		return "event id"
-	case a.EventType != b.EventType:
-		return "event type"
-	case a.CommitID != b.CommitID:
-		return "commit id"
-	case !a.OccurredAt.Equal(b.OccurredAt):
-		return "time"
-	case a.Encoding != b.Encoding:
-		return "encoding"
-	case string(a.Payload) != string(b.Payload):
-		return "payload"
-	default:
-		return "metadata"
-	}
 }
 
 // restore repeats failed requests, because a large import can exceed the capacity of tables that

@@ -47,6 +47,7 @@ type line struct {
 	// archive
 	Format   string     `json:"format,omitempty"`
 	Created  *time.Time `json:"created,omitempty"`
+	Table    string     `json:"table,omitempty"`
 	Shards   int        `json:"shards,omitempty"`
 	Resolver string     `json:"resolver,omitempty"`
 	Layout   string     `json:"layout,omitempty"`
@@ -97,7 +98,7 @@ func headerLine(j *journal.Journal, s Selection) line {
 	config := j.Config()
 	created := config.Now().UTC()
 	l := line{
-		Kind: kindArchive, Format: formatName, Version: formatVersion, Created: &created,
+		Kind: kindArchive, Format: formatName, Version: formatVersion, Created: &created, Table: config.Tables.Journal,
 		Shards: config.Shards, Resolver: config.Resolver.Name(), Layout: string(config.Layout),
 	}
 	if s != (Selection{}) {

@@ -189,7 +189,7 @@ func (r *reader) begin(l *line, err error) error {
 		return r.fault(ErrNotArchive, "its format version is %d, this version reads %d: use a later version of this package", l.Version, formatVersion)
 	}
 	r.header = l
-	r.done = Position{Offset: r.offset, Only: l.selection()}
+	r.done = Position{Offset: r.offset, Table: l.Table, Only: l.selection()}
 	return nil
 }
 

@@ -193,7 +193,7 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	missing(due, head.Version)
 	if found.SnapshotNumber > head.Version {
 		faults = append(faults, Fault{Kind: SnapshotAhead, Aggregate: id, From: found.SnapshotNumber, To: found.SnapshotNumber})
-	} else if n := found.SnapshotNumber; n > 0 && head.DeletedAt.IsZero() && (head.Snapshot == nil || head.Snapshot.Number != n) {
+	} else if n := found.SnapshotNumber; n > 0 && head.DeletedAt.IsZero() && (head.Snapshot == nil || head.Snapshot.Number < n) {
 		faults = append(faults, Fault{Kind: SnapshotMismatch, Aggregate: id, From: n, To: n})
 	}
 	// The snapshot of another program has no number to compare.

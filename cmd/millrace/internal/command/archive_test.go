@@ -168,6 +168,28 @@ func TestAnExportGoesOnWithWhatItWasBegunWith(t *testing.T) {
 	assert.Contains(t, o.err, "was begun with another --type or --id")
 }
 
+func TestAnExportGoesOnWithItsOwnJournalAlone(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	s.ok(t, "create", "--shards", "2", "--prefix", "bank-")
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	cut := whole[:len(whole)-200]
+	require.NoError(t, os.WriteFile(file, cut, 0o600))
+
+	o := s.run(t, "export", "--prefix", "bank-", file, "--resume")
+
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, `the archive is of the journal table "journal", not of "bank-journal"`)
+	assert.Contains(t, o.err, "choose another file")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(cut), string(text), "nothing is cut off")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 3 aggregates, 27 events")
+}
+
 // cutting ends a context at the first output.
 type cutting struct {
 	bytes.Buffer

@@ -117,6 +117,8 @@ func (a *app) advice(ctx context.Context, err error) string {
 		return "Try again."
 	case errors.As(err, new(*archive.HistoryError)):
 		return "--skip-different imports the other aggregates."
+	case errors.As(err, new(*archive.OtherJournalError)):
+		return "--prefix or --journal-table sets the journal that the archive is of. For another journal, choose another file."
 	case errors.Is(err, archive.ErrTorn):
 		return "The export was interrupted: `millrace export --resume` continues it. The complete aggregates of the archive can be imported."
 	case errors.Is(err, readmodel.ErrNoModel):

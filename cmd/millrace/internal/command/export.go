@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
@@ -76,8 +77,8 @@ written as they are stored. Applications can write events meanwhile. An archive 
 the journal, so only the owner of the file can read it. FILE - is standard output; the result then
 goes to standard error.
 
---resume continues an interrupted export. It also begins a new one if there is no file. An export that
-fails before its first aggregate leaves no file.
+--resume continues an interrupted export of the same journal table. It also begins a new one if there
+is no file. An export that fails before its first aggregate leaves no file.
 
 --since reads the index by time, which can lag by moments. In the classic layout it uses the dates of
 events. So it leaves out an aggregate whose new events all have earlier dates, as after an import or
@@ -124,7 +125,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	hasNone := func() bool { return with.From.Offset == 0 && done.Aggregates+done.Events+done.LeftOut == 0 }
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
-		file, position, openErr := openArchive(path, o, only)
+		file, position, openErr := openArchive(j, path, o, only)
 		if openErr != nil {
 			return openErr
 		}
@@ -167,7 +168,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 }
 
 // openArchive creates the file, or opens it after its last complete aggregate.
-func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
+func openArchive(j *journal.Journal, path string, o exportOptions, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
 	if !o.resume {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		switch {
@@ -193,6 +194,9 @@ func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.Fi
 	}
 	if position.Offset > 0 && only != (archive.Selection{}) && only != position.Only {
 		return nil, position, wrongUsage("%s was begun with another --type or --id: leave them out to continue it", path)
+	}
+	if err := position.Check(j); err != nil {
+		return nil, position, err
 	}
 	if err := file.Truncate(position.Offset); err != nil {
 		return nil, position, err
