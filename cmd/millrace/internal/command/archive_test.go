@@ -65,6 +65,28 @@ func TestAnArchiveGoesThroughPipes(t *testing.T) {
 	assert.Regexp(t, `(?m)^version +9$`, other.ok(t, "stream", "account", "3"))
 }
 
+func TestAnEmptySelectionIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 1)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	for _, args := range [][]string{
+		{"import", file, "--type", "account", "--id", ""},
+		{"import", file, "--type", ""},
+		{"export", file + ".2", "--type", "account", "--id="},
+		{"verify", "--type", ""},
+		{"aggregates", ""},
+		{"aggregates", "account", "--after", ""},
+		{"process", "list", ""},
+		{"process", "list", "order-saga", ""},
+	} {
+		o := s.run(t, args...)
+		assert.Equal(t, command.ExitUsage, o.code, "%q", args)
+		assert.Contains(t, o.err, " is empty", "%q", args)
+	}
+	assert.NoFileExists(t, file+".2")
+}
+
 func TestAnExportDoesNotOverwrite(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 1)

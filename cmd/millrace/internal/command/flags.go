@@ -75,15 +75,32 @@ func parseMoment(text string) (moment, error) {
 	return moment{at: at}, nil
 }
 
+// notEmpty refuses empty filters, such as those of an unset variable of a shell.
+func notEmpty(flags *pflag.FlagSet, names ...string) error {
+	for _, name := range names {
+		if flag := flags.Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fmt.Errorf("--%s is empty, which would select all; leave it out to select all", name)
+		}
+	}
+	return nil
+}
+
 // selection holds --type and --id, which select a type or an aggregate.
-type selection struct{ aggregateType, id string }
+type selection struct {
+	aggregateType, id string
+	flags             *pflag.FlagSet
+}
 
 func (s *selection) register(cmd *cobra.Command) {
+	s.flags = cmd.Flags()
 	cmd.Flags().StringVar(&s.aggregateType, "type", "", "only aggregates of this `type`")
 	cmd.Flags().StringVar(&s.id, "id", "", "only the aggregate with this `id`, of --type")
 }
 
 func (s *selection) get() (archive.Selection, error) {
+	if err := notEmpty(s.flags, "type", "id"); err != nil {
+		return archive.Selection{}, wrongUsage("%v", err)
+	}
 	switch {
 	case s.id == "":
 		return archive.Selection{AggregateType: s.aggregateType}, nil

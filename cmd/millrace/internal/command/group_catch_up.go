@@ -106,7 +106,7 @@ func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeo
 	}
 	switch {
 	case len(all) == 0 && len(args) == 1:
-		return fmt.Errorf("%s: %w", args[0], groups.ErrNoGroup)
+		return fmt.Errorf("%s: %w", printable.Text(args[0]), groups.ErrNoGroup)
 	case len(all) == 0:
 		a.note("No consumer groups. A group is created when it first subscribes.")
 	}
@@ -199,7 +199,7 @@ func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) 
 	case err != nil:
 		return nil, nil, err
 	case corrupt != nil:
-		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", c.group, c.topic, corrupt)
+		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", printable.Text(c.group), printable.Text(c.topic), corrupt)
 	}
 	line := newGroupLine(one)
 	line.lagLine = newLagLine(lag.Lag, c.env.Now())
