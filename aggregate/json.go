@@ -17,12 +17,13 @@ import (
 //   - Types with content that JSON drops or cannot decode, such as unexported fields.
 //   - Types with a method that encodes them and none that decodes them.
 //   - Structs that embed a type whose methods stand for all fields.
+//   - Embedded pointers to structs of which JSON may write no field. They would become nil.
 //
 // Values are refused when they are written:
 //
 //   - A string that is not UTF-8. encoding/json would replace its bytes.
 //   - A time whose offset from UTC has seconds. encoding/json would shift it.
-//   - A pointer to a nil map, slice or pointer. It would become a nil pointer.
+//   - A pointer to a nil map, slice or pointer, also in an any. It would become a nil pointer.
 //   - Map keys that would be read as other keys, and two keys with the same text.
 //
 // Two values are read in another way than by encoding/json:

@@ -85,6 +85,7 @@ func TestJSONTakesNullInsideOnlyWhereItIsAValue(t *testing.T) {
 		Pointer  *int
 		Free     any
 		Left     int `json:"-"`
+		Odd      int `json:"it's"` // encoding/json does not take this name
 		Deep     []map[string][]Line
 		Embedded struct{ Named struct{ On bool } } `json:"deep_one"`
 	}
@@ -93,6 +94,7 @@ func TestJSONTakesNullInsideOnlyWhereItIsAValue(t *testing.T) {
 		" { \"\\u0041mount\"\t:\nnull } ": "Amount: null cannot be a int",
 		`{"Free":{"\"}":[{}, -1.5e3 , true,false,"\\"]}, "Amount":null}`: "Amount: null cannot be a int",
 		`{"amount" : null}`:                          "amount: null cannot be a int",
+		`{"Odd":null}`:                               "Odd: null cannot be a int",
 		`{"ID":null}`:                                "ID: null cannot be a int",
 		`{"sku":null}`:                               "sku: null cannot be a string",
 		`{"price":null}`:                             "price: null cannot be a int64",
@@ -353,6 +355,13 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{structKeys{}, "field M has keys of type struct { A int }"},
 		{bigByValue{}, "field N is a big.Int, whose marshalling method has a pointer receiver and is not called on a value: use a pointer to it"},
 		{&bigInMap{}, "field M is a big.Int"},
+		{struct {
+			A int `json:"B"`
+			B int `json:"it's"` // encoding/json does not take this name
+		}{}, `field B has the same JSON name "B" as A`},
+		{struct{ *Optional }{}, "field Optional is an embedded pointer to aggregate_test.Optional, of which JSON may write no field"},
+		{struct{ *Ignored }{}, "field Ignored is an embedded pointer"},
+		{struct{ Deep struct{ *Wrapped } }{}, "field Deep.Wrapped is an embedded pointer"},
 		{sameName{}, `field B has the same JSON name "B" as A, so JSON loses one of them: rename one`},
 		{shadowed{}, `field ID has the same JSON name "ID" as base.ID`},
 		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
@@ -408,6 +417,22 @@ type tree struct {
 	ByName   map[string]tree
 }
 
+// Embedded pointers to Optional, Ignored and Wrapped may be encoded as nothing, and Written is not.
+type (
+	Optional struct {
+		Max  int    `json:",omitempty"`
+		Name string `json:"name,omitzero"`
+	}
+	Ignored struct {
+		A int `json:"-"`
+	}
+	Wrapped struct{ Optional }
+	Written struct {
+		Optional
+		At time.Time `json:",omitempty"` // a struct is never empty
+	}
+)
+
 func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 	t.Parallel()
 
@@ -417,6 +442,10 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 	}
 	for _, value := range []any{
 		Account{},
+		struct{ *Written }{},
+		struct {
+			*Optional `json:"optional"`
+		}{},
 		tree{},
 		&bigByValue{}, &pointerMethod{}, "text", 1,
 		onlyTime{},

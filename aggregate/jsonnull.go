@@ -186,14 +186,13 @@ func addMembers(members map[string]reflect.Type, t reflect.Type, within map[refl
 	within[t] = true
 	for i := range t.NumField() {
 		field := t.Field(i)
-		tag := field.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
+		name, _ := jsonName(field)
 		target := field.Type
 		if target.Kind() == reflect.Pointer {
 			target = target.Elem()
 		}
 		switch {
-		case tag == "-":
+		case field.Tag.Get("json") == "-":
 		case field.Anonymous && name == "" && target.Kind() == reflect.Struct && !decodesItself(target):
 			addMembers(members, target, within)
 		case !field.IsExported():

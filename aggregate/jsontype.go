@@ -171,11 +171,10 @@ func isPromoted(onPointer, onValue reflect.Method, byValue bool) bool {
 func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names map[string]string) {
 	for i := range t.NumField() {
 		field := t.Field(i)
-		tag := field.Tag.Get("json")
-		if tag == "-" {
+		if field.Tag.Get("json") == "-" {
 			continue
 		}
-		name, options, _ := strings.Cut(tag, ",")
+		name, options := jsonName(field)
 		where := field.Name
 		if path != "" {
 			where = path + "." + field.Name
@@ -194,6 +193,10 @@ func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names 
 			continue
 		case !field.IsExported() && byPointer:
 			c.fault(where, "is an embedded pointer to an unexported type, which JSON cannot decode: embed it by value")
+			continue
+		case embedded && name == "" && byPointer && !alwaysWritten(target):
+			c.fault(where, "is an embedded pointer to %s, of which JSON may write no field, so that it becomes nil: "+
+				"embed it by value, add a JSON name, or remove omitempty and omitzero from one of its fields", target)
 			continue
 		case embedded && name == "":
 			// encoding/json does not call its methods.
@@ -214,7 +217,7 @@ func (c *jsonCheck) fields(t reflect.Type, path string, addressable bool, names 
 			c.fault(where, "has the same JSON name %q as %s, so JSON loses one of them: rename one", name, other)
 		}
 		names[name] = where
-		if strings.Contains(options+",", "string,") && !canBeNil(target) && target.Kind() != reflect.Struct &&
+		if hasOption(options, "string") && !canBeNil(target) && target.Kind() != reflect.Struct &&
 			(encodesItself(target, true) || decodesItself(target)) {
 			c.fault(where, "has the option string and is a %s, which encodes itself, so JSON cannot decode it: remove the option", field.Type)
 			continue

@@ -55,7 +55,7 @@ func checkJSONValue(v reflect.Value) error {
 		return nil
 	}
 	if v.Kind() == reflect.Pointer {
-		if !v.IsNil() && canBeNil(v.Type().Elem()) && v.Elem().IsNil() && isEncodedAsNull(v) {
+		if !v.IsNil() && pointsToNil(v) && isEncodedAsNull(v) {
 			return fmt.Errorf("a %s points to nil, and JSON would make it a nil pointer: use an empty value or a nil pointer", v.Type())
 		}
 		return checkJSONValue(v.Elem())
@@ -102,10 +102,19 @@ func checkJSONValue(v reflect.Value) error {
 	return nil
 }
 
+// pointsToNil reports whether a pointer points to nil, or to an interface that holds nil.
+func pointsToNil(v reflect.Value) bool {
+	v = v.Elem()
+	for v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	return canBeNil(v.Type()) && v.IsNil()
+}
+
 // isEncodedAsNull reports whether JSON makes null of a pointer to nil. A type with its own method,
 // such as net.IP, may encode nil as it likes.
 func isEncodedAsNull(v reflect.Value) bool {
-	if !encodesItself(v.Type(), false) || !v.CanInterface() {
+	if v.Type().Elem().Kind() != reflect.Interface && !encodesItself(v.Type(), false) || !v.CanInterface() {
 		return true
 	}
 	data, err := json.Marshal(v.Interface())

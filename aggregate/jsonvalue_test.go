@@ -26,6 +26,7 @@ func TestJSONRefusesValuesThatWouldComeBackDifferent(t *testing.T) {
 	var noSlice []int
 	var noPointer *int
 	var raw json.RawMessage
+	noPointerInAny, noSliceInAny := any(noPointer), any(noSlice)
 	for name, test := range map[string]struct {
 		value any
 		says  string
@@ -40,6 +41,8 @@ func TestJSONRefusesValuesThatWouldComeBackDifferent(t *testing.T) {
 		"pointer to no map":  {struct{ P *map[string]int }{&noMap}, "a *map[string]int points to nil"},
 		"pointer to nothing": {struct{ P []**int }{[]**int{&noPointer}}, "a **int points to nil"},
 		"pointer to no JSON": {struct{ P *json.RawMessage }{&raw}, "a *json.RawMessage points to nil"},
+		"pointer in *any":    {struct{ P *any }{&noPointerInAny}, "a *interface {} points to nil"},
+		"slice in *any":      {struct{ P *any }{&noSliceInAny}, "a *interface {} points to nil"},
 		"deep pointer":       {map[string]*[]int{"a": &noSlice}, "a *[]int points to nil"},
 		"fields in an any":   {struct{ Free any }{unexported{1}}, "a aggregate_test.unexported in an interface: field amount is unexported"},
 		"key":                {map[hexText]int{"a": 1}, `the map key "a" of type aggregate_test.hexText is written without its MarshalText`},

@@ -180,8 +180,8 @@ func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, re
 // written. Its transaction may still be under way although the head already shows it.
 func lastCommit(head Head, before uint64) map[uint64]bool {
 	numbers := map[uint64]bool{}
-	for n := before - 1; n >= max(head.TruncatedBefore, 1) && n+storage.MaxEvents > head.Version; n-- {
-		numbers[n] = true
+	for n := before; n > max(head.TruncatedBefore, 1) && n+storage.MaxEvents > head.Version+1; n-- {
+		numbers[n-1] = true
 	}
 	return numbers
 }

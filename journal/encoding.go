@@ -118,7 +118,7 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 }
 
 func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil || j.raw {
+	if s == nil || j.raw || s.isMarker() {
 		return s, nil
 	}
 	at := Place{Aggregate: id, Number: s.Number, Snapshot: true}

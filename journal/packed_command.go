@@ -30,7 +30,7 @@ func (row *snapshotRow) commandsOf() *storage.Commands {
 	}
 	c.Guards = row.guards
 	for i := range row.commands {
-		c.Dated = append(c.Dated, row.commands[i].dated())
+		c.Add(row.commands[i].dated())
 	}
 	return c
 }
@@ -57,9 +57,7 @@ func (it *packedItem) commands() (commands []storage.DatedCommand) {
 // addTo adds the commands of an item to those known before it.
 func (it *packedItem) addTo(known *storage.Commands) {
 	for _, c := range it.commands() {
-		if _, there := known.Find(c.ID); !there {
-			known.Dated = append(known.Dated, c)
-		}
+		known.Add(c)
 	}
 	known.Guards = known.Guards || it.guards
 	known.Version = it.last()
@@ -149,28 +147,28 @@ func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) er
 // putCommands adds the commands up to a version to the row of a snapshot, and writes guards for
 // those that have no room. It returns the commands that the row keeps.
 func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
-	kept := &storage.Commands{Version: version, Guards: commands.Guards}
-	for _, d := range commands.Dated {
+	kept := storage.Commands{Guards: commands.Guards}
+	var dated []storage.DatedCommand
+	for _, d := range commands.Dated() {
 		if d.IsKept(p.config.Now()) && d.Version <= version {
-			kept.Dated = append(kept.Dated, d)
+			dated = append(dated, d)
 		}
 	}
-	if n := len(kept.Dated); n > mostCommands {
-		dropped := kept.Dated[:n-fewerCommands]
+	if n := len(dated); n > mostCommands {
+		dropped := dated[:n-fewerCommands]
 		if err := p.guard(ctx, id, dropped); err != nil {
 			return nil, err
 		}
-		kept.Dated, kept.Guards = kept.Dated[len(dropped):], true
+		dated, kept.Guards = dated[len(dropped):], true
 	}
 	if kept.Guards {
 		row[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
 	}
-	if len(kept.Dated) == 0 {
-		return kept, nil
-	}
 	var err error
-	row[attrID], err = commandsValue(kept.Dated)
-	return kept, err
+	if len(dated) > 0 {
+		row[attrID], err = commandsValue(dated)
+	}
+	return kept.With(version, dated...), err
 }
 
 // guardsAtOnce is the number of guards that are written at the same time.

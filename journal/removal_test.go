@@ -334,6 +334,22 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 	})
 }
 
+func TestTruncateBeforeTheFirstEventDeletesNothing(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 5)
+		proxy := dynamotest.NewProxy(t, s.client)
+		deletions := proxy.Inject(dynamotest.Throttle(), dynamotest.On("DeleteItem", "BatchWriteItem"))
+
+		for before := range uint64(2) {
+			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, before, journal.Removal{}))
+		}
+
+		assert.Zero(t, deletions.Fired())
+		assert.Equal(t, numbersFrom(1, 5), s.numbers(t, id))
+	})
+}
+
 func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")

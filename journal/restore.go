@@ -89,7 +89,7 @@ func (j *engine) validateRestoration(r *restoration) error {
 			return err
 		}
 	}
-	if s := head.Snapshot; s != nil {
+	if s := head.Snapshot; s != nil && !s.isMarker() {
 		return j.requireEncodings(Place{Aggregate: head.Aggregate, Number: s.Number, Snapshot: true}, s.Encoding, errNotArchived)
 	}
 	return nil

@@ -219,11 +219,11 @@ type Engine interface {
 	// fails. The last removed event, before-1, must be the last one of a commit. Trim may be
 	// repeated.
 	//
-	// It costs as much as Journal.Truncate. It writes no event.
+	// It costs as much as Journal.Truncate. It writes no event, and needs no encodings.
 	//
 	// Errors: [ErrHasState], with nothing removed, if the aggregate has a snapshot of another
-	// origin, ErrNotCovered if no commit ends with event before-1, *EncodingError, ErrKeyDestroyed,
-	// and the errors of Journal.Truncate.
+	// origin, ErrNotCovered if no commit ends with event before-1, and the errors of
+	// Journal.Truncate.
 	Trim(ctx context.Context, id aggregate.ID, before uint64) error
 
 	// NumberAt returns the number of the last event of an aggregate that had occurred at a time,

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -11,10 +12,18 @@ import (
 type Commands struct {
 	// Version is the version of the aggregate up to which they are complete.
 	Version uint64
-	// Dated lists the commands in the order of their commits.
-	Dated []DatedCommand
 	// Guards means that earlier commands are stored in rows of their own.
 	Guards bool
+	// The first n commands of the list are known. A longer list shares them.
+	list *commandList
+	n    int
+}
+
+// commandList is a list of commands that only grows, at its end.
+type commandList struct {
+	mu    sync.RWMutex
+	dated []DatedCommand
+	at    map[string]int // place of each id
 }
 
 // DatedCommand is a command with the time of its commit.
@@ -33,23 +42,62 @@ func (d DatedCommand) IsKept(now time.Time) bool {
 
 // Find returns the command with an id, and whether there is one.
 func (c *Commands) Find(id string) (Command, bool) {
-	i := slices.IndexFunc(c.Dated, func(d DatedCommand) bool { return d.ID == id })
-	if i < 0 {
+	if c.list == nil {
 		return Command{}, false
 	}
-	return c.Dated[i].Command, true
+	c.list.mu.RLock()
+	defer c.list.mu.RUnlock()
+	if i, there := c.list.at[id]; there && i < c.n {
+		return c.list.dated[i].Command, true
+	}
+	return Command{}, false
+}
+
+// Dated returns the commands in the order of their commits. The caller must not change them.
+func (c *Commands) Dated() []DatedCommand {
+	if c.list == nil {
+		return nil
+	}
+	c.list.mu.RLock()
+	defer c.list.mu.RUnlock()
+	return slices.Clip(c.list.dated[:c.n])
+}
+
+// Add adds a command, unless its id is known. It is for commands that are not shared yet.
+func (c *Commands) Add(d DatedCommand) {
+	if _, known := c.Find(d.ID); known {
+		return
+	}
+	if c.list == nil || !c.list.grow(c.n, d) {
+		own := &commandList{at: map[string]int{}}
+		for i, d := range append(c.Dated(), d) {
+			own.grow(i, d)
+		}
+		c.list = own
+	}
+	c.n++
+}
+
+// grow adds a command after the first n. It returns false if there is another one in that place.
+func (l *commandList) grow(n int, d DatedCommand) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.dated) != n {
+		return false
+	}
+	l.dated, l.at[d.ID] = append(l.dated, d), n
+	return true
 }
 
 // With returns the commands at a later version, including the ones executed meanwhile. Some of
 // these may be known already, because commands without events do not change the version.
 func (c *Commands) With(version uint64, executed ...DatedCommand) *Commands {
-	longer := &Commands{Version: version, Dated: slices.Clip(c.Dated), Guards: c.Guards}
+	longer := *c
+	longer.Version = version
 	for _, d := range executed {
-		if _, known := c.Find(d.ID); !known {
-			longer.Dated = append(longer.Dated, d)
-		}
+		longer.Add(d)
 	}
-	return longer
+	return &longer
 }
 
 // Loaded is the result of a load apart from the state.

@@ -66,7 +66,7 @@ func (t *trim) unlessLeftAlone(err error) error {
 		t.options.Corrupt(corrupt)
 		return nil
 	case errors.As(err, new(*journal.TruncatedError)), errors.As(err, new(*journal.DeletedError)), errors.Is(err, journal.ErrNotFound),
-		errors.Is(err, journal.ErrKeyDestroyed), errors.Is(err, journal.ErrConflict):
+		errors.Is(err, journal.ErrConflict):
 		return nil // another pass or the publisher has changed the stream, or it is being deleted
 	}
 	return err

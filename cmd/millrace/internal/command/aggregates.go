@@ -55,6 +55,9 @@ one read unit or more for each aggregate.`,
 				return wrongUsage("--limit is %d: want 1 or more, or 0 for all", limit)
 			}
 			q := journal.HeadsQuery{AggregateType: args[0], Limit: limit}
+			if err := notEmpty(cmd.Flags(), "after"); err != nil {
+				return wrongUsage("%v", err)
+			}
 			if after != "" {
 				var err error
 				if q.After, err = aggregate.NewID(args[0], after); err != nil {

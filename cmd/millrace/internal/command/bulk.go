@@ -48,20 +48,10 @@ func (p *parkedSelection) registerFilters(cmd *cobra.Command, those string) {
 	cmd.Flags().StringVar(&p.eventType, "type", "", those+" whose failed event has this `type`")
 }
 
-// notEmpty refuses empty filters.
-func notEmpty(cmd *cobra.Command) error {
-	for _, name := range []string{"reason", "type"} {
-		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return fmt.Errorf("--%s is empty, which would select all; leave it out to select all", name)
-		}
-	}
-	return nil
-}
-
 // wants checks the arguments of commands that take either one aggregate or --all.
 func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := notEmpty(cmd); err != nil {
+		if err := notEmpty(cmd.Flags(), "reason", "type"); err != nil {
 			return err
 		}
 		switch {

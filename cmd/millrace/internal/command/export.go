@@ -109,8 +109,9 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return wrongUsage("--resume needs a file: an archive on standard output cannot be continued")
 	}
 	with := archive.ExportOptions{Only: only}
+	var since moment
 	if o.since != "" {
-		if with.Since, err = parseMoment(o.since, a.env.Now()); err != nil || with.Since.IsZero() {
+		if since, err = parseMoment(o.since); err != nil || since.isBeginning() {
 			return wrongUsage("--since is %q: want a duration before now such as 10m or 36h, or a time such as 2006-01-02T15:04:05Z", o.since)
 		}
 	}
@@ -118,7 +119,10 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	if err != nil {
 		return err
 	}
-	if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
+	if with.Since, err = since.start("since", j); err == nil {
+		err = knownTopic(ctx, j, o.only.aggregateType)
+	}
+	if err != nil {
 		return err // before the file is created
 	}
 	var done archive.Progress

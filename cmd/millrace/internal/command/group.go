@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -114,7 +115,7 @@ pause the group with --wait first.`,
 			if to == "" {
 				return wrongUsage("reset needs --to: beginning, now, a duration before now, or RFC 3339")
 			}
-			begin, err := parseTo(to, a.env.Now())
+			begin, err := parseMoment(to)
 			if err != nil {
 				return wrongUsage("--to: %v", err)
 			}
@@ -126,24 +127,30 @@ pause the group with --wait first.`,
 	return cmd
 }
 
-func parseTo(text string, now time.Time) (subscriber.Start, error) {
-	at, err := parseMoment(text, now)
+// startOf returns the start of a group that is reset to a time.
+func startOf(to moment, j *journal.Journal) (subscriber.Start, error) {
+	at, err := to.start("to", j)
 	switch {
 	case err != nil:
 		return subscriber.Start{}, err
-	case at.IsZero():
+	case to.isBeginning():
 		return subscriber.Beginning(), nil
-	case text == "now":
+	case to == moment{relative: true}:
 		return subscriber.Now(), nil
 	}
 	return subscriber.At(at), nil
 }
 
-func (a *app) runReset(ctx context.Context, name, topic string, to subscriber.Start, text string, yes bool) error {
-	g, err := a.openGroups(ctx)
+func (a *app) runReset(ctx context.Context, name, topic string, to moment, text string, yes bool) error {
+	j, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
+	start, err := startOf(to, j)
+	if err != nil {
+		return err
+	}
+	g := groups.New(j)
 	if _, err := g.Get(ctx, name, topic); err != nil {
 		return err
 	}
@@ -152,7 +159,7 @@ func (a *app) runReset(ctx context.Context, name, topic string, to subscriber.St
 	}
 	rows := 0
 	progress, count := a.rowProgress(&rows)
-	err = g.Reset(ctx, name, topic, to, count)
+	err = g.Reset(ctx, name, topic, start, count)
 	progress.Done()
 	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
 		return err

@@ -63,13 +63,13 @@ take at most a fifth of the time.`,
 			if timeout < 0 {
 				return wrongUsage("--timeout is %s: want 0s or more", timeout)
 			}
-			var until time.Time
+			var until moment
 			if before != "" {
 				var err error
-				if until, err = parseMoment(before, a.env.Now()); err != nil {
+				if until, err = parseMoment(before); err != nil {
 					return wrongUsage("--before: %v", err)
 				}
-				if until.IsZero() {
+				if until.isBeginning() {
 					return wrongUsage("--before: no event occurred before the beginning")
 				}
 			}
@@ -82,11 +82,12 @@ take at most a fifth of the time.`,
 }
 
 // runCatchUp waits for one group, or for several, one after the other.
-func (a *app) runCatchUp(ctx context.Context, args []string, before time.Time, timeout time.Duration) error {
-	g, err := a.openGroups(ctx)
+func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeout time.Duration) error {
+	j, err := a.open(ctx)
 	if err != nil {
 		return err
 	}
+	g, before := groups.New(j), until.on(j)
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if len(args) == 2 {
@@ -105,7 +106,7 @@ func (a *app) runCatchUp(ctx context.Context, args []string, before time.Time, t
 	}
 	switch {
 	case len(all) == 0 && len(args) == 1:
-		return fmt.Errorf("%s: %w", args[0], groups.ErrNoGroup)
+		return fmt.Errorf("%s: %w", printable.Text(args[0]), groups.ErrNoGroup)
 	case len(all) == 0:
 		a.note("No consumer groups. A group is created when it first subscribes.")
 	}
@@ -198,7 +199,7 @@ func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) 
 	case err != nil:
 		return nil, nil, err
 	case corrupt != nil:
-		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", c.group, c.topic, corrupt)
+		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", printable.Text(c.group), printable.Text(c.topic), corrupt)
 	}
 	line := newGroupLine(one)
 	line.lagLine = newLagLine(lag.Lag, c.env.Now())

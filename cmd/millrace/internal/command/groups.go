@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -263,7 +264,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 	switch {
 	case err != nil:
 	case !shown && len(name) > 0:
-		err = fmt.Errorf("%s: %w", name[0], groups.ErrNoGroup)
+		err = fmt.Errorf("%s: %w", printable.Text(name[0]), groups.ErrNoGroup)
 	case !shown:
 		a.note("No consumer groups. A group is created when it first subscribes.")
 	}

@@ -151,7 +151,7 @@ TYPE is the type of the failed event. The other columns are those of the command
 It costs a read of the event and of the position of each listed aggregate.`,
 		Example: "  millrace group parked order-history order\n  millrace group parked order-history order --reason 'connection refused'",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := notEmpty(cmd); err != nil {
+			if err := notEmpty(cmd.Flags(), "reason", "type"); err != nil {
 				return err
 			}
 			return wants("GROUP", "TOPIC")(cmd, args)
@@ -223,7 +223,7 @@ func (a *app) printEdited(l editedLine) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)
 	}
-	name := l.Aggregate.Type + " " + printable.Text(l.Aggregate.Value)
+	name := printable.Text(l.Aggregate.Type) + " " + printable.Text(l.Aggregate.Value)
 	text := fmt.Sprintf("%s %s of group %s", l.Kind, name, printable.Text(l.Group))
 	switch {
 	case l.Kind == "retried":

@@ -118,7 +118,7 @@ the type, as other commands check a topic.`,
 			if len(args) > 2 {
 				return fmt.Errorf("%s does not take the argument %q", cmd.Name(), args[2])
 			}
-			return nil
+			return wants([]string{"TYPE", "ID"}[:len(args)]...)(cmd, args)
 		},
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			var query process.Query

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -85,7 +87,8 @@ func (a *app) does(run func(cmd *cobra.Command, args []string) error) func(*cobr
 	}
 }
 
-// wants checks the number of arguments. names are the names of the arguments in the help.
+// wants checks the number of arguments, and refuses empty ones. names are the names of the
+// arguments in the help.
 func wants(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -93,6 +96,9 @@ func wants(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("%s needs %s", cmd.Name(), joined(names[len(args):]))
 		case len(args) > len(names):
 			return fmt.Errorf("%s does not take the argument %q", cmd.Name(), args[len(names)])
+		}
+		if i := slices.Index(args, ""); i >= 0 { // a variable of the shell is not set
+			return fmt.Errorf("%s is empty", names[i])
 		}
 		return nil
 	}
@@ -137,7 +143,7 @@ func (a *app) showProgress() *output.Progress {
 
 // note prints a message for people to standard error.
 func (a *app) note(format string, args ...any) {
-	_, _ = fmt.Fprintf(a.env.Err, format+"\n", args...)
+	_, _ = fmt.Fprintln(a.env.Err, printable.Lines(fmt.Sprintf(format, args...)))
 }
 
 // line prints an object as JSON, or its fields as text.

@@ -38,7 +38,7 @@ shard also costs half a unit for each --interval, and half a unit for each half 
 		Example: "  millrace tail account\n  millrace tail account --follow --since now --payload\n  millrace tail account --since 2025-06-01T12:00:00Z --json",
 		Args:    wants("TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			since, err := parseMoment(o.since, a.env.Now())
+			since, err := parseMoment(o.since)
 			switch {
 			case err != nil:
 				return wrongUsage("--since: %v", err)
@@ -63,8 +63,12 @@ shard also costs half a unit for each --interval, and half a unit for each half 
 	return cmd
 }
 
-func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tailOptions) error {
+func (a *app) runTail(ctx context.Context, topic string, from moment, o tailOptions) error {
 	j, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	since, err := from.start("since", j)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,7 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 	}
 	shown := false
 	err = tail.Run(ctx, tail.Config{
-		Journal: j, Topic: topic, Since: since, Follow: o.follow, Interval: o.interval, TrailingDelay: o.trails, Now: a.env.Now,
+		Journal: j, Topic: topic, Since: since, Follow: o.follow, Interval: o.interval, TrailingDelay: o.trails, Now: j.Config().Now,
 		OnError: func(err error) { a.note("millrace: %s", a.explain(ctx, err)) },
 	}, func(batch []*journal.Record) error {
 		shown = true

@@ -51,7 +51,8 @@ func TestTailBeginsWhereItIsTold(t *testing.T) {
 	since := lines(t, s.ok(t, "tail", "account", "--since", "2025-06-01T15:00:00+02:00", "--json"))
 	require.Len(t, since, 1)
 	assert.Equal(t, map[string]any{"type": "account", "value": "new"}, since[0]["aggregate"])
-	s.env.Now = func() time.Time { return at.Add(10 * time.Minute) }
+	at = time.Now().Add(-20 * time.Minute)
+	deposits(t, j, account("newer"), 1, 1)
 	assert.Len(t, lines(t, s.ok(t, "tail", "account", "--since", "30m", "--json")), 1)
 }
 
