@@ -48,7 +48,7 @@ const (
 
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
 func (d *deliverer) fail(st *stream, err error) {
-	if d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping() {
+	if d.endsWith(err) {
 		return
 	}
 	var corrupt *journal.CorruptItemError
@@ -86,6 +86,24 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	d.block(st, err, st.delivery.attempts)
+}
+
+// failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
+// cannot be read is the head or an old event, and not the next event.
+func (d *deliverer) failUnprepared(st *stream, err error) {
+	if d.endsWith(err) {
+		return
+	}
+	st.delivery.failures++
+	if errors.As(err, new(*journal.CorruptItemError)) {
+		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.delivery.failures)
+	}
+	d.block(st, err, st.delivery.failures)
+}
+
+// endsWith reports whether the shard ends, which explains an error.
+func (d *deliverer) endsWith(err error) bool {
+	return d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping()
 }
 
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
