@@ -117,7 +117,7 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 		}
 	}
 	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, although later events or the caller show that it was written")
-	missing.Aggregate, missing.Number = id, number
+	missing.Aggregate, missing.Number, missing.Missing = id, number, true
 	return missing
 }
 

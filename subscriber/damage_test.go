@@ -22,12 +22,18 @@ import (
 // damage removes an attribute of an item, and returns a function that restores the item.
 func damage(t *testing.T, client journal.Client, table string, key map[string]types.AttributeValue, attribute string) (repair func()) {
 	t.Helper()
+	return change(t, client, table, key, &dynamodb.UpdateItemInput{
+		UpdateExpression: aws.String("REMOVE #a"), ExpressionAttributeNames: map[string]string{"#a": attribute},
+	})
+}
+
+// change changes an attribute #a of an item, and returns a function that restores the item.
+func change(t *testing.T, client journal.Client, table string, key map[string]types.AttributeValue, update *dynamodb.UpdateItemInput) (repair func()) {
+	t.Helper()
 	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key})
 	require.NoError(t, err)
-	_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: key, UpdateExpression: aws.String("REMOVE #a"),
-		ConditionExpression: aws.String("attribute_exists(#a)"), ExpressionAttributeNames: map[string]string{"#a": attribute},
-	})
+	update.TableName, update.Key, update.ConditionExpression = &table, key, aws.String("attribute_exists(#a)")
+	_, err = client.UpdateItem(t.Context(), update)
 	require.NoError(t, err)
 	return func() {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: out.Item})
@@ -50,6 +56,18 @@ func slow(t *testing.T, layout journal.Layout) *dynamotest.DB {
 	return db
 }
 
+// listed writes n events to an aggregate of a group without members, and lists it as behind.
+func listed(t *testing.T, config subscriber.Config, id string, n int) {
+	t.Helper()
+	first, _ := subscribe(t, config)
+	require.NoError(t, first.Joined(t.Context()))
+	require.NoError(t, first.Close())
+	write(t, config.Journal, id, 0, n)
+	require.NoError(t, checkpoint.New(config.Journal).ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
+		Aggregate: account(id), Head: uint64(n),
+	}))
+}
+
 func TestADamagedHeadAtATakeoverGivesUpNoEvent(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -57,13 +75,7 @@ func TestADamagedHeadAtATakeoverGivesUpNoEvent(t *testing.T) {
 		j := open(t, db.Client())
 		queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
 		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Failures: subscriber.PoisonQueue(3, queue, "poison")}
-		first, _ := subscribe(t, config)
-		require.NoError(t, first.Joined(t.Context()))
-		require.NoError(t, first.Close())
-		write(t, j, "x", 0, 5)
-		require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
-			Aggregate: account("x"), Head: 5,
-		}))
+		listed(t, config, "x", 5)
 		repair := damage(t, db.Client(), "snapshot", classicKey("account-x-0"), "version")
 		sub, messages := subscribe(t, config)
 		recording := db.Record()
@@ -120,4 +132,41 @@ func TestADamagedEventBeforeTheStartGivesUpNoEvent(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestAHeadThatCountsTooManyEventsGivesUpNone(t *testing.T) {
+	t.Parallel()
+	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	for name, policy := range map[string]subscriber.FailurePolicy{
+		"skip": subscriber.Skip(2), "poison": subscriber.PoisonQueue(2, queue, "poison"), "defer": subscriber.Defer(subscriber.Backoff{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := slow(t, journal.Classic)
+				j := open(t, db.Client())
+				config := subscriber.Config{Journal: j, ConsumerGroup: "group", Failures: policy}
+				listed(t, config, "x", 5)
+				repair := change(t, db.Client(), "snapshot", classicKey("account-x-0"), &dynamodb.UpdateItemInput{
+					UpdateExpression: aws.String("SET #a = :a"), ExpressionAttributeNames: map[string]string{"#a": "version"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{":a": &types.AttributeValueMemberN{Value: "77"}},
+				})
+				sub, messages := subscribe(t, config)
+				assert.Equal(t, expect("x", 1, 5), receiveAll(t, messages, 5))
+				time.Sleep(3 * time.Minute)
+
+				stats := sub.Stats()
+				assert.Zero(t, stats.Skipped+stats.Poisoned+stats.Deferred)
+				behind := progress(t, j).Behind
+				require.Len(t, behind, 1)
+				require.NotNil(t, behind[0].Failure)
+				assert.EqualValues(t, 6, behind[0].Failure.Number)
+				assert.Contains(t, behind[0].Failure.Reason, "is missing")
+
+				repair()
+				write(t, j, "x", 5, 3)
+				assert.Equal(t, expect("x", 6, 8), receiveAll(t, messages, 3))
+			})
+		})
+	}
 }

@@ -71,7 +71,7 @@ func (d *deliverer) fail(st *stream, err error) {
 	}
 	d.noteFailure(st, failed.record.Number, failed.cause(), st.delivery.attempts)
 	policy := d.config.Failures
-	if policy.kind != block && st.delivery.attempts >= policy.attempts && (policy.kind != deferEvents || !d.deferrals.isFull()) {
+	if policy.kind != block && st.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
 			failures := st.delivery.attempts - policy.attempts + 1
@@ -117,6 +117,16 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 		return &failure{record: &journal.Record{Aggregate: st.id, Number: d.sequencer.ackedOf(st) + 1}, err: err}
 	}
 	return nil
+}
+
+// may reports whether a policy may apply to a failed event. An event that is missing may not exist:
+// a damaged head can count too many. So a policy that passes over events must not pass over it.
+func (d *deliverer) may(policy FailurePolicy, failed *failure) bool {
+	var corrupt *journal.CorruptItemError
+	if errors.As(failed.err, &corrupt) && corrupt.Missing && (policy.skips() || policy.kind == poisonQueue) {
+		return false
+	}
+	return policy.kind != deferEvents || !d.deferrals.isFull()
 }
 
 // giveUp applies the failure policy to an event that has failed too often.
