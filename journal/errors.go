@@ -220,6 +220,15 @@ type CorruptItemError struct {
 	Reason                       string // what is wrong with the item
 
 	remedy string // empty: to restore or correct the item
+	beyond uint64 // the first number that the item counts without having such an event; 0 if none
+}
+
+// at returns the error for a reader of an event. The event is missing if the item only counts it.
+func (e *CorruptItemError) at(number uint64) *CorruptItemError {
+	if e.beyond > 0 && number >= e.beyond {
+		e.Number, e.Missing = number, true
+	}
+	return e
 }
 
 func (e *CorruptItemError) Error() string {

@@ -199,6 +199,10 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 			return p.truncated(ctx, id, it)
 		}
 		records, err := p.recordsOf(it)
+		var corrupt *CorruptItemError
+		if errors.As(err, &corrupt) {
+			return corrupt.at(*next)
+		}
 		if err != nil {
 			return err
 		}

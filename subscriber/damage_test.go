@@ -47,6 +47,13 @@ func classicKey(sort string) map[string]types.AttributeValue {
 	}
 }
 
+// packedKey returns the key of an item of the aggregate x.
+func packedKey(number string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"pkey": &types.AttributeValueMemberS{Value: "account/x"}, "skey": &types.AttributeValueMemberN{Value: number},
+	}
+}
+
 // slow returns a new database whose requests take time, so that a loop without pauses ends.
 func slow(t *testing.T, layout journal.Layout) *dynamotest.DB {
 	t.Helper()
@@ -110,8 +117,7 @@ func TestADamagedEventBeforeTheStartGivesUpNoEvent(t *testing.T) {
 					}
 					key, attribute := classicKey("account-x-6"), "payload"
 					if layout == journal.Packed {
-						key = map[string]types.AttributeValue{"pkey": &types.AttributeValueMemberS{Value: "account/x"}, "skey": &types.AttributeValueMemberN{Value: "6"}}
-						attribute = "c"
+						key, attribute = packedKey("6"), "c"
 					}
 					repair := damage(t, db.Client(), "journal", key, attribute)
 					time.Sleep(time.Hour)
@@ -169,4 +175,28 @@ func TestAHeadThatCountsTooManyEventsGivesUpNone(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAnItemThatCountsTooManyEventsGivesUpOnlyItsOwn(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := slow(t, journal.Packed)
+		j := open(t, db.Client())
+		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Failures: subscriber.Skip(2)}
+		listed(t, config, "x", 4)
+		write(t, j, "x", 4, 1)
+		repair := change(t, db.Client(), "journal", packedKey("5"), &dynamodb.UpdateItemInput{
+			UpdateExpression: aws.String("SET #a = :a"), ExpressionAttributeNames: map[string]string{"#a": "n"},
+			ExpressionAttributeValues: map[string]types.AttributeValue{":a": &types.AttributeValueMemberN{Value: "77"}},
+		})
+		sub, messages := subscribe(t, config)
+		assert.Equal(t, expect("x", 1, 4), receiveAll(t, messages, 4))
+		time.Sleep(3 * time.Minute)
+		assert.EqualValues(t, 1, sub.Stats().Skipped)
+		assert.Equal(t, []uint64{5}, skippedNumbers(t, j))
+
+		repair()
+		write(t, j, "x", 5, 3)
+		assert.Equal(t, expect("x", 6, 8), receiveAll(t, messages, 3))
+	})
 }
