@@ -152,7 +152,8 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	if numbers := missing(); len(numbers) > 0 {
 		return nil, &CorruptItemError{
 			Aggregate: id, Number: numbers[0], Table: l.config.Tables.Journal, PartitionKey: l.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
-			Reason: fmt.Sprintf("is missing, although later events or the head show that it was written (%d missing in all)", len(numbers)),
+			Missing: true,
+			Reason:  fmt.Sprintf("is missing, although later events or the head show that it was written (%d missing in all)", len(numbers)),
 		}
 	}
 	return records, nil

@@ -210,15 +210,25 @@ func (e *VersionError) Error() string {
 // Number are set if the item is an event whose keys can be decoded. Aggregate is also set for a
 // head whose aggregate is known. Misplaced is true for a head in a shard where readers do not
 // expect its aggregate; [Journal.Heads] finds such heads. The right shard may have another head of
-// the aggregate.
+// the aggregate. Missing is true for an event that is not in the table, although the head or later
+// events show that it was written.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
 	Table, PartitionKey, SortKey string // the table and the keys of the item
-	Misplaced                    bool
+	Misplaced, Missing           bool
 	Reason                       string // what is wrong with the item
 
 	remedy string // empty: to restore or correct the item
+	beyond uint64 // the first number that the item counts without having such an event; 0 if none
+}
+
+// at returns the error for a reader of an event. The event is missing if the item only counts it.
+func (e *CorruptItemError) at(number uint64) *CorruptItemError {
+	if e.beyond > 0 && number >= e.beyond {
+		e.Number, e.Missing = number, true
+	}
+	return e
 }
 
 func (e *CorruptItemError) Error() string {

@@ -85,7 +85,9 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 		return nil, it.corrupt(fmt.Sprintf("has events that cannot be read: %v", err))
 	}
 	if uint64(len(events)) != it.count {
-		return nil, it.corrupt(fmt.Sprintf("has %d events, but its count is %d", len(events), it.count))
+		err := it.corrupt(fmt.Sprintf("has %d events, but its count is %d", len(events), it.count))
+		err.beyond = it.first + uint64(len(events))
+		return nil, err
 	}
 	records := make([]*Record, len(events))
 	space := make([]Record, len(events))

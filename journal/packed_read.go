@@ -117,7 +117,7 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 		}
 	}
 	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, although later events or the caller show that it was written")
-	missing.Aggregate, missing.Number = id, number
+	missing.Aggregate, missing.Number, missing.Missing = id, number, true
 	return missing
 }
 
@@ -199,6 +199,10 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 			return p.truncated(ctx, id, it)
 		}
 		records, err := p.recordsOf(it)
+		var corrupt *CorruptItemError
+		if errors.As(err, &corrupt) {
+			return corrupt.at(*next)
+		}
 		if err != nil {
 			return err
 		}

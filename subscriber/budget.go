@@ -7,8 +7,9 @@ import (
 )
 
 // budget limits the bytes of events that are read ahead of the handlers, for all shards of a
-// subscription. The size of a page is reserved before it is read. A page may be larger than that.
-// Events that exceed the budget by more than a quarter are dropped.
+// subscription. It does not count the events that workers have, one for each lane. The size of a
+// page is reserved before it is read. A page may be larger than that. Events that exceed the budget
+// by more than a quarter are dropped.
 type budget struct {
 	size, lanes int
 
@@ -97,6 +98,9 @@ func (b *budget) page() int { return min(1<<20, b.size/8) }
 // may hold one event of any size in addition. The share is so small that handlers that hang in all
 // lanes except one leave half of the budget to the other streams. It is at least minShare, because
 // it is expensive to read only a few events at a time.
-func (b *budget) share() int { return max(minShare, b.size/(2*b.lanes)) }
+func (b *budget) share() int { return max(minShare, b.part()) }
+
+// part is the share without a minimum.
+func (b *budget) part() int { return b.size / (2 * b.lanes) }
 
 const minShare = 16 << 10

@@ -12,7 +12,10 @@ import (
 // the events are counted in.
 type buffer struct {
 	records []*journal.Record
-	bytes   int
+	bytes   int // what it has taken from the budget
+	// lent is the first event while a worker has it. It does not count in the budget, because a
+	// handler may keep it forever.
+	lent    *journal.Record
 	trimmed bool // no events are added until it is empty
 }
 
@@ -75,6 +78,9 @@ func (b *buffer) fill(records []*journal.Record, of *budget) {
 func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 	for len(b.records) > 0 && b.records[0].Number <= number {
 		size := sizeOf(b.records[0])
+		if b.records[0] == b.lent {
+			b.lent, size = nil, 0
+		}
 		b.records[0] = nil
 		b.records = b.records[1:]
 		if len(b.records) == 0 {
@@ -85,6 +91,15 @@ func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 		dropped++
 	}
 	return dropped
+}
+
+// lend records that a worker has the first event.
+func (b *buffer) lend(of *budget) {
+	if first := b.records[0]; first != b.lent {
+		b.lent = first
+		b.bytes -= sizeOf(first)
+		of.release(sizeOf(first))
+	}
 }
 
 // trim removes events from the end until the rest fits a size. It keeps the first event.

@@ -90,8 +90,8 @@ type Config struct {
 	MaxInFlight int
 
 	// BufferBytes is the approximate limit for events that are held in memory before they are
-	// delivered, in bytes, for each subscription. Each event counts as its size and 1 KiB. Default:
-	// 32 MiB.
+	// delivered, in bytes, for each subscription. Each event counts as its size and 1 KiB. Events
+	// that handlers have do not count. Default: 32 MiB.
 	BufferBytes int
 
 	// StateBytes is the approximate limit for what is remembered of aggregates, in bytes, for each

@@ -96,7 +96,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 	defer d.serving.Done()
 	d.sequencer.beginServing(st)
 	if err := d.prepare(st); err != nil {
-		d.fail(st, err)
+		d.failUnprepared(st, err)
 		return false
 	}
 	for delivered := 0; ; delivered++ {

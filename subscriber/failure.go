@@ -48,7 +48,7 @@ const (
 
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
 func (d *deliverer) fail(st *stream, err error) {
-	if d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping() {
+	if d.endsWith(err) {
 		return
 	}
 	var corrupt *journal.CorruptItemError
@@ -71,7 +71,7 @@ func (d *deliverer) fail(st *stream, err error) {
 	}
 	d.noteFailure(st, failed.record.Number, failed.cause(), st.delivery.attempts)
 	policy := d.config.Failures
-	if policy.kind != block && st.delivery.attempts >= policy.attempts && (policy.kind != deferEvents || !d.deferrals.isFull()) {
+	if policy.kind != block && st.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
 			failures := st.delivery.attempts - policy.attempts + 1
@@ -88,6 +88,24 @@ func (d *deliverer) fail(st *stream, err error) {
 	d.block(st, err, st.delivery.attempts)
 }
 
+// failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
+// cannot be read is the head or an old event, and not the next event.
+func (d *deliverer) failUnprepared(st *stream, err error) {
+	if d.endsWith(err) {
+		return
+	}
+	st.delivery.failures++
+	if errors.As(err, new(*journal.CorruptItemError)) {
+		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.delivery.failures)
+	}
+	d.block(st, err, st.delivery.failures)
+}
+
+// endsWith reports whether the shard ends, which explains an error.
+func (d *deliverer) endsWith(err error) bool {
+	return d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping()
+}
+
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
 func (d *deliverer) failureOf(st *stream, err error) *failure {
 	var failed *failure
@@ -99,6 +117,16 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 		return &failure{record: &journal.Record{Aggregate: st.id, Number: d.sequencer.ackedOf(st) + 1}, err: err}
 	}
 	return nil
+}
+
+// may reports whether a policy may apply to a failed event. An event that is missing may not exist:
+// a damaged head can count too many. So a policy that passes over events must not pass over it.
+func (d *deliverer) may(policy FailurePolicy, failed *failure) bool {
+	var corrupt *journal.CorruptItemError
+	if errors.As(failed.err, &corrupt) && corrupt.Missing && (policy.skips() || policy.kind == poisonQueue) {
+		return false
+	}
+	return policy.kind != deferEvents || !d.deferrals.isFull()
 }
 
 // giveUp applies the failure policy to an event that has failed too often.

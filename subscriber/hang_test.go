@@ -2,6 +2,7 @@ package subscriber_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -205,4 +206,33 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	shown.Store(true)
 	write(t, other, "late", 2, 1)
 	assert.Equal(t, expect("late", 2, 3), receiveAll(t, messages, 2))
+}
+
+// Events that handlers hold, and those that wait behind them, exceed the buffer, while lanes are
+// free.
+func TestHandlersThatHangWithLargeEventsBlockNoOtherAggregate(t *testing.T) {
+	t.Parallel()
+	for name, events := range map[string]int{"one event each": 1, "ten events each": 10} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				j, _, _ := apparatus(t, 4)
+				const hanging = 20
+				for n := range hanging {
+					commit := eventlog.Commit{Aggregate: account(fmt.Sprint("hanging", n))}
+					for range events {
+						commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 4000/events)})
+					}
+					_, err := eventlog.Of(j).Append(t.Context(), commit)
+					require.NoError(t, err)
+				}
+				_, messages := subscribe(t, unanswered(subscriber.Config{Journal: j, ConsumerGroup: "group", BufferBytes: 64 << 10}))
+				for range hanging {
+					receive(t, messages) // never answered
+				}
+				write(t, j, "healthy", 0, 3)
+				assert.Equal(t, expect("healthy", 1, 3), receiveAll(t, messages, 3))
+			})
+		})
+	}
 }

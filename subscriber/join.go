@@ -43,7 +43,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 			if len(next.Members) < maxNamed {
 				joining.Name = m.config.MemberName
 			}
-			next, number = next.Join(joining)
+			next, number = next.Leave(m.longGone(next)...).Join(joining)
 			_, own := m.config.Positions.(*tablePositions)
 			next.ExternalPositions = !own
 			take, _ := next.Share(number)
@@ -73,6 +73,22 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 	}
 	return false
 }
+
+// longGone returns members whose last heartbeat is old by the clock. A joining member removes them
+// before it has waited for their leases. Otherwise a process that crashes again and again, each
+// time before a lease has passed, would add a member each time.
+func (m *member) longGone(r checkpoint.Membership) (gone []uint64) {
+	for number, state := range r.Members {
+		last := state.LastHeartbeat()
+		if !last.IsZero() && m.now().Sub(last) > max(longGone, 2*state.Lease) && len(gone) < checkpoint.MaxLeaving {
+			gone = append(gone, number)
+		}
+	}
+	return gone
+}
+
+// longGone is longer than clocks differ.
+const longGone = time.Hour
 
 // begin starts to work on the shards that the member took when it joined, which was after asOf.
 func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {

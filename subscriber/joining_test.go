@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -47,5 +48,34 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 		_, units := recording.Units()
 		t.Logf("%d writes, %.0f units", writes, units)
 		assert.Less(t, writes, 8*members, "joins, attempts that others overtook, and the shares that members give each other")
+	})
+}
+
+// A process that crashes less than a lease after it has joined evicts no one.
+func TestAJoiningMemberRemovesMembersThatAreLongGone(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 1)
+		members := func() []groups.Member {
+			g, err := groups.New(j).Get(t.Context(), "group", topic)
+			require.NoError(t, err)
+			return g.Members
+		}
+		crashed := func(ago time.Duration) checkpoint.Member {
+			return checkpoint.Member{Lease: 10 * time.Second, Heartbeat: checkpoint.NextHeartbeat(0, time.Now().Add(-ago), 10*time.Second)}
+		}
+		membership := checkpoint.NewMembership(1, time.Time{})
+		for range 120 {
+			membership, _ = membership.Join(crashed(2 * time.Hour))
+		}
+		membership, recent := membership.Join(crashed(time.Minute))
+		_, err := checkpoint.New(j).ChangeMembership(t.Context(), checkpoint.Key{Group: "group", Topic: topic}, checkpoint.Membership{}, membership)
+		require.NoError(t, err)
+		for _, left := range []int{72, 23, 4, 5} { // with the recent one and those that have joined
+			sub, _ := subscribe(t, quick(j))
+			require.NoError(t, sub.Joined(t.Context()))
+			assert.Equal(t, left, len(members()), "members")
+		}
+		assert.Equal(t, recent, members()[0].Number, "it may be alive")
 	})
 }

@@ -51,10 +51,6 @@ type sighting struct {
 	lease     time.Duration
 }
 
-// maxDead is the maximum number of members that one change of the membership removes. Its condition
-// has a part for each.
-const maxDead = 50
-
 // heartbeatsPerLease is the number of heartbeats that a member sends in the time of a lease.
 const heartbeatsPerLease = 4
 
@@ -301,7 +297,7 @@ func (m *member) deadMembers() (dead []uint64) {
 			seen = sighting{heartbeat: state.Heartbeat, since: now, lease: cmp.Or(state.Lease, m.config.LeaseDuration)}
 		}
 		sightings[other] = seen
-		if now.Sub(seen.since) >= seen.lease && len(dead) < maxDead {
+		if now.Sub(seen.since) >= seen.lease && len(dead) < checkpoint.MaxLeaving {
 			dead = append(dead, other)
 		}
 	}

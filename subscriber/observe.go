@@ -179,11 +179,17 @@ func (q *sequencer) finalAt() int64 {
 	return q.final
 }
 
-// trim limits all streams to their share of the budget.
+// trim limits all streams to their share of the budget. If the budget is so small that all shares
+// exceed it, trim limits them further.
 func (q *sequencer) trim() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, st := range q.streams {
-		st.buffer.trim(q.budget.share(), q.budget)
+	for _, size := range []int{q.budget.share(), q.budget.part()} {
+		if !q.budget.isFull() {
+			return
+		}
+		for _, st := range q.streams {
+			st.buffer.trim(size, q.budget)
+		}
 	}
 }

@@ -10,6 +10,13 @@ import (
 // or unmarshaled, or whose message is nacked or not acked in time. Between attempts its aggregate
 // waits, and no other. The zero value is [Block].
 //
+// A damaged head, or a damaged event before the group's start, can hide where the group is in an
+// aggregate. The aggregate then waits until the item is restored, and no policy applies.
+//
+// An event whose item is missing from the journal may never have existed, because a damaged head
+// can count too many events. [Skip], [PoisonQueue] and [Defer] do not pass over it: its aggregate
+// waits until the item is restored or the head is corrected, or until groups.Groups.Skip.
+//
 // Each member counts attempts from the time it takes the shard over. Store outages do not count as
 // attempts. A delivery of several events together ([Position.CommitAhead]) does not count either.
 //

@@ -111,12 +111,16 @@ func (q *sequencer) tookOver(st *stream, head uint64) {
 	st.inherited = nil
 }
 
-// next returns the result of stream.next. If there is nothing to do, it marks the stream as idle.
+// next returns the result of stream.next. An event that it returns no longer counts in the budget.
+// If there is nothing to do, it marks the stream as idle.
 func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.dropTo(st.acked, q.budget)
-	if r, from, to = st.next(); r == nil && to == 0 {
+	switch r, from, to = st.next(); {
+	case r != nil:
+		st.buffer.lend(q.budget)
+	case to == 0:
 		q.idle(st)
 	}
 	return r, from, to

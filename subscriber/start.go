@@ -20,11 +20,14 @@ func Beginning() Start { return Start{} }
 // request. But it may receive some events from those seconds.
 //
 // The time of an event is its occurred_at. If older events are imported into an aggregate later,
-// they count as earlier, so the group leaves them out. Use [Beginning] if such events matter.
+// they count as earlier, so the group leaves them out. If the dates within an aggregate do not
+// rise, because the clock of a writer was wrong, the group can begin with an earlier or a later
+// event of this aggregate. Use [Beginning] if such events matter.
 func Now() Start { return Start{now: true} }
 
 // At starts a group with the events whose occurred_at is t or later, in milliseconds or the unit of
-// the journal. Imported events with earlier times are left out, as with [Now].
+// the journal. Imported events with earlier times are left out, and wrong clocks move the beginning
+// within an aggregate, as with [Now].
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
 // clocksDiffer is the largest difference between two clocks. At first the error of each clock is

@@ -144,7 +144,11 @@ func (r Membership) WithToken(token uint64) (member uint64, found bool) {
 	return 0, false
 }
 
-// Leave removes members. Their shards become free, and their terms are unfenced.
+// MaxLeaving is the maximum number of members that one change may remove. Its condition has a part
+// for each.
+const MaxLeaving = 50
+
+// Leave removes members. Their shards become free, and their terms are unfenced. See [MaxLeaving].
 func (r Membership) Leave(members ...uint64) Membership {
 	r = r.clone()
 	for shard, owner := range r.Owners {

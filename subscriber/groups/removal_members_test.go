@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -60,5 +61,25 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		})
 		assert.Equal(t, before.Shards, get().Shards, "each has its own")
 		assert.Len(t, get().Members, 2)
+	})
+}
+
+// A process that crashes again and again can leave many members.
+func TestAGroupWithHundredsOfMembersIsRemoved(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		key := checkpoint.Key{Group: group, Topic: topic}
+		membership := checkpoint.NewMembership(1, time.Time{})
+		for token := range uint64(300) {
+			membership, _ = membership.Join(checkpoint.Member{Token: token + 1, Lease: 10 * time.Second, Heartbeat: 1})
+		}
+		_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), key, checkpoint.Membership{}, membership)
+		require.NoError(t, err)
+
+		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+
+		_, err = s.Get(t.Context(), group, topic)
+		require.ErrorIs(t, err, groups.ErrNoGroup)
 	})
 }

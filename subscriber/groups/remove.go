@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
@@ -23,10 +25,11 @@ type Removal struct {
 // counts until another member has missed its heartbeats for the time of a lease. If it was the last
 // member, use Force.
 //
-// Remove pauses the group, and then deletes it, with two writes. If it fails before the end, the
-// group is paused; call Remove again. The rows of the group are not read any more. They stay for
-// [FenceTime], as those of before a [Groups.Reset] do. If you clear and reuse what the handlers
-// have written, also pause the group before, and call [Groups.WaitIdle].
+// Remove pauses the group, and then deletes it, with two writes. For more than 50 members, each 50
+// need another one. If it fails before the end, the group is paused; call Remove again. The rows of
+// the group are not read any more. They stay for [FenceTime], as those of before a [Groups.Reset]
+// do. If you clear and reuse what the handlers have written, also pause the group before, and call
+// [Groups.WaitIdle].
 //
 // After that, Remove deletes the rows of all removed groups whose time has passed, see
 // [Groups.CleanUp]. So a program that removes a group for each generation of a read model needs
@@ -56,16 +59,17 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 			if active := activeOf(r); active != nil && !removal.Force {
 				return r, active
 			}
-			for number := range r.Members {
-				r = r.Leave(number)
-			}
-			return r.Pause(), nil
+			members := slices.Collect(maps.Keys(r.Members))
+			return r.Leave(members[:min(len(members), checkpoint.MaxLeaving)]...).Pause(), nil
 		})
 		if began && errors.Is(err, ErrNoGroup) {
 			return nil // another operator has removed it
 		}
 		if err != nil {
 			return err
+		}
+		if len(emptied.Members) > 0 {
+			continue
 		}
 		if err = g.store.RemoveMembership(ctx, k, emptied, g.journal.Config().Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
