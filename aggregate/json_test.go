@@ -85,7 +85,7 @@ func TestJSONTakesNullInsideOnlyWhereItIsAValue(t *testing.T) {
 		Pointer  *int
 		Free     any
 		Left     int `json:"-"`
-		Odd      int `json:"it's"` // encoding/json does not take this name
+		Odd      int `json:"it's"` //nolint:staticcheck // encoding/json does not take this name
 		Deep     []map[string][]Line
 		Embedded struct{ Named struct{ On bool } } `json:"deep_one"`
 	}
@@ -357,7 +357,7 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{&bigInMap{}, "field M is a big.Int"},
 		{struct {
 			A int `json:"B"`
-			B int `json:"it's"` // encoding/json does not take this name
+			B int `json:"it's"` //nolint:staticcheck // encoding/json does not take this name
 		}{}, `field B has the same JSON name "B" as A`},
 		{struct{ *Optional }{}, "field Optional is an embedded pointer to aggregate_test.Optional, of which JSON may write no field"},
 		{struct{ *Ignored }{}, "field Ignored is an embedded pointer"},

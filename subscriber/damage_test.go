@@ -1,7 +1,6 @@
 package subscriber_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -130,7 +129,7 @@ func TestADamagedEventBeforeTheStartGivesUpNoEvent(t *testing.T) {
 					t.Logf("%d requests in a minute", len(recording.Calls()))
 					assert.Less(t, len(recording.Calls()), 500)
 					assert.NotZero(t, sub.Stats().Failures)
-					assert.Zero(t, sub.Stats().Skipped+sub.Stats().Parked, fmt.Sprintf("%+v", sub.Stats()))
+					assert.Zero(t, sub.Stats().Skipped+sub.Stats().Parked, "%+v", sub.Stats())
 
 					repair()
 					assert.Equal(t, expect("x", 11, 11), receiveAll(t, messages, 1))

@@ -74,7 +74,7 @@ func TestAJoiningMemberRemovesMembersThatAreLongGone(t *testing.T) {
 		for _, left := range []int{72, 23, 4, 5} { // with the recent one and those that have joined
 			sub, _ := subscribe(t, quick(j))
 			require.NoError(t, sub.Joined(t.Context()))
-			assert.Equal(t, left, len(members()), "members")
+			assert.Len(t, members(), left)
 		}
 		assert.Equal(t, recent, members()[0].Number, "it may be alive")
 	})

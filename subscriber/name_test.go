@@ -55,7 +55,7 @@ func TestNamesCostTheRowOfAGroupLittle(t *testing.T) {
 	store, k := checkpoint.New(j), checkpoint.Key{Group: "group", Topic: topic}
 	crowd := checkpoint.NewMembership(1, time.Time{})
 	for range 30 {
-		crowd, _ = crowd.Join(checkpoint.Member{Lease: time.Hour})
+		crowd, _ = crowd.Join(checkpoint.Member{Lease: time.Hour, Heartbeat: checkpoint.NextHeartbeat(0, time.Now(), time.Hour)})
 	}
 	_, err := store.ChangeMembership(t.Context(), k, checkpoint.Membership{}, crowd)
 	require.NoError(t, err)
