@@ -104,8 +104,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Config configures an [App]. With ExistingTables all other fields may be zero: the shards and the
-// layout are those of the tables. Otherwise Journal.Shards is required.
+// Config configures an [App]. Only Journal.Shards is required, and not with ExistingTables.
 type Config struct {
 	// Prefix is the beginning of the names of all tables, such as "shop-". Default: none.
 	Prefix string
