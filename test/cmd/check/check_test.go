@@ -81,6 +81,19 @@ func TestTheOutputOfATestThatFailsIsPrinted(t *testing.T) {
 	assert.Equal(t, "    --- FAIL: TestA\nFAIL\tp\t0.1s\nok  \tq\t0.2s\nnot JSON\n", out.String())
 }
 
+// go test attributes a report of the race detector to the test that printed the last line, although
+// another one may have caused it.
+func TestAReportOfARaceIsPrintedWhicheverTestItIsAttributedTo(t *testing.T) {
+	t.Parallel()
+	c, out := newCheck(false)
+	c.observe(t, `{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}`,
+		`{"Action":"pass","Package":"p","Test":"TestA"}`,
+		`{"Action":"output","Package":"p","Test":"TestB","Output":"--- FAIL: TestB\n"}`,
+		`{"Action":"fail","Package":"p","Test":"TestB"}`,
+		`{"Action":"fail","Package":"p"}`)
+	assert.Equal(t, "WARNING: DATA RACE\n--- FAIL: TestB\n", out.String())
+}
+
 // A real run of the go command: one test passes in a package, one is skipped in another one.
 func TestTheGoCommandIsRun(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,9 @@ func (l *ledger) observe(e event, printed map[name]string, to io.Writer) {
 		case e.Test != "":
 			l.reasons[of] = reason(printed[of])
 		}
-		delete(printed, of)
+		if !strings.Contains(printed[of], aRace) {
+			delete(printed, of)
+		}
 	case "fail":
 		if e.Test == "" {
 			report(e.Package, printed, to)
@@ -75,13 +77,17 @@ func (l *ledger) observe(e event, printed map[name]string, to io.Writer) {
 	}
 }
 
+// aRace begins a report of the race detector. Another test may have failed for it than the one that
+// printed it.
+const aRace = "WARNING: DATA RACE"
+
 func lastLine(text string) string {
 	text = strings.TrimSuffix(text, "\n")
 	return text[strings.LastIndexByte(text, '\n')+1:] + "\n"
 }
 
-// report prints what the tests of a package have printed that have not passed, and then what the
-// package itself has.
+// report prints what the tests of a package have printed that have not passed, or that have seen a
+// race, and then what the package itself has.
 func report(pkg string, printed map[name]string, to io.Writer) {
 	of := func(n name) bool { return n.pkg == pkg }
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(printed)), func(n name) bool { return !of(n) || n.test == "" })
