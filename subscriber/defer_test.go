@@ -157,6 +157,7 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 1)
 		config := deferring(j, 100)
+		config.MaxPollInterval = time.Second
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: time.Second})
 		_, messages := subscribe(t, config)
 		nack(t, messages, "x/1", 1)

@@ -40,7 +40,7 @@ func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		failing := 0
 		for _, s := range sub.Shards() {
 			failing += s.Blocked

@@ -548,7 +548,7 @@ func (m *model) end() {
 func TestTheSequencerAgainstAModel(t *testing.T) {
 	t.Parallel()
 	delivered := 0
-	for seed := range uint64(2000) {
+	for seed := range uint64(800) {
 		m := newModel(t, seed)
 		t.Cleanup(func() {
 			if t.Failed() {

@@ -19,7 +19,7 @@ import (
 func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const aggregates = 2_000
+		const aggregates = 1_000
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 		before := earlier(t, db.Client())
@@ -38,9 +38,9 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(5 * time.Minute)
 		recording := db.Record()
-		const while = 10 * time.Minute
+		const while = 5 * time.Minute
 		time.Sleep(while)
 		recording.Stop()
 
@@ -62,7 +62,7 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const aggregates = 800
+		const aggregates = 400
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 		before := earlier(t, db.Client())
@@ -84,7 +84,7 @@ func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(30 * time.Minute)
+		time.Sleep(15 * time.Minute)
 
 		began := time.Now()
 		write(t, j, "new", 0, 1)

@@ -32,7 +32,7 @@ func (s *stale) handle(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
 	out, metadata, err = next.HandleInitialize(ctx, in)
-	if err != nil {
+	if err != nil || ctx.Value(besideKey{}) != nil {
 		return out, metadata, err
 	}
 	switch get := in.Parameters.(type) {

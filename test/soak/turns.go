@@ -3,6 +3,7 @@ package soak
 import (
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 )
 
 // turns lets one strand run at a time. The seed decides which. The strand with the turn may use all
@@ -12,9 +13,9 @@ type turns struct {
 	stay   float64 // probability of keeping the turn
 	held   int     // strands in the middle of a transaction
 	tick   func()  // lets time pass
-	free   bool    // all strands run at once
 	ready  []*strand
 	has    *strand
+	free   atomic.Bool // all strands run at once; read by requests beside the turns too
 }
 
 // strand takes turns: a writer, with the goroutines that work for it while it waits.
@@ -32,11 +33,11 @@ func (t *turns) join() *strand {
 // begin starts the first turn, when all strands have joined.
 func (t *turns) begin() {
 	for _, s := range t.ready {
-		if t.free {
+		if t.free.Load() {
 			s.wake <- struct{}{}
 		}
 	}
-	if !t.free {
+	if !t.free.Load() {
 		t.pass()
 	}
 }
@@ -46,7 +47,7 @@ func (s *strand) await() { <-s.wake }
 
 // yield gives up the turn, and returns when the strand has the turn again.
 func (t *turns) yield() {
-	if t.free {
+	if t.free.Load() {
 		return
 	}
 	t.tick()
@@ -73,7 +74,7 @@ func (t *turns) pass() {
 
 // leave ends the strand that has the turn.
 func (t *turns) leave() {
-	if t.free {
+	if t.free.Load() {
 		return
 	}
 	t.ready = slices.DeleteFunc(t.ready, func(s *strand) bool { return s == t.has })

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/millrace-dev/millrace/dynamotest"
@@ -22,6 +23,8 @@ type wire struct {
 	faults draw.FaultMix
 	// With turns, concurrent requests go one after the other.
 	alone sync.Mutex
+	// direct is the database without faults.
+	direct dynamodb.HTTPClient
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -33,6 +36,7 @@ type wire struct {
 // connect returns a client whose requests go over the wire. The wire has its own random numbers.
 func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.Client {
 	proxy := dynamotest.OpenProxy(client)
+	w.direct = client.Options().HTTPClient
 	w.faults.InjectNetwork(w.random, proxy, network)
 	return proxy.Client(func(o *dynamodb.Options) {
 		w.proxy, o.HTTPClient = o.HTTPClient, w
@@ -42,7 +46,10 @@ func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.
 
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
-	if !w.turns.free {
+	if !w.turns.free.Load() {
+		if request.Context().Value(besideKey{}) != nil {
+			return w.direct.Do(request)
+		}
 		w.alone.Lock()
 		defer w.alone.Unlock()
 	}
@@ -59,14 +66,35 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // lifeKey is the key of the context of a writer's life in all contexts derived from it.
 type lifeKey struct{}
 
+// besideKey is the key of a mark in contexts: the request is made beside the command of the writer,
+// who does not wait for it. So it takes no turns, and the seed decides nothing about it.
+type besideKey struct{}
+
+// isBeside reports whether a request reads the descriptor to learn of changes to the tables.
+func isBeside(ctx context.Context, request any) bool {
+	get, ok := request.(*dynamodb.GetItemInput)
+	if !ok || ctx.Value(lifeKey{}) == nil { // nil while a journal is opened
+		return false
+	}
+	for _, value := range get.Key {
+		if text, ok := value.(*types.AttributeValueMemberS); ok && text.Value == "millrace" {
+			return true
+		}
+	}
+	return false
+}
+
 // unhurry removes the deadline of operations with turns. Otherwise the number of the SDK's attempts
 // would depend on the speed of the machine.
 func (w *wire) unhurry(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("SoakUnhurry", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 	) (middleware.InitializeOutput, middleware.Metadata, error) {
-		if !w.turns.free {
-			ctx = unhurried(ctx)
+		if !w.turns.free.Load() {
+			beside := isBeside(ctx, in.Parameters)
+			if ctx = unhurried(ctx); beside {
+				ctx = context.WithValue(ctx, besideKey{}, true)
+			}
 		}
 		return next.HandleInitialize(ctx, in)
 	}), middleware.Before)

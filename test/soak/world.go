@@ -83,7 +83,8 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		World: w, truth: newTruth(), now: time.Now,
 		window: 1 + random.IntN(4), span: draw.Pick(random, 15, 30, 60), heavy: random.IntN(50) == 0,
 	}
-	run.turns = &turns{random: random, stay: draw.Pick(random, 0.5, 0.7, 0.9), tick: func() {}, free: w.Number%freeEvery == freeEvery-1}
+	run.turns = &turns{random: random, stay: draw.Pick(random, 0.5, 0.7, 0.9), tick: func() {}}
+	run.turns.free.Store(w.Number%freeEvery == freeEvery-1)
 	if run.heavy {
 		run.Commands = max(1, w.Commands/5)
 	}
@@ -94,15 +95,16 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		run.Client = run.memory.Client()
 		clock := run.memory.Clock()
 		run.now = clock.Now
-		if !run.turns.free {
+		if !run.turns.free.Load() {
 			clock.Set(time.UnixMilli(1_700_000_000_000))
 			clock.Freeze()
 			forgets := draw.Pick(random, 0, 0, 0.02)
 			run.turns.tick = func() {
 				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
-				// DynamoDB forgets a ClientRequestToken after ten minutes.
+				// After a minute a writer reads the descriptor beside its commands. DynamoDB forgets
+				// a ClientRequestToken after ten minutes.
 				if random.Float64() < forgets {
-					clock.Advance(11 * time.Minute)
+					clock.Advance(draw.Pick(random, time.Minute, 11*time.Minute))
 				}
 			}
 		}
@@ -138,7 +140,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		return Report{Findings: run.truth.findings}, nil
 	}
 	faults.End()
-	run.turns.free = true
+	run.turns.free.Store(true)
 	for _, one := range writers {
 		one.wire.calm()
 	}
@@ -191,7 +193,7 @@ func (w *running) work(ctx context.Context, writers []*writer) error {
 
 // pause waits while a transaction is held or torn.
 func (w *running) pause(ctx context.Context) {
-	if w.turns.free {
+	if w.turns.free.Load() {
 		dynamotest.For(100 * time.Microsecond)(ctx)
 		return
 	}

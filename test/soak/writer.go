@@ -103,7 +103,7 @@ func (w *writer) live(ctx context.Context) (err error) {
 	}
 	// A publisher looks for a lost commit for seconds of real time, so it is only in worlds without
 	// turns.
-	if !w.turns.free {
+	if !w.turns.free.Load() {
 		config.RetryBudget = patient
 	}
 	j, err := w.open(ctx, config)
@@ -111,7 +111,7 @@ func (w *writer) live(ctx context.Context) (err error) {
 		return err
 	}
 	p := publisher.Config{Journal: j, Concurrency: 1, CommitTimeout: patient, StreamID: fmt.Sprint("stream", w.index)}
-	if w.turns.free {
+	if w.turns.free.Load() {
 		p.Concurrency = 4
 	}
 	if w.publisher, err = publisher.NewPublisher(p, nil); err != nil {
