@@ -74,8 +74,8 @@ func again(ctx context.Context, c command) (known bool, err error) {
 	if err = c.run(ctx); err == nil {
 		return true, nil
 	}
-	if len(c.outcomes()) > before || !c.isFinal(ctx) {
-		return false, err
+	if ctx.Err() != nil || len(c.outcomes()) > before || !c.isFinal(ctx) {
+		return false, err // which may be that of the context
 	}
 	if known, failed := c.executed(ctx); failed != nil || known {
 		return known, failed

@@ -283,6 +283,29 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 	})
 }
 
+// The repetitions have a context of their own, whose end says nothing about the command.
+func TestTheEndOfTheRetryBudgetIsNotTheErrorOfACommand(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		rival := s.accounts(t, repository.Config{})
+		s = s.impatient(t)
+		s.hideOutcome(dynamotest.CutConnection())
+		decisions := 0
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			if decisions++; decisions == 2 {
+				_, err := rival.Execute(t.Context(), "42", Deposit(10)) // so the first commit cannot be written any more
+				require.NoError(t, err)
+				time.Sleep(2 * time.Second)
+			}
+			return deposits(1), nil
+		}, repository.CommandID("pay"))
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 2, decisions)
+	})
+}
+
 func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
