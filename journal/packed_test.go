@@ -163,7 +163,7 @@ func TestPackedALostReplyIsFoundAfterTheEventsAreRemoved(t *testing.T) {
 
 func TestPackedTheItemsOfAnAggregateTile(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		s := setup(t, packed)
 		r := rand.New(rand.NewPCG(seed, 1))
 		id, ends := user("ada"), []uint64{0}

@@ -484,7 +484,7 @@ func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
 	} {
 		t.Run(string(c.layout), func(t *testing.T) {
 			t.Parallel()
-			const shards, streams = 4, 1_000
+			const shards, streams = 4, 400
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: c.layout}))
 			q := openQueue(t, db.Client())
