@@ -196,7 +196,7 @@ func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
 
 func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
 	t.Parallel()
-	const writers, commands = 2, 500
+	const writers, commands = 2, 200
 	eachLayout(t, func(t *testing.T, s store) {
 		var all sync.WaitGroup
 		for w := range writers {

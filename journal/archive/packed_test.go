@@ -219,7 +219,7 @@ func TestAnImportThatWasCutOffBeforeTheSnapshotWritesItLater(t *testing.T) {
 func TestASnapshotOfAnEarlierPageIsImported(t *testing.T) {
 	t.Parallel()
 	from, to := pairOf(t, "classic to packed")
-	for n := 1; n < 300; n += 37 {
+	for n := 1; n < 300; n += 71 {
 		id := account(fmt.Sprint(n))
 		from.write(t, id, 1, n, stateOf(n))
 		from.write(t, id, n+1, 300-n)

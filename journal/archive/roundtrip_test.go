@@ -162,7 +162,7 @@ func TestTheLargestItemsFit(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to store) {
 		payload := bytes.Repeat([]byte{1}, eventlog.MaxItemBytes-1000)
-		for i := range 12 {
+		for i := range 4 {
 			_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
 				Aggregate: account("1"), Expected: uint64(i),
 				Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},

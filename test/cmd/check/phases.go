@@ -36,8 +36,6 @@ var (
 		"./dynamotest/internal/value", "./internal/dynamolocal/dynamolocaltest", "./test/chaos",
 	}
 
-	slow = []string{"./test/cmd/sim", "./test/soak"}
-
 	// The other packages that use a database.
 	rest = []string{
 		"./examples/orderhistory/story", "./examples/console", "./journal/archive", "./test/soak", "./examples/orderhistory",
@@ -46,9 +44,10 @@ var (
 	}
 
 	// These run without the race detector: the examples, the costs of operations and the code of
-	// the documentation, many small packages that take long to compile. The tests of the packages
-	// that they use run with it.
+	// the documentation, many small packages that take long to compile, and worlds in which one
+	// thing happens at a time. The tests of the packages that they use run with it.
 	examples   = []string{"./examples/..."}
+	worlds     = []string{"./test/cmd/sim", "./test/soak", "./test/stored"}
 	documented = []string{"./test/costs", "./test/docs/..."}
 
 	// These have tests in simulated time, which do not run on DynamoDB Local.
@@ -87,7 +86,7 @@ var phases = []phase{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
 	{"dynamotest", "most packages, on dynamotest, with the race detector", tests{
-		packages: join(slow, everything), except: join(suite, onLocal, examples, documented, interop), race: true, args: three,
+		packages: everything, except: join(suite, onLocal, examples, worlds, documented, interop), race: true, args: three,
 	}.run},
 	{"local", "store and Pub/Sub, on DynamoDB Local", tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
@@ -95,7 +94,9 @@ var phases = []phase{
 	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
 	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: examples, args: two}.run},
 	// Package docs reads files outside of its module, which the cache of results does not know.
-	{"docs", "the documentation, the costs, and examples in simulated time", tests{packages: join(documented, simulated), args: []string{"-count=1"}}.run},
+	{"docs", "the documentation, the costs, and worlds and examples in simulated time", tests{
+		packages: join(worlds, documented, simulated), args: []string{"-count=1"},
+	}.run},
 	{"many", "100,000 aggregates in the console", tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},
