@@ -132,7 +132,7 @@ func requireCounts(t *testing.T, of recorder, client journal.Client, layout jour
 		assert.Positive(t, units.Requests(), name)
 		assert.InDelta(t, read, units.Read(), 0.001, "%s: read units", name)
 		assert.InDelta(t, write, units.Write(), 0.001, "%s: write units", name)
-		assert.Equal(t, len(calls.Calls()), units.Requests(), "%s: requests", name)
+		assert.Equal(t, len(calls.Calls()), units.Requests(), "%s: requests: %+v", name, calls.Calls())
 	}
 }
 
@@ -154,8 +154,9 @@ func TestCountedUnitsAreThoseThatTheDatabaseConsumed(t *testing.T) {
 				db := dynamotest.New(t)
 				server := httptest.NewServer(db.Handler())
 				t.Cleanup(server.Close)
+				// Close of any server closes connections of the default transport.
 				client := dynamodb.New(db.Client().Options(), func(o *dynamodb.Options) {
-					o.BaseEndpoint, o.HTTPClient = &server.URL, &http.Client{}
+					o.BaseEndpoint, o.HTTPClient = &server.URL, &http.Client{Transport: &http.Transport{}}
 				})
 				requireCounts(t, db, client, layout)
 			})
