@@ -294,7 +294,8 @@ func TestTheEndOfTheRetryBudgetIsNotTheErrorOfACommand(t *testing.T) {
 		decisions := 0
 		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 			if decisions++; decisions == 2 {
-				_, err := rival.Execute(t.Context(), "42", Deposit(10)) // so the first commit cannot be written any more
+				// After this the first commit cannot be written any more.
+				_, err := rival.Execute(t.Context(), "42", Deposit(10))
 				require.NoError(t, err)
 				time.Sleep(2 * time.Second)
 			}

@@ -101,8 +101,8 @@ func (w World) Run(ctx context.Context) (Report, error) {
 			forgets := draw.Pick(random, 0, 0, 0.02)
 			run.turns.tick = func() {
 				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
-				// After a minute a writer reads the descriptor beside its commands. DynamoDB forgets
-				// a ClientRequestToken after ten minutes.
+				// After a minute a writer reads the descriptor beside its commands. DynamoDB
+				// forgets a ClientRequestToken after ten minutes.
 				if random.Float64() < forgets {
 					clock.Advance(draw.Pick(random, time.Minute, 11*time.Minute))
 				}
