@@ -35,7 +35,7 @@ func TestATestOfAnotherCommandMayBeSkipped(t *testing.T) {
 
 func TestASkipFailsTheCheckOnlyIfNothingMayBeSkipped(t *testing.T) {
 	t.Parallel()
-	needy := []phase{{"interop", "", func(context.Context, *check) error { return missing("it needs npm") }}}
+	needy := []phase{{name: "interop", do: func(context.Context, *check) error { return missing("it needs npm") }}}
 	for _, noskip := range []bool{false, true} {
 		c, out := newCheck(noskip)
 		c.run(t.Context(), needy)
@@ -50,7 +50,7 @@ func TestHelpDescribesFlagsAndPhases(t *testing.T) {
 	flags, _ := newFlags()
 	flags.SetOutput(&out)
 	flags.Usage()
-	assert.Regexp(t, `(?s)-noskip\s+fail if something is skipped\n\nPhases:\n  lint `, out.String())
+	assert.Regexp(t, `(?s)-noskip\s+fail if something is skipped\n\nPhases:\n  prose `, out.String())
 }
 
 func TestAPhaseThatFailsDoesNotEndTheCheck(t *testing.T) {
@@ -58,12 +58,37 @@ func TestAPhaseThatFailsDoesNotEndTheCheck(t *testing.T) {
 	ran := false
 	c, out := newCheck(false)
 	c.run(t.Context(), []phase{
-		{"first", "", func(context.Context, *check) error { return errors.New("exit status 1") }},
-		{"second", "", func(context.Context, *check) error { ran = true; return nil }},
+		{name: "first", do: func(context.Context, *check) error { return errors.New("exit status 1") }},
+		{name: "second", do: func(context.Context, *check) error { ran = true; return nil }},
 	})
 	assert.False(t, c.summary())
 	assert.True(t, ran)
 	assert.Contains(t, out.String(), "FAILED:\n  first: exit status 1\n")
+}
+
+func TestAPhaseBesideOthersEndsBeforeOneThatMustBeAlone(t *testing.T) {
+	t.Parallel()
+	begun, ended := make(chan struct{}), false
+	c, out := newCheck(false)
+	c.run(t.Context(), []phase{
+		{name: "slow", beside: true, do: func(_ context.Context, c *check) error {
+			<-begun
+			c.printf("slowly\n")
+			ended = true
+			return errors.New("exit status 1")
+		}},
+		{name: "other", do: func(context.Context, *check) error {
+			close(begun)
+			return nil
+		}},
+		{name: "alone", alone: true, do: func(context.Context, *check) error {
+			assert.True(t, ended)
+			return nil
+		}},
+	})
+	assert.False(t, c.summary())
+	assert.Regexp(t, `(?s)other.*slow: .*slowly\n.*alone`, out.String())
+	assert.Contains(t, out.String(), "FAILED:\n  slow: exit status 1\n")
 }
 
 func TestTheOutputOfATestThatFailsIsPrinted(t *testing.T) {

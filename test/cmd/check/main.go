@@ -16,6 +16,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -101,24 +102,61 @@ type missing string
 func (m missing) Error() string { return string(m) }
 
 func (c *check) run(ctx context.Context, chosen []phase) {
+	var besides []func()
+	finish := func() {
+		for _, one := range besides {
+			one()
+		}
+		besides = nil
+	}
 	for n, p := range chosen {
-		if ctx.Err() != nil {
-			c.failed = append(c.failed, p.name+": interrupted")
+		title := fmt.Sprintf("\n== %d of %d: %s: %s\n", n+1, len(chosen), p.name, p.about)
+		if p.beside && n+1 < len(chosen) {
+			besides = append(besides, c.begin(ctx, p, title))
 			continue
 		}
-		c.printf("\n== %d of %d: %s: %s\n", n+1, len(chosen), p.name, p.about)
-		began := time.Now()
-		err := p.do(ctx, c)
-		c.times = append(c.times, fmt.Sprintf("%-10s %s", p.name, time.Since(began).Round(time.Second)))
-		switch err := err.(type) { //nolint:errorlint // phases return it as it is
-		case nil:
-		case missing:
-			c.printf("skipped: %s\n", err)
-			c.skip("phase "+p.name, err.Error())
-		default:
-			c.printf("FAILED: %s: %v\n", p.name, err)
-			c.failed = append(c.failed, p.name+": "+err.Error())
+		if p.alone {
+			finish()
 		}
+		c.printf("%s", title)
+		c.perform(ctx, p)
+	}
+	finish()
+}
+
+// begin starts a phase beside others. The returned function waits for its end and prints its
+// output.
+func (c *check) begin(ctx context.Context, p phase, title string) (finish func()) {
+	var out bytes.Buffer
+	own, done := &check{out: &out, noskip: c.noskip, tests: newLedger()}, make(chan struct{})
+	go func() {
+		defer close(done)
+		own.perform(ctx, p)
+	}()
+	return func() {
+		<-done
+		c.printf("%s%s", title, &out)
+		c.times, c.failed = append(c.times, own.times...), append(c.failed, own.failed...)
+		c.skipped = append(c.skipped, own.skipped...)
+	}
+}
+
+func (c *check) perform(ctx context.Context, p phase) {
+	if ctx.Err() != nil {
+		c.failed = append(c.failed, p.name+": interrupted")
+		return
+	}
+	began := time.Now()
+	err := p.do(ctx, c)
+	c.times = append(c.times, fmt.Sprintf("%-10s %s", p.name, time.Since(began).Round(time.Second)))
+	switch err := err.(type) { //nolint:errorlint // phases return it as it is
+	case nil:
+	case missing:
+		c.printf("skipped: %s\n", err)
+		c.skip("phase "+p.name, err.Error())
+	default:
+		c.printf("FAILED: %s: %v\n", p.name, err)
+		c.failed = append(c.failed, p.name+": "+err.Error())
 	}
 }
 

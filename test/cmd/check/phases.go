@@ -14,6 +14,9 @@ import (
 type phase struct {
 	name, about string
 	do          func(ctx context.Context, c *check) error
+	// beside: it runs no tests, and runs beside the phases after it, up to the next one that must
+	// be alone. Tests on DynamoDB Local leave much of the processor unused.
+	beside, alone bool
 }
 
 // go.work joins these modules.
@@ -72,35 +75,37 @@ var (
 )
 
 var phases = []phase{
-	{"lint", "style, common mistakes and formatting of all modules, by golangci-lint", lint},
-	{"prose", "the words of comments and docs", func(ctx context.Context, c *check) error {
+	{name: "prose", about: "the words of comments and docs", do: func(ctx context.Context, c *check) error {
 		return c.do(ctx, "", nil, "go", "run", "./test/cmd/prose")
 	}},
-	{"release", "fetch, compile, run and install a release as a stranger does", func(ctx context.Context, c *check) error {
+	{name: "release", about: "fetch, compile, run and install a release as a stranger does", do: func(ctx context.Context, c *check) error {
 		if _, err := exec.LookPath("git"); err != nil {
 			return missing("it needs git")
 		}
 		return c.do(ctx, "", nil, "go", "run", "./test/cmd/releasecheck")
 	}},
-	{"suite", "Watermill's suite in its short form, on dynamotest, with the race detector", tests{
+	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
-	{"dynamotest", "most packages, on dynamotest, with the race detector", tests{
+	{name: "dynamotest", about: "most packages, on dynamotest, with the race detector", do: tests{
 		packages: everything, except: join(suite, onLocal, examples, worlds, documented, interop), race: true, args: three,
 	}.run},
-	{"local", "store and Pub/Sub, on DynamoDB Local", tests{
+	{name: "lint", about: "style, common mistakes and formatting of all modules, by golangci-lint", do: lint, beside: true},
+	{name: "local", about: "store and Pub/Sub, on DynamoDB Local", do: tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
 	}.run},
-	{"suite-all", "Watermill's whole suite, on DynamoDB Local", tests{packages: suite, local: true, instead: suite, args: two}.run},
-	{"rest", "the other packages, on DynamoDB Local", tests{packages: rest, local: true, instead: examples, args: two}.run},
+	{name: "rest", about: "the other packages, on DynamoDB Local", do: tests{packages: rest, local: true, instead: examples, args: two}.run},
+	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
+		packages: suite, local: true, instead: suite, args: two,
+	}.run},
 	// Package docs reads files outside of its module, which the cache of results does not know.
-	{"docs", "the documentation, the costs, and worlds and examples in simulated time", tests{
+	{name: "docs", about: "the documentation, the costs, and worlds and examples in simulated time", do: tests{
 		packages: join(worlds, documented, simulated), args: []string{"-count=1"},
 	}.run},
-	{"many", "100,000 aggregates in the console", tests{
+	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
 	}.run},
-	{"interop", "event-store-adapter-js on the same tables, on DynamoDB Local and Node", shareTables},
+	{name: "interop", about: "event-store-adapter-js on the same tables, on DynamoDB Local and Node", do: shareTables},
 }
 
 // golangci is the version of golangci-lint.
@@ -113,6 +118,9 @@ func lint(ctx context.Context, c *check) error {
 			return missing("it needs golangci-lint " + golangci + "; -noskip compiles it")
 		}
 		program = []string{"go", "run", "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v" + golangci}
+	}
+	if nice, err := exec.LookPath("nice"); err == nil {
+		program = append([]string{nice, "-n", "19"}, program...)
 	}
 	var errs []error
 	for _, folder := range modules {
