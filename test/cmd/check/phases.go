@@ -24,7 +24,7 @@ var modules = []string{".", "cmd/millrace", "examples", "test"}
 
 // In the lists, packages that take long come first.
 var (
-	everything = []string{"./...", "./cmd/millrace/...", "./examples/...", "./test/..."}
+	others = []string{"./test/...", "./cmd/millrace/...", "./..."}
 
 	// Watermill's suite publishes ten thousand messages within a minute, so nothing else may run
 	// or be compiled at the same time. Its short form publishes some hundred.
@@ -46,12 +46,14 @@ var (
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
-	// These run without the race detector: the examples, the costs of operations and the code of
-	// the documentation, many small packages that take long to compile, and worlds in which one
-	// thing happens at a time. The tests of the packages that they use run with it.
-	examples   = []string{"./examples/..."}
-	worlds     = []string{"./test/cmd/sim", "./test/soak", "./test/stored"}
-	documented = []string{"./test/costs", "./test/docs/..."}
+	// These start goroutines, or are called from many. All others run without the race detector, for
+	// which each package has to be compiled once more.
+	concurrent = []string{
+		"./subscriber/...", "./journal", "./repository/...", "./journal/archive", "./console", "./process/...", "./dynamotest",
+		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
+		"./live", "./metrics", "./tracing", "./test/scale", ".",
+	}
+	examples = []string{"./examples/..."}
 
 	// These have tests in simulated time, which do not run on DynamoDB Local.
 	simulated = []string{"./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view"}
@@ -87,20 +89,20 @@ var phases = []phase{
 	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
-	{name: "dynamotest", about: "most packages, on dynamotest, with the race detector", do: tests{
-		packages: everything, except: join(suite, onLocal, examples, worlds, documented, interop), race: true, args: three,
+	{name: "dynamotest", about: "packages with goroutines, on dynamotest, with the race detector", do: tests{
+		packages: concurrent, race: true, args: three,
 	}.run},
 	{name: "lint", about: "style, common mistakes and formatting of all modules, by golangci-lint", do: lint, beside: true},
 	{name: "local", about: "store and Pub/Sub, on DynamoDB Local", do: tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
 	}.run},
-	{name: "rest", about: "the other packages, on DynamoDB Local", do: tests{packages: rest, local: true, instead: examples, args: two}.run},
+	{name: "rest", about: "all else that uses a database, on DynamoDB Local", do: tests{packages: rest, local: true, instead: examples, args: two}.run},
 	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
 		packages: suite, local: true, instead: suite, args: two,
 	}.run},
 	// Package docs reads files outside of its module, which the cache of results does not know.
-	{name: "docs", about: "the documentation, the costs, and worlds and examples in simulated time", do: tests{
-		packages: join(worlds, documented, simulated), args: []string{"-count=1"},
+	{name: "others", about: "the other packages, on dynamotest: the documentation, the costs, the command, the simulation", do: tests{
+		packages: join(others, simulated), except: join(suite, concurrent, onLocal, interop), args: join(three, []string{"-count=1"}),
 	}.run},
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
