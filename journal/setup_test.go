@@ -35,18 +35,15 @@ var renamed = journal.Config{
 // layouts are the layouts of tests for every layout.
 var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
-// classics returns the configs of the classic layout.
+// classics returns the configs of the classic layout, for tests in which names matter.
 func classics() map[string]journal.Config {
 	return map[string]journal.Config{"default names": {}, "other names": renamed}
 }
 
-// configs returns a config of each layout, and one with other names, by what tests call them.
+// configs returns a config of each layout, by what tests call them. The classic one has other
+// names; the default ones are those of other tests, also in other packages.
 func configs() map[string]journal.Config {
-	all := map[string]journal.Config{"other names": renamed}
-	for _, layout := range layouts {
-		all[string(layout)] = journal.Config{Layout: layout}
-	}
-	return all
+	return map[string]journal.Config{"classic, other names": renamed, "packed": packed}
 }
 
 func database(t *testing.T) *dynamodb.Client {
@@ -98,22 +95,17 @@ func setup(t *testing.T, config journal.Config) store {
 	return s
 }
 
-// onClassic runs a test of a feature of the classic layout, with default and with other names.
+// onClassic runs a test of a feature of the classic layout.
 func onClassic(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
 	t.Parallel()
-	for name, config := range classics() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, setup(t, config))
-		})
-	}
+	test(t, setup(t, renamed))
 }
 
 // onClassicInFakeTime runs a test about time limits like onClassic.
 func onClassicInFakeTime(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
-	inFakeTime(t, classics(), test)
+	inFakeTime(t, map[string]journal.Config{"classic": renamed}, test)
 }
 
 // eachLayoutInFakeTime runs a test about time limits like eachLayout.
