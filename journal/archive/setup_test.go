@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -123,13 +124,14 @@ var pairs = map[string][2]journal.Config{
 	"packed to packed":   {packed, otherPacked},
 }
 
-// each runs a test for archives from each layout.
+// each runs a test for archives from each layout. Such tests are about files more than about tables,
+// so they do not need DynamoDB Local.
 func each(t *testing.T, test func(t *testing.T, from store)) {
 	t.Helper()
 	for name, config := range map[string]journal.Config{"classic": {}, "packed": packed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, setup(t, testdb.Client(t), config))
+			test(t, setup(t, dynamotest.New(t).Client(), config))
 		})
 	}
 }
