@@ -19,7 +19,7 @@ import (
 func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const aggregates = 1_000
+		const aggregates = 600
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 		before := earlier(t, db.Client())
@@ -62,7 +62,7 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const aggregates = 400
+		const aggregates = 300
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 		before := earlier(t, db.Client())
@@ -84,7 +84,7 @@ func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 				}
 			}
 		}()
-		time.Sleep(15 * time.Minute)
+		time.Sleep(8 * time.Minute)
 
 		began := time.Now()
 		write(t, j, "new", 0, 1)
