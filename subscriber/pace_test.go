@@ -62,7 +62,7 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		const aggregates = 300
+		const aggregates = 600
 		db := dynamotest.New(t)
 		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 		before := earlier(t, db.Client())
