@@ -124,8 +124,8 @@ var pairs = map[string][2]journal.Config{
 	"packed to packed":   {packed, otherPacked},
 }
 
-// each runs a test for archives from each layout. Such tests are about files more than about tables,
-// so they do not need DynamoDB Local.
+// each runs a test for archives from each layout. Such tests are more about files than about
+// tables, so they do not need DynamoDB Local.
 func each(t *testing.T, test func(t *testing.T, from store)) {
 	t.Helper()
 	for name, config := range map[string]journal.Config{"classic": {}, "packed": packed} {

@@ -3,13 +3,12 @@ package encrypt_test
 import (
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"

@@ -46,8 +46,8 @@ var (
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
-	// These start goroutines, or are called from many. All others run without the race detector, for
-	// which each package has to be compiled once more.
+	// These start goroutines, or are called from many. All others run without the race detector,
+	// for which each package has to be compiled once more.
 	concurrent = []string{
 		"./subscriber/...", "./journal", "./repository/...", "./journal/archive", "./console", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
