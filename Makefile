@@ -34,7 +34,7 @@ check: ## Run all that a change must pass, except what needs tools that are miss
 
 .PHONY: test
 test: ## Run the tests alone (20 minutes)
-	go run ./test/cmd/check suite dynamotest local suite-all rest docs many interop
+	go run ./test/cmd/check suite dynamotest local rest suite-all others many interop
 
 .PHONY: test-short
 test-short: ## Run the short tests, on dynamotest

@@ -162,7 +162,7 @@ func TestADeletionRemovesWhatATransactionIsStillWriting(t *testing.T) {
 			t.Run(string(layout)+", "+what, func(t *testing.T) {
 				t.Parallel()
 				met := 0
-				for range 30 {
+				for range 15 {
 					met += deleteAmidACommit(t, layout, size)
 				}
 				assert.Positive(t, met, "some commits show the version first")

@@ -25,7 +25,7 @@ func TestASubscriberKilledOrClosedAtRandomPointsLosesNothingAndKeepsTheOrder(t *
 }
 
 func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
-	const aggregates, rounds = 8, 8
+	const aggregates, rounds = 8, 5
 	client := createIn(t, layout, 4)
 	writer := open(t, client)
 	written := make([]int, aggregates)
@@ -41,7 +41,7 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 	}
 	for round := range rounds {
 		for range 10 {
-			i, n := random.IntN(aggregates), 1+random.IntN(20)
+			i, n := random.IntN(aggregates), 1+random.IntN(12)
 			write(t, writer, fmt.Sprint("a", i), written[i], n)
 			written[i] += n
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,6 +143,19 @@ func TestCIRunsTheCommandOfTheReadme(t *testing.T) {
 		text, err := os.ReadFile("../../../" + file)
 		require.NoError(t, err)
 		assert.Contains(t, string(text), wants, file)
+	}
+}
+
+func TestTheMakefileNamesPhasesThatExist(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../Makefile")
+	require.NoError(t, err)
+	found := regexp.MustCompile(`(?m)^\tgo run \./test/cmd/check(.*)$`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, found)
+	for _, command := range found {
+		names := slices.DeleteFunc(strings.Fields(command[1]), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+		_, err := choose(names)
+		assert.NoError(t, err, command[0])
 	}
 }
 

@@ -49,7 +49,7 @@ var (
 	// These start goroutines, or are called from many. All others run without the race detector,
 	// for which each package has to be compiled once more.
 	concurrent = []string{
-		"./subscriber/...", "./journal", "./repository/...", "./journal/archive", "./console", "./process/...", "./dynamotest",
+		"./subscriber/...", "./journal", "./repository/...", "./console", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
 		"./live", "./metrics", "./tracing", "./test/scale", ".",
 	}

@@ -35,6 +35,10 @@ func (r tests) run(ctx context.Context, c *check) error {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, dynamolocal.EndpointEnv+"=") })
 	// Otherwise each of the hundred test programs sleeps for a second before it ends.
 	env = append(append(env, "GORACE=atexit_sleep_ms=0"), r.env...)
+	// A quarter of the processor time would go into garbage collection, mostly with the detector.
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=400")
+	}
 	packages := r.packages
 	if r.local {
 		server, err := dynamolocal.Start(ctx, dynamolocal.Options{Notes: c.out})
