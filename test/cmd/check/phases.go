@@ -51,7 +51,7 @@ var (
 	concurrent = []string{
 		"./subscriber/...", "./journal", "./repository/...", "./console", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
-		"./live", "./metrics", "./tracing", "./test/scale", ".",
+		"./live", "./metrics", "./tracing", ".",
 	}
 	examples = []string{"./examples/..."}
 
@@ -78,13 +78,13 @@ var (
 
 var phases = []phase{
 	{name: "prose", about: "the words of comments and docs", do: func(ctx context.Context, c *check) error {
-		return c.do(ctx, "", nil, "go", "run", "./test/cmd/prose")
+		return c.do(ctx, "", "go", "run", "./test/cmd/prose")
 	}},
 	{name: "release", about: "fetch, compile, run and install a release as a stranger does", do: func(ctx context.Context, c *check) error {
 		if _, err := exec.LookPath("git"); err != nil {
 			return missing("it needs git")
 		}
-		return c.do(ctx, "", nil, "go", "run", "./test/cmd/releasecheck")
+		return c.do(ctx, "", "go", "run", "./test/cmd/releasecheck")
 	}},
 	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
@@ -127,7 +127,7 @@ func lint(ctx context.Context, c *check) error {
 	var errs []error
 	for _, folder := range modules {
 		c.printf("%s run (%s)\n", strings.Join(program, " "), folder)
-		errs = append(errs, c.do(ctx, folder, []string{"GOGC=400"}, program[0], append(program[1:], "run", "./...")...))
+		errs = append(errs, c.do(ctx, folder, program[0], append(program[1:], "run", "./...")...))
 	}
 	return errors.Join(errs...)
 }
@@ -160,7 +160,7 @@ func shareTables(ctx context.Context, c *check) error {
 		return err
 	}
 	if got, err := os.ReadFile(fetched); err != nil || !bytes.Equal(got, want) {
-		if err := c.do(ctx, folder, nil, "npm", "ci"); err != nil {
+		if err := c.do(ctx, folder, "npm", "ci"); err != nil {
 			return missing(err.Error())
 		}
 		if err := os.WriteFile(fetched, want, 0o600); err != nil {

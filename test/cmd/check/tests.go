@@ -35,10 +35,6 @@ func (r tests) run(ctx context.Context, c *check) error {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, dynamolocal.EndpointEnv+"=") })
 	// Otherwise each of the hundred test programs sleeps for a second before it ends.
 	env = append(append(env, "GORACE=atexit_sleep_ms=0"), r.env...)
-	// A quarter of the processor time would go into garbage collection, mostly with the detector.
-	if os.Getenv("GOGC") == "" {
-		env = append(env, "GOGC=400")
-	}
 	packages := r.packages
 	if r.local {
 		server, err := dynamolocal.Start(ctx, dynamolocal.Options{Notes: c.out})
@@ -130,9 +126,9 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 }
 
 // do runs a command in a folder, and shows its output.
-func (c *check) do(ctx context.Context, folder string, env []string, program string, args ...string) error {
+func (c *check) do(ctx context.Context, folder, program string, args ...string) error {
 	cmd := command(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = folder, append(os.Environ(), env...), c.out, c.out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = folder, c.out, c.out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", cmd, err)
 	}
