@@ -29,11 +29,11 @@ help: ## List the targets
 
 # test/cmd/check lists the phases and says what they need.
 .PHONY: check
-check: ## Run all that a change must pass, except what needs tools that are missing (20 minutes)
+check: ## Run all that a change must pass, except what needs tools that are missing (25 minutes)
 	go run ./test/cmd/check
 
 .PHONY: test
-test: ## Run the tests alone (20 minutes)
+test: ## Run the tests alone (25 minutes)
 	go run ./test/cmd/check suite dynamotest local rest suite-all others many interop
 
 .PHONY: test-short
@@ -57,7 +57,7 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: soak
-soak: ## Commit a million times and deliver hundreds of thousands of times amid faults, rebuild a read model of 100,000 events, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
+soak: ## Commit a million times and deliver 400,000 times amid faults, rebuild a read model of 100,000 events, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
 	@go build -o bin/ ./test/cmd/soak ./test/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)

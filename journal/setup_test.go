@@ -41,7 +41,7 @@ func classics() map[string]journal.Config {
 }
 
 // configs returns a config of each layout, by what tests call them. The classic one has other
-// names; the default ones are those of other tests, also in other packages.
+// names. Other tests use the default names.
 func configs() map[string]journal.Config {
 	return map[string]journal.Config{"classic, other names": renamed, "packed": packed}
 }

@@ -74,8 +74,9 @@ func again(ctx context.Context, c command) (known bool, err error) {
 	if err = c.run(ctx); err == nil {
 		return true, nil
 	}
+	// Once ctx has ended, the error may be that of ctx.
 	if ctx.Err() != nil || len(c.outcomes()) > before || !c.isFinal(ctx) {
-		return false, err // which may be that of the context
+		return false, err
 	}
 	if known, failed := c.executed(ctx); failed != nil || known {
 		return known, failed

@@ -128,6 +128,9 @@ var pairs = map[string][2]journal.Config{
 // tables, so they do not need DynamoDB Local.
 func each(t *testing.T, test func(t *testing.T, from store)) {
 	t.Helper()
+	if testdb.IsLocal() {
+		t.Skip("needs dynamotest, on which another phase runs it")
+	}
 	for name, config := range map[string]journal.Config{"classic": {}, "packed": packed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

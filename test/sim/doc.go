@@ -4,7 +4,7 @@
 // manager takes one step for an event. It sends the commands of the step with ids that stay the
 // same, and its timeouts fire once.
 //
-//	make soak                                      # ten million deliveries
+//	make soak                                      # 400,000 deliveries
 //	go run ./test/cmd/sim -seed 7 -world 42    # one world of it alone
 //
 // A run has many worlds ([World]), each drawn from its seed and number (plan.go): the layout of the
@@ -60,6 +60,6 @@
 // program, seed and number lead to the same [Report] and the same trace, byte for byte; the host
 // prints a digest of the trace.
 //
-// The simulation cannot find data races, which need threads. The tests of the packages run with the
-// race detector for those.
+// The simulation cannot find data races, which need threads. The tests of the packages whose
+// goroutines share most run with the race detector for those.
 package sim

@@ -23,7 +23,7 @@ type wire struct {
 	faults draw.FaultMix
 	// With turns, concurrent requests go one after the other.
 	alone sync.Mutex
-	// direct is the database without faults.
+	// direct is the database without the faults of the network.
 	direct dynamodb.HTTPClient
 
 	mu     sync.Mutex
@@ -66,14 +66,18 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // lifeKey is the key of the context of a writer's life in all contexts derived from it.
 type lifeKey struct{}
 
-// besideKey is the key of a mark in contexts: the request is made beside the command of the writer,
-// who does not wait for it. So it takes no turns, and the seed decides nothing about it.
+// besideKey is the key of a mark in contexts: the request is made in the background. It takes no
+// turns, and no fault affects it.
 type besideKey struct{}
 
 // isBeside reports whether a request reads the descriptor to learn of changes to the tables.
 func isBeside(ctx context.Context, request any) bool {
+	return ctx.Value(lifeKey{}) != nil && readsDescriptor(request) // nil while a journal is opened
+}
+
+func readsDescriptor(request any) bool {
 	get, ok := request.(*dynamodb.GetItemInput)
-	if !ok || ctx.Value(lifeKey{}) == nil { // nil while a journal is opened
+	if !ok {
 		return false
 	}
 	for _, value := range get.Key {

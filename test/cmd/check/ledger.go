@@ -77,8 +77,7 @@ func (l *ledger) observe(e event, printed map[name]string, to io.Writer) {
 	}
 }
 
-// aRace begins a report of the race detector. Another test may have failed for it than the one that
-// printed it.
+// aRace begins a report of the race detector. It may be in the output of a test that passed.
 const aRace = "WARNING: DATA RACE"
 
 func lastLine(text string) string {

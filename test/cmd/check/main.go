@@ -8,7 +8,7 @@
 // some phases and tests need besides: a C compiler for the race detector, DynamoDB Local (Docker,
 // or Java and npm), Node, Chromium, git, golangci-lint. If something is missing, check skips what
 // needs it, and names it in the summary at the end. With -noskip a skip is a failure, and
-// golangci-lint is compiled if it is not installed. Named phases run alone.
+// golangci-lint is compiled if it is not installed. If phases are named, only those run.
 //
 // A test that was skipped in one phase and ran in another one is not skipped. A test that another
 // command runs, because it takes minutes or writes files, says so with a reason that begins with
@@ -37,8 +37,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "check:", err)
 		os.Exit(2)
 	}
-	saveTime()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if err := saveTime(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(1)
+	}
 	c := &check{out: os.Stdout, noskip: *noskip, tests: newLedger()}
 	c.run(ctx, chosen)
 	stop()
@@ -49,12 +52,18 @@ func main() {
 
 // saveTime sets the environment of the go command. Compilers, linters and tests collect garbage
 // less often. Compilers leave out debug information, and use one thread each, as several run at
-// once.
-func saveTime() {
+// once. No phase has other results for it.
+func saveTime(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
-		_ = os.Setenv("GOGC", "400")
+		if err := os.Setenv("GOGC", "400"); err != nil {
+			return err
+		}
 	}
-	_ = os.Setenv("GOFLAGS", os.Getenv("GOFLAGS")+" '-gcflags=github.com/millrace-dev/...=-dwarf=false -c=1'")
+	flags, err := output(ctx, "go", "env", "GOFLAGS")
+	if err != nil {
+		return err
+	}
+	return os.Setenv("GOFLAGS", flags+" '-gcflags=github.com/millrace-dev/...=-dwarf=false -c=1'")
 }
 
 // newFlags returns the flags, with their help.
@@ -113,24 +122,19 @@ type missing string
 func (m missing) Error() string { return string(m) }
 
 func (c *check) run(ctx context.Context, chosen []phase) {
-	var besides []func()
-	finish := func() {
-		for _, one := range besides {
-			one()
-		}
-		besides = nil
-	}
+	finish := func() {}
 	for n, p := range chosen {
 		title := fmt.Sprintf("\n== %d of %d: %s: %s\n", n+1, len(chosen), p.name, p.about)
+		if p.beside || p.alone {
+			finish()
+			finish = func() {}
+		}
 		if p.beside && n+1 < len(chosen) {
-			besides = append(besides, c.begin(ctx, p, title))
+			c.printf("%sruns beside the next phases\n", title)
+			finish = c.begin(ctx, p, title)
 			continue
 		}
-		if p.alone {
-			finish()
-		}
-		c.printf("%s", title)
-		c.perform(ctx, p)
+		c.perform(ctx, p, title)
 	}
 	finish()
 }
@@ -142,21 +146,22 @@ func (c *check) begin(ctx context.Context, p phase, title string) (finish func()
 	own, done := &check{out: &out, noskip: c.noskip, tests: newLedger()}, make(chan struct{})
 	go func() {
 		defer close(done)
-		own.perform(ctx, p)
+		own.perform(ctx, p, title)
 	}()
 	return func() {
 		<-done
-		c.printf("%s%s", title, &out)
+		c.printf("%s", &out)
 		c.times, c.failed = append(c.times, own.times...), append(c.failed, own.failed...)
 		c.skipped = append(c.skipped, own.skipped...)
 	}
 }
 
-func (c *check) perform(ctx context.Context, p phase) {
+func (c *check) perform(ctx context.Context, p phase, title string) {
 	if ctx.Err() != nil {
 		c.failed = append(c.failed, p.name+": interrupted")
 		return
 	}
+	c.printf("%s", title)
 	began := time.Now()
 	err := p.do(ctx, c)
 	c.times = append(c.times, fmt.Sprintf("%-10s %s", p.name, time.Since(began).Round(time.Second)))

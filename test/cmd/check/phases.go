@@ -14,8 +14,7 @@ import (
 type phase struct {
 	name, about string
 	do          func(ctx context.Context, c *check) error
-	// beside: it runs no tests, and runs beside the phases after it, up to the next one that must
-	// be alone. Tests on DynamoDB Local leave much of the processor unused.
+	// A phase with beside runs no tests. It runs beside the phases after it, until one with alone.
 	beside, alone bool
 }
 
@@ -46,8 +45,8 @@ var (
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
 
-	// These start goroutines, or are called from many. All others run without the race detector,
-	// for which each package has to be compiled once more.
+	// Their goroutines share most. All others run without the race detector, for which each package
+	// has to be compiled once more.
 	concurrent = []string{
 		"./subscriber/...", "./journal", "./repository/...", "./console", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
@@ -89,9 +88,10 @@ var phases = []phase{
 	{name: "suite", about: "Watermill's suite in its short form, on dynamotest, with the race detector", do: tests{
 		packages: suite, race: true, args: join(three, []string{"-short"}),
 	}.run},
-	{name: "dynamotest", about: "packages with goroutines, on dynamotest, with the race detector", do: tests{
+	{name: "dynamotest", about: "packages whose goroutines share most, on dynamotest, with the race detector", do: tests{
 		packages: concurrent, race: true, args: three,
 	}.run},
+	// Tests on DynamoDB Local leave much of the processor unused.
 	{name: "lint", about: "style, common mistakes and formatting of all modules, by golangci-lint", do: lint, beside: true},
 	{name: "local", about: "store and Pub/Sub, on DynamoDB Local", do: tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
