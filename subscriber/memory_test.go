@@ -57,3 +57,37 @@ func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 		assert.EqualValues(t, aggregates, sub.Stats().Acked, "the rest has waited in the journal")
 	})
 }
+
+// Each deployment in an outage begins with the aggregates that the former owner has listed.
+func TestFailingAggregatesDoNotAddUpOverRestarts(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const shards, aggregates, most = 4, 3_000, 128
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+		before := earlier(t, db.Client())
+		for n := range aggregates {
+			write(t, before, fmt.Sprint(n), 0, 1)
+		}
+		db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
+		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
+		config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
+		for restart := range 3 {
+			sub, messages := subscribe(t, config)
+			go func() {
+				for msg := range messages {
+					msg.Nack()
+				}
+			}()
+			time.Sleep(3 * time.Minute)
+			known := uint64(0)
+			for _, s := range sub.Shards() {
+				known += s.Behind
+			}
+			t.Logf("%d of %d aggregates are in memory", known, aggregates)
+			const readAhead = 64 + shards*5
+			assert.LessOrEqual(t, known, uint64(2*most+readAhead), restart)
+			require.NoError(t, sub.Close())
+		}
+	})
+}
