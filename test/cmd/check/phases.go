@@ -40,7 +40,7 @@ var (
 
 	// The other packages that use a database.
 	rest = []string{
-		"./examples/orderhistory/story", "./examples/console", "./journal/archive", "./test/soak", "./examples/orderhistory",
+		"./examples/orderhistory/story", "./journal/archive", "./test/soak",
 		"./cmd/millrace/...", "./process/...", "./examples/...", "./internal/checkpoint", "./internal/tables", "./projection/...",
 		"./journal/compress", "./journal/encrypt", "./aggregate/protobuf", "./test/sqlsuite", "./dynamotest/internal/conformance",
 	}
@@ -53,6 +53,9 @@ var (
 		"./live", "./metrics", "./tracing", ".",
 	}
 	examples = []string{"./examples/..."}
+
+	// A browser opens these. They are about pages, and the examples beside them use DynamoDB Local.
+	pages = []string{"./examples/console", "./examples/orderhistory", "./examples/planningpoker/web"}
 
 	// These have tests in simulated time, which do not run on DynamoDB Local.
 	simulated = []string{"./examples/orderhistory/history", "./examples/orderhistory/service", "./examples/planningpoker/view"}
@@ -96,13 +99,15 @@ var phases = []phase{
 	{name: "local", about: "store and Pub/Sub, on DynamoDB Local", do: tests{
 		packages: join(core, onLocal), local: true, instead: onLocal, args: two,
 	}.run},
-	{name: "rest", about: "all else that uses a database, on DynamoDB Local", do: tests{packages: rest, local: true, instead: examples, args: two}.run},
+	{name: "rest", about: "all else that uses a database, on DynamoDB Local", do: tests{
+		packages: rest, except: pages, local: true, instead: examples, args: two,
+	}.run},
 	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
 		packages: suite, local: true, instead: suite, args: two,
 	}.run},
 	// Package docs reads files outside of its module, which the cache of results does not know.
-	{name: "others", about: "the other packages, on dynamotest: the documentation, the costs, the command, the simulation", do: tests{
-		packages: join(others, simulated), except: join(suite, concurrent, onLocal, interop), args: join(three, []string{"-count=1"}),
+	{name: "others", about: "the other packages, on dynamotest: pages, the documentation, the costs, the command, the simulation", do: tests{
+		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, interop), args: join(three, []string{"-count=1"}),
 	}.run},
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
