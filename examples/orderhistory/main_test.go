@@ -86,10 +86,8 @@ func servesAndStops(t *testing.T, layout string) {
 	}
 	_, err = http.Get(base + "/orders/first") //nolint:bodyclose // there is none
 	require.Error(t, err, "the server must not listen any more")
-	// DynamoDB Local is slow while other tests run, and the server logs slow requests.
-	if !testdb.IsLocal() {
-		assert.Empty(t, log.String())
-	}
+	// There may be warnings of slow requests, while other tests run.
+	assert.NotContains(t, log.String(), "level=ERROR")
 }
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
