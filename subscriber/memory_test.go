@@ -14,20 +14,28 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
+// beforeAnOutage writes an event of each aggregate, and returns a config with which a number of
+// aggregates may fail.
+func beforeAnOutage(t *testing.T, shards, aggregates, most int) subscriber.Config {
+	t.Helper()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+	before := earlier(t, db.Client())
+	for n := range aggregates {
+		write(t, before, fmt.Sprint(n), 0, 1)
+	}
+	db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
+	config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
+	config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
+	return config
+}
+
 // All handlers of a process fail, as in an outage of what they call.
 func TestFailingAggregatesOfAllShardsShareOneLimit(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const shards, aggregates, most = 8, 1_500, 256
-		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
-		before := earlier(t, db.Client())
-		for n := range aggregates {
-			write(t, before, fmt.Sprint(n), 0, 1)
-		}
-		db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
-		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
-		config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
+		config := beforeAnOutage(t, shards, aggregates, most)
 		sub, messages := subscribe(t, config)
 		stop := make(chan struct{})
 		go func() {
@@ -63,15 +71,7 @@ func TestFailingAggregatesDoNotAddUpOverRestarts(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const shards, aggregates, most = 4, 3_000, 128
-		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
-		before := earlier(t, db.Client())
-		for n := range aggregates {
-			write(t, before, fmt.Sprint(n), 0, 1)
-		}
-		db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
-		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
-		config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
+		config := beforeAnOutage(t, shards, aggregates, most)
 		for restart := range 3 {
 			sub, messages := subscribe(t, config)
 			go func() {
