@@ -19,7 +19,7 @@ import (
 )
 
 // lagging runs a test with a subscriber whose clock and reconciliations have their defaults, in a
-// bubble, in each layout.
+// bubble, in each layout. The subscriber polls rarely, because the tests take hours.
 func lagging(t *testing.T, test func(t *testing.T, db *dynamotest.DB, sub *subscriber.Subscriber, own, other *journal.Journal, handled *deliveries)) {
 	t.Helper()
 	inLayouts(t, func(t *testing.T, layout journal.Layout) {
@@ -27,7 +27,7 @@ func lagging(t *testing.T, test func(t *testing.T, db *dynamotest.DB, sub *subsc
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
 			own := open(t, db.Client())
-			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour})
+			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour, PollInterval: time.Second})
 			handled := &deliveries{last: map[string]uint64{}}
 			go func() {
 				for msg := range messages {
@@ -115,7 +115,7 @@ func TestAWrongClockOfTheMachineIsNoLag(t *testing.T) {
 				db.Clock().Advance(-ahead)
 				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 				own, other := open(t, db.Client()), open(t, db.Client())
-				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour})
+				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour, PollInterval: time.Second})
 				handled := &deliveries{last: map[string]uint64{}}
 				go func() {
 					for msg := range messages {

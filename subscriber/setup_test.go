@@ -198,7 +198,12 @@ func expect(id string, from, to int) (payloads []string) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
+	pause := time.Millisecond
+	for end := time.Now().Add(patience); !condition(); {
+		require.True(t, time.Now().Before(end), what)
+		time.Sleep(pause)
+		pause = min(2*pause, 50*time.Millisecond)
+	}
 }
 
 // deliveries records the delivered messages and checks their order.

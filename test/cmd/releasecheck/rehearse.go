@@ -127,7 +127,8 @@ func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) e
 	if _, err := r.goTool.run(ctx, folder, append([]string{"mod", "tidy", "-diff"}, flags...)...); err != nil {
 		return fmt.Errorf("%w\nrun make tidy", err)
 	}
-	for _, args := range [][]string{{"build"}, {"vet"}} {
+	// With -export, go list compiles the tests too.
+	for _, args := range [][]string{{"build"}, {"list", "-test", "-export"}} {
 		if _, err := r.goTool.run(ctx, folder, append(append(args, flags...), "./...")...); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package deploy_test
+package howto_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package wait_test
+package howto_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package tenants_test
+package howto_test
 
 import (
 	"testing"

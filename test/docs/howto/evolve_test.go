@@ -1,4 +1,4 @@
-package evolve_test
+package howto_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package rebuild_test
+package howto_test
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 
 type add = func(context.Context, *millrace.App, *dynamodb.Client) (*readmodel.Model, error)
 
-// start runs a release of the program, which has placed an order of 30 by ada.
-func start(t *testing.T, client *dynamodb.Client, add add) *readmodel.Model {
+// serve runs a release of the program, which has placed an order of 30 by ada.
+func serve(t *testing.T, client *dynamodb.Client, add add) *readmodel.Model {
 	t.Helper()
 	app, err := millrace.Open(t.Context(), client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Layout: journal.Packed, Shards: 2}})
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func eventuallyTotal(t *testing.T, client *dynamodb.Client, model *readmodel.Mod
 func TestTheNextGenerationServesAfterARebuild(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	model := start(t, client, rebuild.Add)
+	model := serve(t, client, rebuild.Add)
 	eventuallyTotal(t, client, model, "ada", 30)
 
 	require.NoError(t, rebuild.Rebuild(t.Context(), model))
@@ -64,9 +64,9 @@ func TestTheNextGenerationServesAfterARebuild(t *testing.T) {
 func TestAReleaseWithAnotherFormKeepsTheFormerOne(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	former := start(t, client, rebuild.Add)
+	former := serve(t, client, rebuild.Add)
 	eventuallyTotal(t, client, former, "ada", 30)
-	model := start(t, client, rebuild.AddForms)
+	model := serve(t, client, rebuild.AddForms)
 	eventuallyTotal(t, client, model, "ada", 60)
 
 	require.NoError(t, rebuild.Rebuild(t.Context(), model))

@@ -1,4 +1,4 @@
-package mails_test
+package howto_test
 
 import (
 	"net/http"

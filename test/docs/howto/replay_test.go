@@ -1,4 +1,4 @@
-package replay_test
+package howto_test
 
 import (
 	"fmt"

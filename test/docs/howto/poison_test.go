@@ -1,4 +1,4 @@
-package poison_test
+package howto_test
 
 import (
 	"errors"

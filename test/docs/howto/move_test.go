@@ -1,4 +1,4 @@
-package move_test
+package howto_test
 
 import (
 	"bytes"

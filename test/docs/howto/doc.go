@@ -1,0 +1,2 @@
+// Package howto tests the programs of the how-to pages. Each has a folder of its own.
+package howto
