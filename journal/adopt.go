@@ -55,7 +55,7 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if err := tables.verifyShards(ctx); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	if j.config.OccurredAtUnit, err = j.findUnit(ctx, tables, config.OccurredAtUnit); err != nil {
+	if j.config.OccurredAtUnit, err = findUnit(ctx, j, tables, config.OccurredAtUnit); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
@@ -117,7 +117,7 @@ const (
 
 // findUnit returns the unit of the descriptor, or the unit of the sampled events if there is no
 // descriptor. It compares the sampled units with given, which is 0 if config names no unit.
-func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Duration) (time.Duration, error) {
+func findUnit(ctx context.Context, j *engine, tables *classic, given time.Duration) (time.Duration, error) {
 	var stored descriptor
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		stored, err = j.readDescriptor(ctx)

@@ -7,9 +7,23 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Append is described at eventlog.Engine, as are all exported methods of engine that Journal does
-// not declare.
-func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
+// Append writes a commit: all of its events and Commit.Writes, or nothing. In the layout
+// Classic it makes one TransactWriteItems, which includes the snapshot. In Packed it makes one
+// PutItem, or a TransactWriteItems if the events need several items or there are Writes. In
+// Packed it first reads what Commit.Proven and Commit.Commands do not supply, and writes the
+// snapshot afterwards.
+//
+// Append repeats a request that DynamoDB throttles, that meets a transaction on one of its
+// items, or whose reply is lost. It repeats it with the same commit id until Config.RetryBudget
+// or the context ends. It never writes the commit twice.
+//
+// Nothing was written if the error is ErrConflict, *DeletedError, *DuplicateCommandError,
+// *WriteRefusedError, *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed,
+// *ConfigError, *aggregate.InvalidIDError, ErrRestored (layout Packed), ErrThrottled,
+// ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess, *CorruptItemError, or only the
+// error of ctx. ErrOutcomeUnknown means that the commit may have been written, for example if
+// ctx ended during a request; see Journal.Resolve.
+func (j *engine) Append(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
 	if len(c.Events) == 0 && c.CommandID == "" {
 		return storage.Receipt{}, fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
 	}

@@ -61,5 +61,5 @@ func (b bounded) TransactWriteItems(
 	return units.Send(ctx, in, b.Client.TransactWriteItems, o)
 }
 
-// Bounded returns the client with a time limit on reads, for the packages of this module.
+// Bounded returns the journal's client, with reads that end after dynamo.ReplyLimit.
 func (j *engine) Bounded() Client { return bounded{j.given} }

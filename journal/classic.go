@@ -7,6 +7,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // classic implements the layout [Classic].
@@ -15,6 +18,34 @@ type classic struct {
 }
 
 func newClassic(s *store) layout { return &classic{s} }
+
+func (l *classic) traits() traits {
+	return traits{groupBytes: storage.MaxEventsBytes, eventsApart: true, stateAtFirst: true}
+}
+
+func (l *classic) attributeNames() []string {
+	a := l.config.Attributes
+	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
+}
+
+// classicNames are the attributes that this module adds to those of the family.
+var classicNames = []reserved{
+	{"the event id", attrEventID},
+	{"the event type", attrEventType},
+	{"the metadata", metadata.Attribute},
+	{"the metadata that is not text", metadata.BinaryAttribute},
+	{"the commit id", attrCommitID},
+	{"the encoding", attrEncoding},
+	{"the snapshot's number", attrSnapshotNumber},
+	{"the snapshot's digest", attrSnapshotDigest},
+	{"the snapshot's schema", attrSnapshotSchema},
+	{"the list of redundant snapshots", attrRedundant},
+	{"the place of truncation", attrTruncatedBefore},
+	{"the time of deletion", attrDeletedAt},
+	{"the command id", attrCommandID},
+	{"a command's first event", attrCommitFirst},
+	{"a command's version", attrCommitVersion},
+}
 
 func (l *classic) tables() []*dynamodb.CreateTableInput {
 	a, x, t := l.config.Attributes, l.config.Indexes, l.config.Tables

@@ -21,7 +21,7 @@ import (
 // program is older, and would replace that snapshot by one that newer programs refuse. So the
 // commit leaves its own snapshot out.
 func (l *classic) adaptToHead(t *transaction, stored item) bool {
-	c := t.commit
+	c := t.Commit
 	if t.adapted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
 	}
@@ -51,7 +51,7 @@ func (l *classic) adaptToHead(t *transaction, stored item) bool {
 // replaceHead returns the update of a head whose snapshot is ahead of it. It keeps a payload that
 // another program has put in place of the snapshot.
 func (l *classic) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
-	c := t.commit
+	c := t.Commit
 	condition, names, values := l.versionCondition(c)
 	var remove []string
 	if c.Snapshot == nil {
@@ -82,12 +82,12 @@ func (l *classic) replaceHead(t *transaction, stored item, head Head) types.Tran
 
 // dropSnapshot removes all actions and attributes for the snapshot from the transaction.
 func (l *classic) dropSnapshot(t *transaction) {
-	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.commit.Writes...)
+	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.Commit.Writes...)
 	t.writes = t.states
 	t.leaveOut(storage.ErrOldSchema)
 	t.receipt.Surplus = nil
-	if r := t.commit.Redundancy; r != nil {
+	if r := t.Commit.Redundancy; r != nil {
 		t.receipt.Redundant = r.Listed
 	}
-	t.head = l.headItem(t.commit)
+	t.head = l.headItem(t.Commit)
 }

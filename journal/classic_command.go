@@ -52,7 +52,7 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 		return &TooLargeError{
 			// DynamoDB does not say how large it was.
 			ID: places[0].Aggregate, What: "a transaction that reads all heads again", Size: storage.MaxCommitBytes + 1,
-			Limit: storage.MaxCommitBytes, Unit: unitBytes,
+			Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes,
 		}
 	}
 	if err != nil {
@@ -102,10 +102,10 @@ func (l *classic) commandKey(commandID string) item {
 // guardItem returns the guard of a command. It has neither an aggregate id nor a time, so no index
 // lists it.
 func (l *classic) guardItem(t *transaction) item {
-	it := l.guardKey(t.commit.Aggregate, t.commit.CommandID)
-	it[attrCommandID] = stringValue(t.commit.CommandID)
+	it := l.guardKey(t.Commit.Aggregate, t.Commit.CommandID)
+	it[attrCommandID] = stringValue(t.Commit.CommandID)
 	it[attrCommitID] = stringValue(t.receipt.CommitID)
-	it[attrCommitFirst] = numberValue(t.commit.Expected + 1)
+	it[attrCommitFirst] = numberValue(t.Commit.Expected + 1)
 	it[attrCommitVersion] = numberValue(t.receipt.Version)
 	if keep := l.config.CommandRetention; keep > 0 {
 		// TTL is in whole seconds; round up so that the guard does not expire too early.
@@ -131,7 +131,7 @@ func (l *classic) commandOf(it item) (c storage.Command, err error) {
 
 // checkVersion returns the action on the head for a commit without events. The action checks that
 // the version is still the one on which the command was decided.
-func (l *classic) checkVersion(c *commit) types.TransactWriteItem {
+func (l *classic) checkVersion(c *storage.Commit) types.TransactWriteItem {
 	check := &types.ConditionCheck{
 		TableName:                           &l.config.Tables.Snapshot,
 		Key:                                 l.key(c.Aggregate, 0),

@@ -38,7 +38,7 @@ func (l *classic) part(_ context.Context, d draft) (part, error) {
 
 func (t *transaction) build(at dates) error {
 	t.date(at)
-	l, c := t.layout, t.commit
+	l, c := t.layout, t.Commit
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(c.Events)+len(c.Writes)),
 		ClientRequestToken: &t.receipt.CommitID,
@@ -51,7 +51,7 @@ func (t *transaction) build(at dates) error {
 		})
 		bytes := itemSize(it)
 		if bytes > storage.MaxItemBytes {
-			return &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+			return &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
 		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
 	}
@@ -66,7 +66,7 @@ func (t *transaction) build(at dates) error {
 	head := l.headItem(c)
 	t.size += itemSize(head)
 	if t.size > storage.MaxCommitBytes {
-		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	l.addSnapshot(t, head)
@@ -91,10 +91,10 @@ func (t *transaction) hasRoom(actions, bytes int) bool {
 	if t.beside != nil {
 		actions, bytes = actions+t.beside.actions, bytes+t.beside.bytes
 	}
-	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
+	return len(t.input.TransactItems)+len(t.Commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
 }
 
-func (l *classic) isOwn(c *commit, table string, key item) bool {
+func (l *classic) isOwn(c *storage.Commit, table string, key item) bool {
 	partition, sort := l.keysOf(key)
 	number, ok := strings.CutPrefix(sort, c.Aggregate.String()+"-")
 	if !ok || partition != l.partitionKey(c.Aggregate) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Attributes that Millrace adds to the head of an aggregate that was truncated or deleted.
@@ -47,7 +48,7 @@ func (l *classic) version(ctx context.Context, id aggregate.ID) (uint64, error) 
 	}
 	head, err := l.headOf(id, out.Item)
 	if err == nil && !head.DeletedAt.IsZero() {
-		err = head.deleted()
+		err = deletedError(head)
 	}
 	if err != nil {
 		return 0, err
@@ -75,13 +76,13 @@ func (l *classic) headOf(id aggregate.ID, it item) (Head, error) {
 	}
 	// Numbers beyond the version belong to a history that was replaced.
 	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version })
-	head.setSnapshot(l.snapshotOf(it))
+	setSnapshot(&head, l.snapshotOf(it))
 	return head, nil
 }
 
 // headItem returns the head as a commit leaves it, without a snapshot and without attributes of
 // other programs.
-func (l *classic) headItem(c *commit) item {
+func (l *classic) headItem(c *storage.Commit) item {
 	a := l.config.Attributes
 	it := l.key(c.Aggregate, 0)
 	it[a.AggregateID] = stringValue(c.Aggregate.String())
@@ -93,7 +94,7 @@ func (l *classic) headItem(c *commit) item {
 
 // writeHead returns the action on the head. It updates the version under the condition that the
 // stored version is the expected one, and stores the snapshot that addSnapshot put into head.
-func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
+func (l *classic) writeHead(c *storage.Commit, head item) types.TransactWriteItem {
 	if len(c.Events) == 0 {
 		return l.checkVersion(c)
 	}
@@ -113,7 +114,7 @@ func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
 	return l.updateOfHead(c, head, condition, names, values)
 }
 
-func (l *classic) updateOfHead(c *commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
+func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
 	a := l.config.Attributes
 	sets := []string{"#v = :next"}
 	values[":next"] = head[a.Version]
@@ -156,7 +157,7 @@ func (l *classic) updateOfHead(c *commit, head item, condition string, names map
 
 // versionCondition is true if the head has the expected version and is not a tombstone. For version
 // 0 it is true if there is no head.
-func (l *classic) versionCondition(c *commit) (condition string, names map[string]string, values item) {
+func (l *classic) versionCondition(c *storage.Commit) (condition string, names map[string]string, values item) {
 	if c.Expected == 0 {
 		return "attribute_not_exists(#pk)", attributeNames("#pk", l.config.Attributes.PartitionKey), nil
 	}

@@ -153,7 +153,7 @@ func (l *classic) listedHead(it item, verifyPlace bool) (Head, error) {
 		return Head{}, corrupt
 	}
 	if reason := tooLong(id); reason != "" {
-		corrupt.Aggregate, corrupt.Reason, corrupt.remedy = id, reason, shorten
+		corrupt.Aggregate, corrupt.Reason, corrupt.Remedy = id, reason, shorten
 		return Head{}, corrupt
 	}
 	head, err := l.headOf(id, it)

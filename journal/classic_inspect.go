@@ -14,14 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+func (l *classic) inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
 	if err := l.inspectHead(ctx, id, found); err != nil {
 		return err
 	}
 	return l.inspectEvents(ctx, id, found, each)
 }
 
-func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *inspection) error {
+func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *storage.Inspection) error {
 	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *inspe
 	return nil
 }
 
-func (l *classic) inspectEvents(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+func (l *classic) inspectEvents(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
 	return l.numbered(ctx, l.config.Tables.Journal, id, nil, func(items []numberedItem) error {
 		for _, it := range items {
 			r, err := l.recordOf(it.item)

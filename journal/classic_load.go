@@ -20,7 +20,7 @@ func (l *classic) load(
 			return storage.Loaded{}, err
 		}
 		if !head.DeletedAt.IsZero() {
-			return storage.Loaded{}, head.deleted()
+			return storage.Loaded{}, deletedError(head)
 		}
 		before = max(before, head.TruncatedBefore)
 		number, err := begin(head)

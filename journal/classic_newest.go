@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error {
+func (l *classic) newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
 	shards := make([][]readRecord, l.config.Shards)
 	reads, reading := errgroup.WithContext(ctx)
 	reads.SetLimit(newestAtOnce)
@@ -31,7 +31,7 @@ func (l *classic) newest(ctx context.Context, aggregateType string, limit int, y
 	if err := reads.Wait(); err != nil {
 		return err
 	}
-	var page tailPage
+	var page storage.TailPage
 	for _, entries := range shards {
 		for _, e := range entries {
 			if e.corrupt != nil {

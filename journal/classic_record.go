@@ -11,6 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
+// Attributes that Millrace adds to journal items. Other members of the event-store-adapter family
+// ignore them.
+const (
+	attrEventID   = "event_id"
+	attrEventType = "event_type"
+)
+
 func (l *classic) itemOf(r *Record) item {
 	a := l.config.Attributes
 	it := l.key(r.Aggregate, r.Number)
@@ -39,7 +46,7 @@ func (l *classic) recordOf(it item) (*Record, error) {
 		partition, sort := l.keysOf(it)
 		err := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
 		if tooLong(id) != "" {
-			err.remedy = shorten
+			err.Remedy = shorten
 		}
 		if r.Number > 0 {
 			err.Aggregate, err.Number = r.Aggregate, r.Number

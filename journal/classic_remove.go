@@ -28,7 +28,7 @@ func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 			return err
 		}
 		if !head.DeletedAt.IsZero() {
-			return head.deleted()
+			return deletedError(head)
 		}
 		if err := l.needsExpiry(ctx, removal); err != nil {
 			return err

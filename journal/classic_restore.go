@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
+func (l *classic) restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	t, err := l.buildRestoration(r)
 	if err != nil {
 		return storage.Receipt{}, err
@@ -25,11 +25,11 @@ func (l *classic) restore(ctx context.Context, r *restoration) (storage.Receipt,
 
 // buildRestoration makes the transaction of a restoration. Its request token is new and not the id
 // of the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
-func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
+func (l *classic) buildRestoration(r *storage.Restoration) (*transaction, error) {
 	id := r.Head.Aggregate
-	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
+	c := &storage.Commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
 	t := &transaction{layout: l, draft: draft{
-		commit: c, begun: time.Now(), receipt: storage.Receipt{CommitID: l.config.NewID(), Version: r.Head.Version},
+		Commit: c, begun: time.Now(), receipt: storage.Receipt{CommitID: l.config.NewID(), Version: r.Head.Version},
 	}}
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
@@ -39,7 +39,7 @@ func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 		it := l.restoredItem(record)
 		bytes := itemSize(it)
 		if bytes > storage.MaxItemBytes {
-			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
 		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
 	}
@@ -55,13 +55,13 @@ func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 	}
 	t.size += itemSize(head)
 	if t.size > storage.MaxCommitBytes {
-		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	if c.Snapshot != nil {
 		if err := l.addLatest(t, head); err != nil {
 			if r.Head.TruncatedBefore > 1 {
-				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes, Unit: unitBytes}
+				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 			}
 			t.leaveOut(err)
 		}
@@ -90,7 +90,7 @@ func (l *classic) restoredItem(r *Record) item {
 // isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
 // nothing left to do. Either an attempt whose reply was lost has written it, or another process
 // restores the same events.
-func (l *classic) isRestored(ctx context.Context, r *restoration, err error) bool {
+func (l *classic) isRestored(ctx context.Context, r *storage.Restoration, err error) bool {
 	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
 		return false
 	}

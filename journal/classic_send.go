@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 func (t *transaction) attempt(ctx context.Context) error {
@@ -24,7 +26,7 @@ func (t *transaction) isWritten(ctx context.Context) (bool, error) {
 // before. They do if the first event or the guard of the command has the id of this commit. The
 // head proves nothing, because a later commit may have changed it.
 func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
-	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
+	return len(t.Commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
 }
 
@@ -40,7 +42,7 @@ func (t *transaction) redate(now time.Time) {
 		return
 	}
 	t.receipt.OccurredAt = now
-	for _, action := range t.input.TransactItems[1 : 1+len(t.commit.Events)] {
+	for _, action := range t.input.TransactItems[1 : 1+len(t.Commit.Events)] {
 		action.Put.Item[l.config.Attributes.OccurredAt] = numberValue(l.config.storedTime(now.UnixMilli()))
 	}
 	if t.guard > 0 {
@@ -78,7 +80,7 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 	}
 	if t.guard > 0 && reasons != nil && conditionFailed(reasons[t.guard]) {
-		return l.duplicate(t.commit, reasons[t.guard].Item)
+		return l.duplicate(t.Commit, reasons[t.guard].Item)
 	}
 	for i, reason := range reasons {
 		switch {
@@ -93,7 +95,7 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 		case i == 0 && l.adaptToHead(t, reason.Item):
 			return errSendAgain
 		case i == 0:
-			refused := l.conflict(t.commit, reason.Item)
+			refused := l.conflict(t.Commit, reason.Item)
 			var conflict *ConflictError
 			if ambiguous && errors.As(refused, &conflict) && conflict.Actual < conflict.Expected {
 				// The head may still reach the version that an attempt under way expects.
@@ -114,7 +116,7 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
-	id := t.commit.Aggregate
+	id := t.Commit.Aggregate
 	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
 	if err != nil && ambiguous {
 		return t.unknown(err)
@@ -123,8 +125,8 @@ func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguo
 		return fmt.Errorf("append to %s, nothing written: %w", id, err)
 	}
 	version, _ := uintOf(row[l.config.Attributes.Version])
-	if version > t.commit.Expected || row[attrDeletedAt] != nil {
-		return l.conflict(t.commit, row)
+	if version > t.Commit.Expected || row[attrDeletedAt] != nil {
+		return l.conflict(t.Commit, row)
 	}
 	item := t.input.TransactItems[action].Put.Item
 	partition, sort := l.keysOf(item)
@@ -139,17 +141,17 @@ func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguo
 // show whether the commit was written.
 func (l *classic) mayBeRemoved(t *transaction, head item) bool {
 	before, _ := uintOf(head[attrTruncatedBefore])
-	return before > t.commit.Expected+1
+	return before > t.Commit.Expected+1
 }
 
-func (l *classic) conflict(c *commit, head item) error {
+func (l *classic) conflict(c *storage.Commit, head item) error {
 	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
 	if head == nil {
 		return conflict
 	}
 	h, err := l.headOf(c.Aggregate, head)
 	if err == nil && !h.DeletedAt.IsZero() {
-		err = h.deleted()
+		err = deletedError(h)
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -158,7 +160,7 @@ func (l *classic) conflict(c *commit, head item) error {
 	return conflict
 }
 
-func (l *classic) duplicate(c *commit, guard item) error {
+func (l *classic) duplicate(c *storage.Commit, guard item) error {
 	command, err := l.commandOf(guard)
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)

@@ -30,7 +30,7 @@ const deletesAtOnce = 25
 
 // addSnapshot adds the snapshot to the transaction as far as there is room, the latest one first.
 func (l *classic) addSnapshot(t *transaction, head item) {
-	c := t.commit
+	c := t.Commit
 	if c.Redundancy != nil {
 		// addRedundant changes it if it adds another one.
 		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed)
@@ -55,10 +55,10 @@ func (l *classic) addSnapshot(t *transaction, head item) {
 // addLatest puts the snapshot into the head, where loads expect it.
 func (l *classic) addLatest(t *transaction, head item) error {
 	with := item{}
-	l.setSnapshot(with, t.commit.Snapshot)
+	l.setSnapshot(with, t.Commit.Snapshot)
 	bytes := itemSize(with)
 	spare := foreignHeadBytes
-	if r := t.commit.Redundancy; r != nil {
+	if r := t.Commit.Redundancy; r != nil {
 		spare += listBytes * (len(r.Listed) + 1)
 	}
 	if err := t.room(itemSize(head)+bytes+spare, bytes+spare); err != nil {
@@ -74,7 +74,7 @@ func (l *classic) addLatest(t *transaction, head item) error {
 func (t *transaction) room(itemBytes, bytes int) error {
 	switch {
 	case itemBytes > storage.MaxItemBytes:
-		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		return &TooLargeError{ID: t.Commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	case !t.hasRoom(0, bytes):
 		return storage.ErrNoRoom
 	}
@@ -83,7 +83,7 @@ func (t *transaction) room(itemBytes, bytes int) error {
 
 // addRedundant adds a row for the redundant snapshot, and updates the list in the head.
 func (l *classic) addRedundant(t *transaction, head item, r *storage.Redundancy) {
-	c := t.commit
+	c := t.Commit
 	row := l.key(c.Aggregate, c.Snapshot.Number)
 	row[l.config.Attributes.AggregateID] = stringValue(c.Aggregate.String())
 	row[l.config.Attributes.SequenceNumber] = numberValue(c.Snapshot.Number)

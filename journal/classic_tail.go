@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
+func (l *classic) tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	a := l.config.Attributes
 	shard := storage.ShardKey(q.AggregateType, q.Shard)
 	from := q.After.OccurredAt
@@ -35,7 +35,7 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, erro
 		input.KeyConditionExpression = aws.String("#pk = :shard AND #at BETWEEN :from AND :until")
 		input.ExpressionAttributeValues[":until"] = numberValue(l.config.lastStoredTime(q.Until.UnixMilli()))
 		if q.Until.UnixMilli() < from {
-			return tailPage{Next: q.After}, nil // DynamoDB refuses an empty range
+			return storage.TailPage{Next: q.After}, nil // DynamoDB refuses an empty range
 		}
 	}
 	if q.NumbersOnly {
@@ -59,9 +59,9 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, erro
 	}
 	read, err := rows.Query(ctx, l.source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
 	if err != nil {
-		return tailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
+		return storage.TailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
 	}
-	page := tailPage{Records: make([]*Record, 0, len(read.Items)), More: read.LastKey != nil}
+	page := storage.TailPage{Records: make([]*Record, 0, len(read.Items)), More: read.LastKey != nil}
 	for _, r := range read.Items {
 		if r.corrupt != nil {
 			page.Corrupt = append(page.Corrupt, r.corrupt)

@@ -169,12 +169,16 @@ func (t timed) learn(sent time.Time, reply middleware.Metadata) {
 	}
 }
 
+// Observe passes the reply to a request, and the time at which the request was sent, to the
+// clock. Requests of the journal itself do this already.
 func (j *engine) Observe(sent time.Time, reply middleware.Metadata) {
 	if t, ok := j.client.(timed); ok {
 		t.learn(sent, reply)
 	}
 }
 
+// Ahead returns by how much the clock journal.Config.Now can be ahead of DynamoDB's clock,
+// according to the measurements so far.
 func (j *engine) Ahead() time.Duration {
 	if t, ok := j.client.(timed); ok {
 		return t.clock.mayBeAhead()
@@ -182,6 +186,10 @@ func (j *engine) Ahead() time.Duration {
 	return 0
 }
 
+// Reached returns a time that DynamoDB's clock has certainly reached, according to the latest
+// reply. It does not depend on what this machine's clock shows. Dates of replies are in whole
+// seconds, so the first results can be a second too early, and later ones some milliseconds. It
+// returns false if replies have no dates, or if journal.Config.Now was given.
 func (j *engine) Reached() (time.Time, bool) {
 	if t, ok := j.client.(timed); ok {
 		return t.clock.reached()
@@ -189,6 +197,9 @@ func (j *engine) Reached() (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// ConfirmClock makes requests until the latest reply does not contradict the known difference
+// of the clocks, so that journal.Config.Now is right if somebody has set this machine's clock.
+// It makes no request if the latest reply agrees, and six at most.
 func (j *engine) ConfirmClock(ctx context.Context) error {
 	t, ok := j.client.(timed)
 	if !ok {

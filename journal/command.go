@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	attrCommitID      = "commit_id"
 	attrCommandID     = "command_id"
 	attrCommitFirst   = "commit_first"
 	attrCommitVersion = "commit_version"
@@ -19,6 +20,14 @@ const (
 	maxCommandID = 512
 )
 
+// Command returns the commit of a command. It returns false if the aggregate has no such
+// command, or if Config.CommandRetention has passed. It reads strongly consistent. In Classic
+// it reads the guard of the commit in a transaction, so it waits while that commit is being
+// written. In Packed it reads the ids in the latest snapshot and in later commits, and a guard
+// if the aggregate has any.
+//
+// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
+// *aggregate.InvalidIDError, and the error of ctx.
 func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	if err := id.Validate(); err != nil {
 		return storage.Command{}, false, err

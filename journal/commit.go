@@ -18,21 +18,12 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const maxTokenBytes = 36
 
-// Package storage declares these as generic types. Their parameters are types of this package.
-type (
-	commit      = storage.Commit[Snapshot]
-	joint       = storage.Joint[Snapshot]
-	tailPage    = storage.TailPage[Record, CorruptItemError]
-	restoration = storage.Restoration[Head, Record]
-	inspection  = storage.Inspection[Head, CorruptItemError]
-)
-
 // draft is a commit that was validated and encoded, but is not yet in the form of items.
 type draft struct {
-	*commit                 // with the snapshot in stored form; nil if it was left out
-	events  []storage.Event // in stored form
-	begun   time.Time       // when RetryBudget began
-	receipt storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
+	*storage.Commit                 // with the snapshot in stored form; nil if it was left out
+	events          []storage.Event // in stored form
+	begun           time.Time       // when RetryBudget began
+	receipt         storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
 	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func()
 	// beside describes the other parts of its transaction. It is nil if the commit is sent alone.
@@ -61,7 +52,7 @@ type part interface {
 
 func (d *draft) notify() { d.announce() }
 
-func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
+func (j *engine) draft(ctx context.Context, c storage.Commit) (draft, error) {
 	if err := j.validate(&c); err != nil {
 		return draft{}, err
 	}
@@ -69,7 +60,7 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	if err != nil {
 		return draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	d := draft{commit: &c, events: events, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: c.Version()}}
+	d := draft{Commit: &c, events: events, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: c.Version()}}
 	d.announce = func() {
 		if len(c.Events) > 0 {
 			j.watchers.notify(c.Aggregate, d.receipt.Version)
@@ -97,7 +88,7 @@ func (d *draft) leaveOut(reason error) {
 
 // encodeCommit returns the commit's events in stored form, and replaces its snapshot by the stored
 // form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
-func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
+func (j *engine) encodeCommit(ctx context.Context, c *storage.Commit) (events []storage.Event, snapshotErr, err error) {
 	ctx = j.withBefore(ctx, c.Aggregate, c.Expected)
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
@@ -120,7 +111,7 @@ func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.
 }
 
 // validate checks everything that can be checked without building the items.
-func (j *engine) validate(c *commit) error {
+func (j *engine) validate(c *storage.Commit) error {
 	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
 	}
@@ -143,7 +134,7 @@ func (j *engine) validate(c *commit) error {
 		most--
 	}
 	if n := len(c.Events); n > most {
-		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: n, Limit: max(most, 0), Unit: unitEvents}
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: n, Limit: max(most, 0), Unit: storage.UnitEvents}
 	}
 	return j.validateWrites(c)
 }

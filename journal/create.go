@@ -31,7 +31,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	tables := j.schema()
+	tables := schemaOf(j)
 	for _, table := range tables {
 		if err := ensured(dynamo.EnsureTable(ctx, j.client, table.Input)); err != nil {
 			return fmt.Errorf("create table %q: %w", *table.Input.TableName, j.orOtherLayout(ctx, err))
@@ -109,7 +109,7 @@ func prepare(client Client, config Config) (*engine, error) {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
 			"is 0: choose the number of logical shards, 1 to %d; it can never change (16 is a good choice)", maxShards)}
 	}
-	return newEngine(client, config)
+	return connect(client, config)
 }
 
 // checkpointTable returns the table of consumer groups. It is the same in every layout.

@@ -36,6 +36,11 @@ const (
 	attrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
 )
 
+// descriptorNames are the attributes of the descriptor.
+var descriptorNames = []string{
+	attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, attrGrowths, attrRestored,
+}
+
 // descriptor holds the settings on which all processes that use a journal must agree.
 type descriptor struct {
 	Table         string
@@ -52,7 +57,7 @@ type descriptor struct {
 	Restored          string   // changes with every restore
 }
 
-func describe(c Config) descriptor {
+func describe(c *settings) descriptor {
 	return descriptor{
 		Table:         c.Tables.Journal,
 		Format:        formatVersion,
@@ -92,16 +97,10 @@ func (stored descriptor) matches(given descriptor) error {
 	return nil
 }
 
-// String returns the names as JSON, the form in which the descriptor stores them.
-func (a Attributes) String() string {
-	text, _ := json.Marshal(a) // a struct of strings always marshals
-	return string(text)
-}
-
 // findDescriptor reads the descriptor and takes the layout from it. Each layout has other table
 // keys, so it tries the keys of each.
 func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err error) {
-	for _, kind := range layoutKinds {
+	for _, kind := range j.kinds {
 		j.use(kind.name)
 		if stored, err = j.readDescriptor(ctx); !isOfOtherKeys(err) {
 			break
@@ -207,7 +206,7 @@ func isKeyMismatch(err error) bool {
 // writeDescriptor stores the descriptor if there is none, and compares the stored one with
 // j.config.
 func (j *engine) writeDescriptor(ctx context.Context) error {
-	d := describe(j.config)
+	d := describe(&j.config)
 	it := j.layout.descriptorKey()
 	it[attrFormat] = numberValue(d.Format)
 	it[attrShards] = numberValue(d.Shards)

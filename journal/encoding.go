@@ -16,44 +16,6 @@ import (
 // no encoding was applied.
 const attrEncoding = "encoding"
 
-// Encoding encodes payloads of events and snapshots before they are stored, and decodes them.
-// Packages compress and encrypt contain implementations. An Encoding must be safe for concurrent
-// use. It must neither change nor keep its arguments. The caller owns the results.
-type Encoding interface {
-	// Name returns the name that is stored beside each payload to which the encoding was applied.
-	// It has 1 to 32 lower case letters, digits and ._- characters. It must never change, and no
-	// other encoding may use it.
-	Name() string
-
-	// Encode returns the encoded payload. It may return applied false, for example if the payload
-	// would not become smaller. It runs once for each payload of a commit, before anything is sent.
-	// If it returns an error, nothing is written.
-	Encode(ctx context.Context, at Place, payload []byte) (encoded []byte, applied bool, err error)
-
-	// Decode reverses Encode. It receives the same place.
-	Decode(ctx context.Context, at Place, encoded []byte) ([]byte, error)
-
-	// Overhead returns the largest number of bytes that Encode adds to a payload.
-	Overhead() int
-}
-
-// Place identifies the event or snapshot that a payload belongs to.
-type Place struct {
-	Aggregate aggregate.ID // the aggregate of the payload
-	Number    uint64       // of the event, or of the last event in the state
-	// EventType is the stored type. It is empty for snapshots and for events without a stored type.
-	EventType string
-	Snapshot  bool // whether the payload is a snapshot
-}
-
-// String returns the place as text for logs and errors.
-func (p Place) String() string {
-	if p.Snapshot {
-		return fmt.Sprintf("snapshot of %s at event %d", p.Aggregate, p.Number)
-	}
-	return fmt.Sprintf("event %d of %s", p.Number, p.Aggregate)
-}
-
 // ForReading returns an encoding that decodes as e does, and encodes nothing. Use it to retire an
 // encoding, or to let all processes read an encoding before the first process writes it.
 func ForReading(e Encoding) Encoding { return forReading{e} }
@@ -70,9 +32,7 @@ func (forReading) Overhead() int { return 0 }
 // is for tools that only need numbers and versions, or that show payloads that they cannot decode.
 // Such tools need no keys. [Journal.Decode] decodes a single record.
 func (j *Journal) Raw() *Journal {
-	raw := *j.engine
-	raw.raw = true
-	return &Journal{&raw}
+	return &Journal{j.engine.Raw()}
 }
 
 // Decode returns a record of a [Journal.Raw] with its payload decoded. If the record has no type,
@@ -118,7 +78,7 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 }
 
 func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil || j.raw || s.isMarker() {
+	if s == nil || j.raw || isMarker(s) {
 		return s, nil
 	}
 	at := Place{Aggregate: id, Number: s.Number, Snapshot: true}

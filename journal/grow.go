@@ -23,7 +23,11 @@ import (
 // a number of partitions that is not allowed; [ErrThrottled], [ErrTableMissing], [ErrAccess], and
 // the error of ctx.
 func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
-	since, err = j.engine.layout.grow(ctx, partitions)
+	return j.engine.GrowTail(ctx, partitions)
+}
+
+func (j *engine) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
+	since, err = j.layout.grow(ctx, partitions)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("grow the tail: %w", err)
 	}
@@ -35,6 +39,10 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 //
 // Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], and the error of ctx.
 func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
-	factor, err := j.engine.layout.tailFactor(ctx)
-	return j.engine.config.Shards * factor, err
+	return j.engine.TailPartitions(ctx)
+}
+
+func (j *engine) TailPartitions(ctx context.Context) (int, error) {
+	factor, err := j.layout.tailFactor(ctx)
+	return j.config.Shards * factor, err
 }

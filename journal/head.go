@@ -3,29 +3,9 @@ package journal
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
-
-// Head describes an aggregate without its events. In the layout [Classic] it is the one row of the
-// aggregate that every commit updates.
-type Head struct {
-	Aggregate aggregate.ID
-	// Version is the number of the last event.
-	Version uint64
-	// Snapshot is nil if there is none.
-	Snapshot *Snapshot
-	// Redundant lists the numbers of the redundant snapshots, in ascending order. Repositories
-	// store these for loads of earlier versions. In the layout Packed, [Journal.Heads] leaves them
-	// out.
-	Redundant []uint64
-	// TruncatedBefore, if not 0, means that events with lower numbers were removed, or soon will
-	// be; see [Journal.Truncate].
-	TruncatedBefore uint64
-	// DeletedAt is not zero if the head is a tombstone; see [Journal.Delete].
-	DeletedAt time.Time
-}
 
 // Head returns the head of an aggregate with its latest snapshot, strongly consistent. It also
 // returns the head of a deleted aggregate. [Journal.Version] returns only the version, and needs no
@@ -57,7 +37,7 @@ func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 
 // setSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
 // that was replaced when the head was put back. The next commit removes it; see adaptToHead.
-func (h *Head) setSnapshot(s *Snapshot) {
+func setSnapshot(h *Head, s *Snapshot) {
 	if s != nil && s.Number <= h.Version {
 		h.Snapshot = s
 	}
@@ -83,6 +63,6 @@ func (j *engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return version, nil
 }
 
-func (h Head) deleted() error {
+func deletedError(h Head) error {
 	return &DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
 }

@@ -10,23 +10,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// HeadsQuery selects the heads that [Journal.Heads] yields.
-type HeadsQuery struct {
-	// AggregateType selects one type; only its partitions are read. Default: empty, which selects
-	// all types.
-	AggregateType string
-	// After is the aggregate of the last head that was yielded, to continue after it. Default:
-	// zero, which begins with the first. If AggregateType is set, After must have that type.
-	After aggregate.ID
-	// Limit is the number of heads after which the sequence ends. Heads that are passed to Corrupt
-	// do not count. To continue, set After to the last one. Default: 0, which is no limit.
-	Limit int
-	// Corrupt, if set, is called for heads that cannot be decoded, and for heads that are
-	// Misplaced, which means that readers expect them in another place. If Corrupt is nil, a head
-	// that cannot be decoded ends the sequence, and a misplaced one is yielded.
-	Corrupt func(*CorruptItemError)
-}
-
 // Heads yields the heads of the journal, without their snapshots. It also yields tombstones. The
 // order stays the same as long as nothing is written. An aggregate that is created meanwhile may be
 // missing.
@@ -50,7 +33,7 @@ func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error
 
 func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		err := q.validate()
+		err := validateHeadsQuery(q)
 		if err == nil {
 			pages := newHeadPages(q.Limit)
 			err = j.layout.heads(ctx, q, pages, func(h Head) bool { return yield(h, nil) && pages.more() })
@@ -61,7 +44,7 @@ func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error]
 	}
 }
 
-func (q HeadsQuery) validate() error {
+func validateHeadsQuery(q HeadsQuery) error {
 	if q.Limit < 0 {
 		return &ConfigError{Field: "HeadsQuery.Limit", Reason: fmt.Sprintf("is %d: use 0 for no limit", q.Limit)}
 	}
@@ -74,6 +57,17 @@ func (q HeadsQuery) validate() error {
 	return q.After.Validate()
 }
 
+// ShardHeads yields the heads of one logical shard without their snapshots, in a stable order.
+// It reads a page only when it is needed, so the caller controls the pace. In Classic a page is
+// up to 1 MB of the snapshot table, in the order of the sort keys. In Packed it is up to 200
+// aggregates of the index of aggregates, in the order of their ids, and the last commit of each
+// is read separately.
+//
+// Unless the query is Consistent, it reads eventually consistent, so recent writes may be
+// missing. The index of aggregates is always eventually consistent, so in Packed a new
+// aggregate may be missing in any case. Heads that cannot be decoded go to corrupt.
+//
+// Errors: ErrThrottled, ErrTableMissing, ErrAccess, and the error of ctx.
 func (j *engine) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError)) iter.Seq2[[]Head, error] {
 	return func(yield func([]Head, error) bool) {
 		err := j.layout.shardHeads(ctx, q, corrupt, func(heads []Head) bool { return yield(heads, nil) })

@@ -22,6 +22,12 @@ func commandPartition(commandID string) string {
 	return fmt.Sprintf("%s-command-%xx", descriptorPartition, digest[:15])
 }
 
+// JointCommand returns the commit of a command for several aggregates. It returns false if
+// there is none, or if Config.CommandRetention has passed. It sees a commit whole or not at
+// all. It costs two read units.
+//
+// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, and
+// the error of ctx.
 func (j *engine) JointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
 	if commandID == "" {
 		return storage.JointCommand{}, false, fmt.Errorf("read command: %w: the command id is empty", ErrInvalidCommit)

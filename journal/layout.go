@@ -2,9 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,25 +10,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Layout selects how a journal stores events and snapshots in its tables. It is chosen when the
-// tables are created, and never changes.
-type Layout string
+// kind describes a layout and constructs it.
+type kind struct {
+	name   Layout
+	layout func(*store) layout
+	check  func(*tableSettings) error // checks settings for this layout; nil if there is nothing to check
+	// reserved are the names of attributes that the layout adds to those of tableSettings.
+	reserved []reserved
+}
 
-// Classic is the layout of the event-store-adapter family: the latest snapshot is in the head, and
-// the snapshot table has an index by aggregate. It is the default.
-const Classic Layout = "classic"
+// reserved is the name of an attribute, and what it is for.
+type reserved struct{ what, name string }
 
-// Packed is the layout with one item for each commit. Only programs of this module can use such
-// tables. A commit of a few small events costs two write units, a fifth of its cost in the layout
-// [Classic]. The first commit of an aggregate costs one more; see docs/reference/cost.md.
-const Packed Layout = "packed"
-
-// layoutKind describes a layout and constructs it.
-type layoutKind struct {
-	name     Layout
-	constant string // its name in Go
-	layout   func(*store) layout
-	check    func(Config) error // checks settings for this layout; nil if there is nothing to check
+// traits are what callers must know of a layout.
+type traits struct {
 	// groupBytes bounds the size of the events of a commit that groups independent messages.
 	groupBytes int
 	// eventsApart means that each event is an item of its own, and so is the head.
@@ -44,58 +36,31 @@ type layoutKind struct {
 	// snapshotsApart means that a snapshot is written after its commit, and must end with the last
 	// event of an item.
 	snapshotsApart bool
-	// names returns the names in Config.Attributes that the layout uses.
-	names func(Attributes) []string
 }
 
-// layoutKinds lists all layouts. [Open] tries them in this order if config names none.
-var layoutKinds = []layoutKind{
-	{
-		name: Classic, constant: "journal.Classic", layout: newClassic, groupBytes: storage.MaxEventsBytes, eventsApart: true, stateAtFirst: true,
-		names: func(a Attributes) []string {
-			return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
-		},
-	},
-	{
-		name: Packed, constant: "journal.Packed", layout: newPacked, check: checkPacked, groupBytes: packedGroupBytes,
-		tailByWriteTime: true, snapshotsApart: true,
-		names: func(a Attributes) []string { return []string{a.PartitionKey, a.SortKey, a.TTL} },
-	},
-}
+// GroupBytes returns the largest size of a commit that groups independent messages, in bytes of
+// events as EventSize counts them.
+func (j *engine) GroupBytes() int { return j.layout.traits().groupBytes }
 
-// validate returns an error if l is not a layout, or if c does not suit it.
-func (l Layout) validate(c Config) error {
-	constants := make([]string, len(layoutKinds))
-	for i, kind := range layoutKinds {
-		if kind.name == l && kind.check != nil {
-			return kind.check(c)
-		}
-		if kind.name == l {
-			return nil
-		}
-		constants[i] = kind.constant
-	}
-	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(l), strings.Join(constants, " or "))}
-}
+// StateAtFirst reports whether the first commit of an aggregate must store a snapshot, because
+// other programs that share the tables expect one.
+func (j *engine) StateAtFirst() bool { return j.layout.traits().stateAtFirst }
 
-// kind returns the description of the engine's layout.
-func (j *engine) kind() layoutKind {
-	return layoutKinds[slices.IndexFunc(layoutKinds, func(k layoutKind) bool { return k.name == j.config.Layout })]
-}
+// TailByWriteTime reports whether the tail is in the order in which events were written, except
+// for differences of clocks and delays of the index and of requests. If not, an import or
+// another program can add events at any place of the tail.
+func (j *engine) TailByWriteTime() bool { return j.layout.traits().tailByWriteTime }
 
-func (j *engine) GroupBytes() int { return j.kind().groupBytes }
+// SnapshotsApart reports whether a snapshot is written after its commit, in a separate request,
+// and only if it includes the last event of the commit.
+func (j *engine) SnapshotsApart() bool { return j.layout.traits().snapshotsApart }
 
-func (j *engine) StateAtFirst() bool { return j.kind().stateAtFirst }
+// AttributeNames returns the names in journal.Config.Attributes that the layout uses.
+func (j *engine) AttributeNames() []string { return j.layout.attributeNames() }
 
-func (j *engine) TailByWriteTime() bool { return j.kind().tailByWriteTime }
-
-func (j *engine) SnapshotsApart() bool { return j.kind().snapshotsApart }
-
-func (j *engine) AttributeNames() []string { return j.kind().names(j.config.Attributes) }
-
-// use selects a layout that validate accepts.
+// use selects one of the layouts.
 func (j *engine) use(name Layout) {
-	for _, kind := range layoutKinds {
+	for _, kind := range j.kinds {
 		if kind.name == name {
 			j.config.Layout, j.layout = name, kind.layout(j.store)
 		}
@@ -108,6 +73,10 @@ func (j *engine) use(name Layout) {
 //
 // A method that yields may return errStop, or nil, after yield has returned false.
 type layout interface {
+	traits() traits
+	// attributeNames returns the names in tableSettings.Attributes that the layout uses.
+	attributeNames() []string
+
 	// Tables.
 
 	// tables returns the tables of events and snapshots as they should be. The first one holds the
@@ -135,7 +104,7 @@ type layout interface {
 	commandKey(commandID string) item
 	// restore writes events with their original values. If the table has the same events, it
 	// succeeds.
-	restore(ctx context.Context, r *restoration) (storage.Receipt, error)
+	restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error)
 	// lookFor reports whether a commit was written, and whether its command was executed, by this
 	// commit or by another one.
 	lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error)
@@ -147,7 +116,7 @@ type layout interface {
 	eventSize(id aggregate.ID, e storage.Event, overhead int) int
 	// isOwn reports whether the commit itself writes the item with that key. The caller's writes
 	// may not name such an item.
-	isOwn(c *commit, table string, key item) bool
+	isOwn(c *storage.Commit, table string, key item) bool
 
 	// Removal.
 
@@ -163,7 +132,7 @@ type layout interface {
 
 	// head also returns the head of a deleted aggregate.
 	head(ctx context.Context, id aggregate.ID) (Head, error)
-	// load implements Load of eventlog.Engine for payloads in stored form.
+	// load implements engine.Load for payloads in stored form.
 	load(ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error) (storage.Loaded, error)
 	// version returns a [*DeletedError] for a deleted aggregate.
 	version(ctx context.Context, id aggregate.ID) (uint64, error)
@@ -179,9 +148,9 @@ type layout interface {
 	// Reads of many aggregates.
 
 	// tail reads a page of a shard's events in the order of their times.
-	tail(ctx context.Context, q storage.TailQuery) (tailPage, error)
+	tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error)
 	// newest yields up to limit entries of each partition of the tail, newest first, in pages.
-	newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error
+	newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error
 	// heads yields heads without snapshots, in a stable order. pages chooses the page sizes.
 	heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error
 	// shardHeads yields the heads of a shard in pages. Heads that cannot be decoded go to corrupt.
@@ -190,7 +159,7 @@ type layout interface {
 	// Verification.
 
 	// inspect reads everything that the tables hold of an aggregate, including corrupt items.
-	inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error
+	inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error
 	// strays yields items that the tables hold but no reader finds.
 	strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error
 }

@@ -35,10 +35,10 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 		Aggregate: id, Number: 1, EventType: "large", OccurredAt: time.Now(), CommitID: strings.Repeat("c", 36),
 	}))
 
-	_, err := j.Append(t.Context(), commit{Aggregate: id, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size)}}})
+	_, err := j.Append(t.Context(), storage.Commit{Aggregate: id, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size)}}})
 	require.NoError(t, err)
 
-	_, err = j.Append(t.Context(), commit{Aggregate: id, Expected: 1, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size+1)}}})
+	_, err = j.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 1, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size+1)}}})
 	var large *TooLargeError
 	require.ErrorAs(t, err, &large)
 	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes, Unit: "bytes"}, *large)

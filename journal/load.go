@@ -9,6 +9,24 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
+// Load reads an aggregate after its last event, strongly consistent. It calls begin with the
+// head as far as it is known, and then apply with each later event, decoded, in order and
+// without a gap. After an error, the state that begin and apply have made must not be used.
+//
+// The head has its decoded snapshot. If the snapshot cannot be decoded, the head has none, and
+// snapshotErr is an *EncodingError with the reason. It is never an ErrKeyDestroyed. In Classic
+// the version of the head is the version of the aggregate. In Packed it only means that the
+// aggregate has at least that many events.
+//
+// Begin returns the number of the last event in the state from which it starts, and 0 for no
+// state. Load calls begin again if it must start again, for example because events were
+// truncated between its reads. Begin must then reset the state.
+//
+// If the aggregate has no events, Load returns ErrNotFound, and the aggregate's commands
+// without events.
+//
+// Errors: ErrNotFound, *DeletedError for a tombstone, an error of apply unchanged, and the
+// errors of Journal.Head and Journal.Events.
 func (j *engine) Load(
 	ctx context.Context, id aggregate.ID, begin func(Head, error) uint64, apply func(*Record) error,
 ) (storage.Loaded, error) {

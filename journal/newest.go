@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/rows"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // newestAtOnce is the number of partitions of the tail that are read at the same time.
@@ -41,13 +42,17 @@ const newestAtOnce = 16
 // under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, or the error
 // of ctx.
 func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
+	return j.engine.Newest(ctx, aggregateType, limit)
+}
+
+func (j *engine) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()
 		if err == nil && limit < 1 {
 			err = &ConfigError{Field: "limit", Reason: fmt.Sprintf("of Newest is %d: use 1 or more", limit)}
 		}
 		if err == nil {
-			err = j.engine.layout.newest(ctx, aggregateType, limit, func(page tailPage) error { return j.engine.yieldPage(ctx, page, yield) })
+			err = j.layout.newest(ctx, aggregateType, limit, func(page storage.TailPage) error { return j.yieldPage(ctx, page, yield) })
 		}
 		if err != nil && !errors.Is(err, errStop) {
 			yield(nil, fmt.Errorf("read newest events of %s: %w", aggregateType, err))
@@ -56,7 +61,7 @@ func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) i
 }
 
 // yieldPage yields the corrupt items of a page, and then its events.
-func (j *engine) yieldPage(ctx context.Context, page tailPage, yield func(*Record, error) bool) error {
+func (j *engine) yieldPage(ctx context.Context, page storage.TailPage, yield func(*Record, error) bool) error {
 	for _, item := range page.Corrupt {
 		if !yield(nil, item) {
 			return errStop

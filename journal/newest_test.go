@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -99,8 +99,8 @@ func TestNewestReadsLargeEventsAsTheyAreNeeded(t *testing.T) {
 	const count = 120
 	for n := range count {
 		db.Clock().Advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []eventlog.Event{{Type: "large", Payload: make([]byte, 7_900)}},
+		_, err := s.Append(t.Context(), storage.Commit{
+			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []storage.Event{{Type: "large", Payload: make([]byte, 7_900)}},
 		})
 		require.NoError(t, err)
 	}
@@ -157,7 +157,7 @@ func TestNewestGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: []eventlog.Event{{Payload: []byte("short")}}})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})

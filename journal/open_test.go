@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -207,7 +207,7 @@ func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing
 		for _, shard := range []int{-1, 7} {
 			j := s.through(t, s.client, func(c *journal.Config) { c.Resolver = astray(shard) })
 
-			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 			require.ErrorAs(t, err, new(*journal.ConfigError))
 			assert.ErrorContains(t, err, fmt.Sprintf("put user-account-1 into shard %d, but shards are 0 to 6", shard))

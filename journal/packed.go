@@ -43,6 +43,15 @@ func newPacked(s *store) layout {
 	return &packed{store: s}
 }
 
+func (p *packed) traits() traits {
+	return traits{groupBytes: packedGroupBytes, tailByWriteTime: true, snapshotsApart: true}
+}
+
+func (p *packed) attributeNames() []string {
+	a := p.config.Attributes
+	return []string{a.PartitionKey, a.SortKey, a.TTL}
+}
+
 // Attributes of the packed layout. Each item includes their names, so they are short.
 const (
 	attrCommit = "c" // the id of the commit: binary for a UUID
@@ -160,17 +169,16 @@ func including(attributes ...string) *types.Projection {
 }
 
 // checkPacked refuses settings that only serve to share tables with other programs.
-func checkPacked(c Config) error {
+func checkPacked(c *tableSettings) error {
 	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
 		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout needs resolver.FNV1a, which is the default", name)}
 	}
 	if c.OccurredAtUnit != time.Millisecond {
 		return &ConfigError{Field: "OccurredAtUnit", Reason: "is not time.Millisecond, which the packed layout needs"}
 	}
-	names := []named{
+	for _, n := range []struct{ field, name string }{
 		{"Attributes.PartitionKey", c.Attributes.PartitionKey}, {"Attributes.SortKey", c.Attributes.SortKey}, {"Attributes.TTL", c.Attributes.TTL},
-	}
-	for _, n := range names {
+	} {
 		if len(n.name) == 1 {
 			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q: use a longer name, since the packed layout reserves names of one letter", n.name)}
 		}

@@ -185,7 +185,7 @@ func (c *packedCommit) build(at dates) error {
 		c.size += writeSize(w)
 	}
 	if c.size > storage.MaxCommitBytes {
-		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
 	if len(c.items) == 1 && len(c.Writes) == 0 && c.beside == nil {
 		c.put = alone(c.p.putNew(c.p.config.Tables.Journal, c.items[0]))
@@ -283,7 +283,7 @@ func (c *packedCommit) pack() error {
 	if large > 0 {
 		return &TooLargeError{
 			ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", large, c.events[large-1].Type),
-			Size: len(events[large-1]), Limit: storage.MaxItemBytes, Unit: unitBytes,
+			Size: len(events[large-1]), Limit: storage.MaxItemBytes, Unit: storage.UnitBytes,
 		}
 	}
 	c.items = items
@@ -366,7 +366,7 @@ func (p *packed) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (wri
 	return written, executed, err
 }
 
-func (p *packed) isOwn(c *commit, table string, key item) bool {
+func (p *packed) isOwn(c *storage.Commit, table string, key item) bool {
 	partition, number := p.placeOf(key)
 	if partition != partitionOf(c.Aggregate) || table != p.config.Tables.Journal {
 		return false

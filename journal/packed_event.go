@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,8 +87,7 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 	}
 	if uint64(len(events)) != it.count {
 		err := it.corrupt(fmt.Sprintf("has %d events, but its count is %d", len(events), it.count))
-		err.beyond = it.first + uint64(len(events))
-		return nil, err
+		return nil, &miscounted{err, it.first + uint64(len(events))}
 	}
 	records := make([]*Record, len(events))
 	space := make([]Record, len(events))
@@ -125,6 +125,26 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 		records[i] = r
 	}
 	return records, nil
+}
+
+// miscounted is the error of an item that counts more events than it has. beyond is the number of
+// the first one that it lacks.
+type miscounted struct {
+	item   *CorruptItemError
+	beyond uint64
+}
+
+func (e *miscounted) Error() string { return e.item.Error() }
+func (e *miscounted) Unwrap() error { return e.item }
+
+// corruptAt returns an error of recordsOf for a reader of an event. The event is missing if its
+// item only counts it.
+func corruptAt(err error, number uint64) error {
+	var lacks *miscounted
+	if errors.As(err, &lacks) && number >= lacks.beyond {
+		lacks.item.Number, lacks.item.Missing = number, true
+	}
+	return err
 }
 
 // eventIDIn derives the id of an event that was stored without one.

@@ -13,9 +13,10 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
 	var corrupt *CorruptItemError
 	head, err := p.head(ctx, id)
 	switch {

@@ -11,17 +11,18 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // newestTogether is the number of entries whose events are read together.
 const newestTogether = 50
 
-func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yield func(tailPage) error) error {
+func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
 	entries, corrupt, err := p.newestEntries(ctx, aggregateType, limit)
 	if err != nil {
 		return err
 	}
-	page := tailPage{Corrupt: corrupt}
+	page := storage.TailPage{Corrupt: corrupt}
 	for some := range slices.Chunk(entries, newestTogether) {
 		if err := p.addEvents(ctx, &page, some); err != nil {
 			return dynamo.Explain(err, p.config.Tables.Journal)
@@ -30,7 +31,7 @@ func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yi
 		if err := yield(page); err != nil {
 			return err
 		}
-		page = tailPage{}
+		page = storage.TailPage{}
 	}
 	return yield(page)
 }

@@ -199,12 +199,8 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 			return p.truncated(ctx, id, it)
 		}
 		records, err := p.recordsOf(it)
-		var corrupt *CorruptItemError
-		if errors.As(err, &corrupt) {
-			return corrupt.at(*next)
-		}
 		if err != nil {
-			return err
+			return corruptAt(err, *next)
 		}
 		for _, r := range records {
 			if r.Number < *next || r.Number > to {

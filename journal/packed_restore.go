@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
+func (p *packed) restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
-	r2 := &packedRestoration{packed: p, restoration: r, token: p.config.NewID(), at: p.now()}
+	r2 := &packedRestoration{packed: p, Restoration: r, token: p.config.NewID(), at: p.now()}
 	if err := r2.build(); err != nil {
 		return storage.Receipt{}, err
 	}
@@ -26,7 +26,7 @@ func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, 
 		base := p.rowOf(p.snapshotKey(id, baseSnapshot), s, s.Number, commitValue(longestCommitID))
 		base[attrBefore] = numberValue(r.Head.TruncatedBefore)
 		if size := itemSize(base); size > storage.MaxItemBytes {
-			return storage.Receipt{}, &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+			return storage.Receipt{}, &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
 	}
 	if r.Expected > 0 {
@@ -62,7 +62,7 @@ func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, 
 // packedRestoration is a restoration in the form in which it is sent.
 type packedRestoration struct {
 	*packed
-	*restoration
+	*storage.Restoration
 	begun time.Time
 	token string
 	at    time.Time
@@ -73,7 +73,7 @@ type packedRestoration struct {
 // build makes one item of each commit with its original values, or of a part of a commit. The last
 // event of a snapshot ends an item, so that a load can begin with the snapshot.
 func (r *packedRestoration) build() error {
-	id, next := r.Head.Aggregate, firstOf(r.restoration)
+	id, next := r.Restoration.Head.Aggregate, firstOf(r.Restoration)
 	if r.Expected == 0 && next > 1 {
 		r.items = append(r.items, r.blankItem(id, next))
 	}
@@ -84,13 +84,13 @@ func (r *packedRestoration) build() error {
 		}
 		from = to
 	}
-	if !r.Head.DeletedAt.IsZero() {
+	if !r.Restoration.Head.DeletedAt.IsZero() {
 		if len(r.items) == 0 {
-			r.items = append(r.items, r.blankItem(id, r.Head.Version+1))
+			r.items = append(r.items, r.blankItem(id, r.Restoration.Head.Version+1))
 		}
-		stone := r.key(id, r.Head.Version+1)
+		stone := r.key(id, r.Restoration.Head.Version+1)
 		stone[attrCommit], stone[attrCount] = commitValue(""), numberValue(0)
-		stone[attrDeleted] = numberValue(r.Head.DeletedAt.UnixMilli())
+		stone[attrDeleted] = numberValue(r.Restoration.Head.DeletedAt.UnixMilli())
 		r.items = append(r.items, stone)
 	}
 	size := 0
@@ -100,7 +100,7 @@ func (r *packedRestoration) build() error {
 		r.input.TransactItems = append(r.input.TransactItems, r.putNew(r.config.Tables.Journal, it))
 	}
 	if size > storage.MaxCommitBytes {
-		return &TooLargeError{ID: id, What: "the restoration", Size: size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+		return &TooLargeError{ID: id, What: "the restoration", Size: size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
 	return nil
 }
@@ -137,11 +137,11 @@ func (r *packedRestoration) add(from int) (int, error) {
 		}
 		if size > storage.MaxItemBytes-itemSize(bare)-itemSpare {
 			return 0, &TooLargeError{
-				ID: record.Aggregate, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes,
+				ID: record.Aggregate, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes,
 			}
 		}
 		events = append(events, event)
-		if s := r.Head.Snapshot; s != nil && s.Number == record.Number {
+		if s := r.Restoration.Head.Snapshot; s != nil && s.Number == record.Number {
 			to++
 			break
 		}
@@ -169,7 +169,7 @@ func (r *packedRestoration) packRecord(record *Record, commit string) ([]byte, e
 
 // restoreSnapshot comes last, so that a load never begins after events that do not exist yet.
 func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
-	id, s := r.Head.Aggregate, r.Head.Snapshot
+	id, s := r.Restoration.Head.Aggregate, r.Restoration.Head.Snapshot
 	if s == nil {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 		return err
 	}
 	if size := itemSize(row); size > storage.MaxItemBytes {
-		return &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		return &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}
 	if err := r.pinRestored(ctx, row); err != nil {
 		return err
@@ -210,7 +210,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 // lacks those events too. It does so before the latest snapshot is stored. If the restoration is
 // interrupted in between, the latest snapshot is missing, so the next run repeats it.
 func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
-	id, before := r.Head.Aggregate, r.Head.TruncatedBefore
+	id, before := r.Restoration.Head.Aggregate, r.Restoration.Head.TruncatedBefore
 	if before <= 1 {
 		return nil
 	}
@@ -240,24 +240,24 @@ func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 	case there:
 		return nil
 	case readErr != nil:
-		return fmt.Errorf("restore %s: compare with the stored events: %w", r.Head.Aggregate, readErr)
+		return fmt.Errorf("restore %s: compare with the stored events: %w", r.Restoration.Head.Aggregate, readErr)
 	}
 	return err
 }
 
 func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
-	head, err := r.head(ctx, r.Head.Aggregate)
+	head, err := r.head(ctx, r.Restoration.Head.Aggregate)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
-	case err != nil || head.Version < r.Head.Version:
+	case err != nil || head.Version < r.Restoration.Head.Version:
 		return false, err
 	case len(r.Records) == 0:
-		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore &&
-			head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli(), nil
+		return head.Version == r.Restoration.Head.Version && head.TruncatedBefore == r.Restoration.Head.TruncatedBefore &&
+			head.DeletedAt.UnixMilli() == r.Restoration.Head.DeletedAt.UnixMilli(), nil
 	}
 	i, same := 0, true
-	err = r.events(ctx, r.Head.Aggregate, firstOf(r.restoration), r.Head.Version, func(record *Record) bool {
+	err = r.events(ctx, r.Restoration.Head.Aggregate, firstOf(r.Restoration), r.Restoration.Head.Version, func(record *Record) bool {
 		same = record.Equal(r.Records[i])
 		i++
 		return same
@@ -270,7 +270,7 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 
 // The methods below make packedRestoration a sending.
 
-func (r *packedRestoration) target() string     { return r.Head.Aggregate.String() }
+func (r *packedRestoration) target() string     { return r.Restoration.Head.Aggregate.String() }
 func (r *packedRestoration) begunAt() time.Time { return r.begun }
 
 // redate changes only the place in the tail: the events have dates of their own.
@@ -296,7 +296,7 @@ func (r *packedRestoration) explain(err error) error {
 }
 
 func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
-	return &OutcomeUnknownError{ID: r.Head.Aggregate, First: r.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
+	return &OutcomeUnknownError{ID: r.Restoration.Head.Aggregate, First: r.Restoration.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
 }
 
 func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
@@ -310,8 +310,8 @@ func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem
 		size += itemSize(it)
 	}
 	if itemSize(first.Item) > storage.MaxItemBytes || size > storage.MaxCommitBytes {
-		if err := r.guard(ctx, r.Head.Aggregate, placeholder.commands()); err != nil {
-			return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+		if err := r.guard(ctx, r.Restoration.Head.Aggregate, placeholder.commands()); err != nil {
+			return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, err)
 		}
 		delete(first.Item, attrNoted)
 		first.Item[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
@@ -335,20 +335,20 @@ func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bo
 			if there, err := r.parse(reason.Item); i == 0 && err == nil && there.isPlaceholder() {
 				return r.replace(ctx, there, reason.Item)
 			}
-			there, err := r.end(ctx, r.Head.Aggregate)
+			there, err := r.end(ctx, r.Restoration.Head.Aggregate)
 			switch {
 			case err != nil && ambiguous:
 				return r.unknown(err)
 			case err != nil:
-				return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+				return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, err)
 			case there.isTombstone():
-				return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, there.deletedError())
+				return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, there.deletedError())
 			}
-			return &ConflictError{ID: r.Head.Aggregate, Expected: r.Expected, Actual: there.last()}
+			return &ConflictError{ID: r.Restoration.Head.Aggregate, Expected: r.Expected, Actual: there.last()}
 		}
 	}
 	if ambiguous {
 		return r.unknown(err)
 	}
-	return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, r.explain(err))
+	return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, r.explain(err))
 }

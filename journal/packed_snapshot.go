@@ -218,7 +218,7 @@ func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
 		row[attrKept] = listValue(kept)
 	}
 	if size := itemSize(row); size > storage.MaxItemBytes {
-		return &TooLargeError{ID: c.Aggregate, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		return &TooLargeError{ID: c.Aggregate, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}
 	var redundant []types.TransactWriteItem
 	if c.Redundancy != nil {

@@ -52,9 +52,9 @@ type partCursor struct {
 	more, few bool
 }
 
-func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
+func (p *packed) tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	if err := p.knowPartitions(ctx); err != nil {
-		return tailPage{}, err
+		return storage.TailPage{}, err
 	}
 	parts := p.tailParts(q.Shard)
 	if q.Part > 0 {
@@ -63,10 +63,10 @@ func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error
 	cursors := p.cursorsOf(q.After, parts)
 	pages, err := p.partPages(ctx, q, parts, cursors)
 	if err != nil {
-		return tailPage{}, dynamo.Explain(err, p.config.Tables.Journal)
+		return storage.TailPage{}, dynamo.Explain(err, p.config.Tables.Journal)
 	}
 	if _, age := p.known(p.config.Now()); age >= mostUnchecked {
-		return tailPage{}, fmt.Errorf("%w: a page of the tail took %s", ErrUnavailable, age)
+		return storage.TailPage{}, fmt.Errorf("%w: a page of the tail took %s", ErrUnavailable, age)
 	}
 	return p.joinPages(ctx, q, parts, cursors, pages)
 }
@@ -135,7 +135,7 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 
 // joinPages merges the pages of the partitions, up to the time to which all of them were read, or
 // less if there are many events.
-func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (tailPage, error) {
+func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (storage.TailPage, error) {
 	frontier, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i, page := range pages {
 		last = max(last, cursors[i].millis)
@@ -154,7 +154,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 	if len(parts) > 1 {
 		slices.SortStableFunc(all, func(a, b tailEntry) int { return cmp.Compare(a.at.millis, b.at.millis) })
 	}
-	joined, large := tailPage{Records: []*Record{}}, 0
+	joined, large := storage.TailPage{Records: []*Record{}}, 0
 	kept := all
 	for i, e := range all {
 		large += e.largeKB(q)
@@ -287,7 +287,7 @@ func numbersOnly(it *packedItem) []*Record {
 // addEvents reads the events that the index lacks from the table, and adds all events to the page
 // in order. If an eventually consistent read does not return an item, it reads the item again. An
 // item without events has lost them since.
-func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packedItem) error {
+func (p *packed) addEvents(ctx context.Context, page *storage.TailPage, entries []*packedItem) error {
 	missing := map[[2]string]int{} // indexes in entries, by place
 	for i, it := range entries {
 		if it.lacksEvents() {

@@ -37,6 +37,10 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 //
 // Errors: the errors of both, except [*TruncatedError].
 func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
+	return j.engine.AllEvents(ctx, id)
+}
+
+func (j *engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		version, err := j.Version(ctx, id)
 		if err != nil {

@@ -127,7 +127,7 @@ func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	now := time.Unix(1, 999_999).In(time.FixedZone("east", 3600))
 	j := engineOf(Config{Shards: 4, Now: func() time.Time { return now }})
 
-	d, err := j.draft(t.Context(), commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
+	d, err := j.draft(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
 
 	require.NoError(t, err)
 	d.date(j.date())

@@ -15,14 +15,32 @@ import (
 const maxRestored = 1 << 53
 
 // firstOf returns the number that the first record must have.
-func firstOf(r *restoration) uint64 {
+func firstOf(r *storage.Restoration) uint64 {
 	if r.Expected == 0 {
 		return max(r.Head.TruncatedBefore, 1)
 	}
 	return r.Expected + 1
 }
 
-func (j *engine) Restore(ctx context.Context, r restoration) (storage.Receipt, error) {
+// Restore writes events that were read from this or another journal, with their original
+// aggregates, numbers, ids, times, commit ids and payloads. It stores payloads of events and
+// snapshot unchanged, with their Encoding, so read them from a raw journal. It repeats its
+// request like Append, and wakes watchers. The receipt holds Version, SnapshotLeftOut and
+// SnapshotError. Restore never leaves out the snapshot of a truncated aggregate, which needs
+// it.
+//
+// In Classic one transaction has the events, the head and the snapshot. In Packed one
+// transaction has the events, and the snapshot follows. If the snapshot of a truncated
+// aggregate then fails, Restore returns the error although the events are written.
+//
+// If the journal already has the same events, Restore succeeds. So it may be repeated,
+// especially after ErrOutcomeUnknown. Journal.Resolve does not work here, since each event
+// keeps its original commit id.
+//
+// Except for such a snapshot, nothing was written if the error is ErrConflict, *DeletedError,
+// ErrInvalidCommit, *EncodingError, *TooLargeError, *ConfigError, *aggregate.InvalidIDError,
+// ErrThrottled, ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess or *CorruptItemError.
+func (j *engine) Restore(ctx context.Context, r storage.Restoration) (storage.Receipt, error) {
 	if err := j.validateRestoration(&r); err != nil {
 		return storage.Receipt{}, fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
 	}
@@ -36,7 +54,7 @@ func (j *engine) Restore(ctx context.Context, r restoration) (storage.Receipt, e
 	return storage.Receipt{Version: r.Head.Version, SnapshotLeftOut: receipt.SnapshotLeftOut, SnapshotError: receipt.SnapshotError}, nil
 }
 
-func (j *engine) validateRestoration(r *restoration) error {
+func (j *engine) validateRestoration(r *storage.Restoration) error {
 	head, n := &r.Head, uint64(len(r.Records))
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrInvalidCommit, fmt.Sprintf(format, args...))
@@ -49,7 +67,7 @@ func (j *engine) validateRestoration(r *restoration) error {
 	}
 	switch {
 	case n > storage.MaxEvents:
-		return &TooLargeError{ID: head.Aggregate, What: "the restoration", Size: len(r.Records), Limit: storage.MaxEvents, Unit: unitEvents}
+		return &TooLargeError{ID: head.Aggregate, What: "the restoration", Size: len(r.Records), Limit: storage.MaxEvents, Unit: storage.UnitEvents}
 	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
 		return invalid("it has no events")
 	case head.Version == 0 || head.Version != firstOf(r)+n-1:
@@ -89,7 +107,7 @@ func (j *engine) validateRestoration(r *restoration) error {
 			return err
 		}
 	}
-	if s := head.Snapshot; s != nil && !s.isMarker() {
+	if s := head.Snapshot; s != nil && !isMarker(s) {
 		return j.requireEncodings(Place{Aggregate: head.Aggregate, Number: s.Number, Snapshot: true}, s.Encoding, errNotArchived)
 	}
 	return nil

@@ -28,7 +28,7 @@ import (
 // Errors: [*ConfigError], [*DescriptorMismatchError], [*CorruptItemError], [ErrThrottled],
 // [ErrUnavailable], [ErrTableMissing], [ErrNoDescriptor], [ErrAccess], and the error of ctx.
 func MarkRestored(ctx context.Context, client Client, config Config) error {
-	e, err := newEngine(client, config)
+	e, err := connect(client, config)
 	if err == nil {
 		_, err = e.findDescriptor(ctx)
 	}

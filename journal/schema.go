@@ -21,12 +21,10 @@ func Schema(config Config) ([]TableSchema, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	j := &engine{store: &store{config: config}}
-	j.use(config.Layout)
-	return j.schema(), nil
+	return schemaOf(newEngine(nil, config.settings(), layouts)), nil
 }
 
-func (j *engine) schema() (tables []TableSchema) {
+func schemaOf(j *engine) (tables []TableSchema) {
 	for _, table := range j.layout.tables() {
 		tables = append(tables, TableSchema{Input: table, TimeToLive: j.config.Attributes.TTL})
 	}

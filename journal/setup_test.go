@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -64,7 +64,7 @@ func ownTables(c journal.Config) journal.Config {
 
 // store is an empty journal with its own tables.
 type store struct {
-	eventlog.Log
+	*journal.Engine
 	client *dynamodb.Client
 	clock  *clock
 }
@@ -91,7 +91,7 @@ func setup(t *testing.T, config journal.Config) store {
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
-	s.Log = eventlog.Of(j)
+	s.Engine = j.Internal()
 	return s
 }
 
@@ -126,7 +126,7 @@ func inFakeTime(t *testing.T, configs map[string]journal.Config, test func(t *te
 }
 
 // through opens the journal with another client.
-func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) eventlog.Log {
+func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *journal.Engine {
 	t.Helper()
 	config := s.Config()
 	for _, c := range change {
@@ -134,7 +134,7 @@ func (s store) through(t *testing.T, client journal.Client, change ...func(*jour
 	}
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
-	return eventlog.Of(j)
+	return j.Internal()
 }
 
 // impatient makes Append give up at the first failure. Each request then has a second at most.
@@ -143,10 +143,10 @@ func impatient(c *journal.Config) { c.RetryBudget = time.Nanosecond }
 func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }
 
 // events makes n events with the payloads "first", "first+1" and so on.
-func events(first, n int) []eventlog.Event {
-	list := make([]eventlog.Event, n)
+func events(first, n int) []storage.Event {
+	list := make([]storage.Event, n)
 	for i := range list {
-		list[i] = eventlog.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
+		list[i] = storage.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
 	}
 	return list
 }
@@ -155,15 +155,15 @@ func events(first, n int) []eventlog.Event {
 func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 	t.Helper()
 	for n > 0 {
-		count := min(n, eventlog.MaxEvents)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
+		count := min(n, storage.MaxEvents)
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
 		require.NoError(t, err)
 		from, n = from+count, n-count
 	}
 }
 
 // read collects the events of an aggregate that j yields.
-func read(t *testing.T, j eventlog.Log, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
+func read(t *testing.T, j *journal.Engine, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
 	t.Helper()
 	var records []*journal.Record
 	for r, err := range j.Events(t.Context(), id, from, to) {
@@ -214,7 +214,7 @@ func (s store) keyOf(id aggregate.ID, number int) item {
 	if s.isPacked() {
 		return s.packedKey(id, strconv.Itoa(number))
 	}
-	return s.key(eventlog.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
+	return s.key(storage.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
 }
 
 // placeOf returns the key in an error.

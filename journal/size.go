@@ -7,6 +7,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
+// EventSize returns the largest number of bytes that an event can take of storage.MaxItemBytes and
+// storage.MaxEventsBytes, at any place in the aggregate. If Append would refuse the event, EventSize
+// returns the error, so that a writer that fills transactions knows beforehand. It does not
+// encode: it counts the plain payload plus the overhead of Config.Encodings. So it also refuses
+// an event over 400 KB that Append would accept after compression.
+//
+// Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
 func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
@@ -21,7 +28,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	}
 	size := j.layout.eventSize(id, e, overhead)
 	if size > storage.MaxItemBytes {
-		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}
 	return size, nil
 }

@@ -88,7 +88,7 @@ func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 		empty, err := j.EventSize(longest, storage.Event{})
 		require.NoError(t, err)
 		const n = 20
-		c := commit{Aggregate: longest, Expected: math.MaxUint64 - n}
+		c := storage.Commit{Aggregate: longest, Expected: math.MaxUint64 - n}
 		for range n {
 			c.Events = append(c.Events, storage.Event{Payload: make([]byte, storage.MaxEventsBytes/n-empty)})
 		}

@@ -10,21 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Snapshot is the encoded state of an aggregate after one of its events.
-type Snapshot struct {
-	// Number is the number of the last event in the state. It is 0 if another program replaced the
-	// payload. Only the payload can then contain the number.
-	Number  uint64
-	Payload []byte // the state, decoded by the encodings of the journal
-	// Schema is the version of the state's form, numbered by the writer. It is valid only if Number
-	// is not 0.
-	Schema uint64
-	// Encoding names the applied encodings; see [Journal.Raw]. It is empty on a decoded snapshot.
-	Encoding string
-}
-
 // validateRedundancy refuses settings that would overwrite the head or delete the new snapshot.
-func validateRedundancy(r *storage.Redundancy, c *commit) error {
+func validateRedundancy(r *storage.Redundancy, c *storage.Commit) error {
 	switch {
 	case r.Keep < 1:
 		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or set no Redundancy", r.Keep)}
@@ -37,6 +24,19 @@ func validateRedundancy(r *storage.Redundancy, c *commit) error {
 	return nil
 }
 
+// SnapshotBefore returns the latest redundant snapshot of an aggregate that includes at most
+// the event with that number. It returns nil if there is none. The head lists the snapshots. If
+// no listed snapshot can be used, Packed looks for the snapshot that stands for truncated
+// events. If the head lists none, Classic queries the aggregate index of the snapshot table,
+// because other programs keep no list.
+//
+// A snapshot of another program has Number 0, as in a Head. Only its payload may contain the
+// number.
+//
+// An expired row counts as absent. The result only saves reading events.
+//
+// Errors: *EncodingError, ErrKeyDestroyed, *CorruptItemError, ErrTableMissing, ErrThrottled,
+// ErrAccess, and the error of ctx.
 func (j *engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	s, err := j.layout.snapshotBefore(ctx, head, number)
 	if err == nil {
@@ -48,6 +48,13 @@ func (j *engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (
 	return s, nil
 }
 
+// RemoveSnapshots deletes redundant snapshots of an aggregate, those in Receipt.Surplus, 25
+// with one request. It repeats deletions that DynamoDB left unprocessed until
+// Config.RetryBudget ends. It may be called again. After an error, the next commit with a
+// storage.Redundancy deletes the rest.
+//
+// Errors: ErrThrottled, ErrTableMissing, ErrAccess, *aggregate.InvalidIDError, the error of
+// ctx, and an error for number 0, which is not a redundant snapshot.
 func (j *engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	if err := id.Validate(); err != nil {
 		return err

@@ -23,7 +23,7 @@ const maxKeys = 100
 // store is shared by the engine and its layout. It has the settings, and requests for any table.
 type store struct {
 	client Client
-	config Config
+	config *tableSettings
 	source rows.Source // the client, for items that are read as rows
 }
 

@@ -26,17 +26,21 @@ import (
 // sequence: [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, or the error
 // of ctx.
 func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
+	return j.engine.Tail(ctx, aggregateType, since)
+}
+
+func (j *engine) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {
 			yield(nil, err)
 			return
 		}
-		parts, err := j.engine.layout.tailFactor(ctx)
+		parts, err := j.layout.tailFactor(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		shards := make([]*shardTail, j.Shards()*parts)
+		shards := make([]*shardTail, j.config.Shards*parts)
 		for i := range shards {
 			shards[i] = &shardTail{number: i / parts, part: i%parts + 1, more: true}
 			if !since.IsZero() {
@@ -44,7 +48,7 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 			}
 		}
 		for {
-			corrupt, err := j.engine.readAhead(ctx, aggregateType, shards)
+			corrupt, err := j.readAhead(ctx, aggregateType, shards)
 			for _, item := range corrupt {
 				if !yield(nil, item) {
 					return
@@ -56,7 +60,7 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 			}
 			records, more := mergeTails(shards)
 			for _, stored := range records {
-				if !yield(j.engine.Decode(ctx, stored)) {
+				if !yield(j.Decode(ctx, stored)) {
 					return
 				}
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -87,7 +87,7 @@ func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: []eventlog.Event{{Payload: []byte("short")}}})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})

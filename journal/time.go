@@ -6,6 +6,15 @@ import (
 	"time"
 )
 
+// NumberAt returns the number of the last event of an aggregate that had occurred at a time,
+// and 0 if no event had. It searches by bisection, strongly consistent, so it reads about
+// log2(n) events, 17 for 100,000. Each takes one request, or two in Packed if the event is
+// inside a commit.
+//
+// The clocks of writers differ, so an event may have an earlier date than the event before it.
+// Several numbers may then be right, and the result is one of them.
+//
+// Errors: *TruncatedError if the event was removed, and the errors of Journal.Events.
 func (j *engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
 	first := max(head.TruncatedBefore, 1)
 	// Events below low had occurred at t. Events from high on had not.

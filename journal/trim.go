@@ -23,14 +23,23 @@ const trimmedSchema = 0x7472696d6d6564
 const trimmedState = `{"trimmed":true}`
 
 // isMarker reports whether a snapshot is the one of Trim, as it is stored.
-func (s *Snapshot) isMarker() bool {
+func isMarker(s *Snapshot) bool {
 	return s.Schema == trimmedSchema && s.Encoding == "" && string(s.Payload) == trimmedState
 }
 
 // isTrimmed reports whether an aggregate has no snapshot, or only the one of Trim.
 func isTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema && s.Number > 0 }
 
-// Trim is described at eventlog.Engine.
+// Trim truncates an aggregate that no repository loads, like Journal.Truncate. It needs no
+// snapshot: it stores one of its own that stands for the events. A later load of the aggregate
+// fails. The last removed event, before-1, must be the last one of a commit. Trim may be
+// repeated.
+//
+// It costs as much as Journal.Truncate. It writes no event, and needs no encodings.
+//
+// Errors: storage.ErrHasState, with nothing removed, if the aggregate has a snapshot of another
+// origin, ErrNotCovered if no commit ends with event before-1, and the errors of
+// Journal.Truncate.
 func (j *engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error {
 	err := id.Validate()
 	if err == nil && before > 1 {
@@ -49,7 +58,7 @@ func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, stat
 		case err != nil:
 			return err
 		case !head.DeletedAt.IsZero():
-			return head.deleted()
+			return deletedError(head)
 		case !isTrimmed(head.Snapshot) || len(head.Redundant) > 0:
 			return storage.ErrHasState
 		case before > head.Version+1:

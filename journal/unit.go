@@ -40,7 +40,7 @@ func unitOf(stored types.AttributeValue) (time.Duration, bool) {
 
 // storedTime converts milliseconds since 1970 to the unit of the table. It rounds down, and does
 // not overflow.
-func (c *Config) storedTime(millis int64) int64 {
+func (c *tableSettings) storedTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
 		return floorDiv(millis, int64(c.OccurredAtUnit/time.Millisecond))
 	}
@@ -48,7 +48,7 @@ func (c *Config) storedTime(millis int64) int64 {
 }
 
 // lastStoredTime returns the largest stored time within a millisecond.
-func (c *Config) lastStoredTime(millis int64) int64 {
+func (c *tableSettings) lastStoredTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond || millis == math.MaxInt64 {
 		return c.storedTime(millis)
 	}
@@ -61,7 +61,7 @@ func (c *Config) lastStoredTime(millis int64) int64 {
 
 // millisOf converts a time of the table to milliseconds since 1970. It rounds down, and does not
 // overflow.
-func (c *Config) millisOf(stored int64) int64 {
+func (c *tableSettings) millisOf(stored int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
 		return saturatedProduct(stored, int64(c.OccurredAtUnit/time.Millisecond))
 	}

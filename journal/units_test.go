@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -71,13 +71,13 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 		},
 		"write": func(ctx context.Context) error { return note(ctx, "1") },
 		"transaction": func(ctx context.Context) error {
-			_, err := eventlog.Of(j).AppendJoint(ctx, eventlog.Joint{Parts: []eventlog.Commit{
+			_, err := j.Internal().AppendJoint(ctx, storage.Joint{Parts: []storage.Commit{
 				{Aggregate: user("joint-1"), Events: events(1, 1)}, {Aggregate: user("joint-2"), Events: events(1, 1)},
 			}})
 			return err
 		},
 		"read of a transaction": func(ctx context.Context) error {
-			_, _, err := eventlog.Of(j).JointCommand(ctx, "6f1c1a3e-2d58-4a5a-9c37-0f6d1c0b7e55")
+			_, _, err := j.Internal().JointCommand(ctx, "6f1c1a3e-2d58-4a5a-9c37-0f6d1c0b7e55")
 			return err
 		},
 		"events": func(ctx context.Context) error { return last(j.Events(ctx, user("2"), 1, 12)) },
@@ -252,7 +252,7 @@ func TestRequestsAskForCapacityOnlyToCountIt(t *testing.T) {
 	counting, _ := journal.CountUnits(t.Context())
 	for ctx, want := range map[context.Context]string{t.Context(): "", counting: "TOTAL"} {
 		id := user("of " + want)
-		_, err := j.Append(ctx, eventlog.Commit{Aggregate: id, Events: events(1, 1)})
+		_, err := j.Append(ctx, storage.Commit{Aggregate: id, Events: events(1, 1)})
 		require.NoError(t, err)
 		_, err = j.Version(ctx, id)
 		require.NoError(t, err)

@@ -18,7 +18,11 @@ import (
 // Errors: [*DeletedError], [*TruncatedError] if the event was removed, and the errors of
 // [Journal.Head] and [Journal.Events].
 func (j *Journal) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
-	raw := j.Raw().engine
+	return j.engine.VersionAt(ctx, id, at)
+}
+
+func (j *engine) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
+	raw := j.Raw()
 	head, err := raw.Head(ctx, id)
 	if err != nil {
 		return 0, err

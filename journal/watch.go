@@ -6,6 +6,12 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
+// Watch calls notify after every commit to an aggregate of the type through this Journal, with
+// the new version. It is a hint for readers of the tail: commits of other processes are not
+// reported, and several commits may be reported out of order.
+//
+// notify runs in the committer's goroutine. It must return immediately, and must neither append
+// nor call stop. After stop has returned, notify is not called any more.
 func (j *engine) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
 	return j.watchers.add(aggregateType, notify)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // target describes an action of any of the four kinds.
@@ -41,10 +43,10 @@ func writeSize(w types.TransactWriteItem) int {
 }
 
 // validateWrites refuses writes of the caller that would change events or snapshots.
-func (j *engine) validateWrites(c *commit) error { return j.validateWritesBeside(c, c) }
+func (j *engine) validateWrites(c *storage.Commit) error { return j.validateWritesBeside(c, c) }
 
 // validateWritesBeside does the same as validateWrites, for two commits in one transaction.
-func (j *engine) validateWritesBeside(c, other *commit) error {
+func (j *engine) validateWritesBeside(c, other *storage.Commit) error {
 	refuse := func(i int, format string, args ...any) error {
 		return fmt.Errorf("append to %s: %w: write %d: %s", c.Aggregate, ErrInvalidCommit, i, fmt.Sprintf(format, args...))
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 )
 
 // Publisher appends messages to the journal. It is safe for concurrent use. Use one for each
 // process, since only messages of the same Publisher share commits.
 type Publisher struct {
 	config  Config
-	journal eventlog.Log
+	journal *engine.Engine
 	logger  watermill.LoggerAdapter
 
 	ctx    context.Context // context of all commits; ends with the Publisher
@@ -51,7 +51,7 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Publisher{
 		config:  config,
-		journal: eventlog.Of(config.Journal),
+		journal: config.Journal.Internal(),
 		logger:  logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
 		ctx:     ctx,
 		cancel:  cancel,

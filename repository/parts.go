@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -119,8 +119,8 @@ func (parts participants) check(given []Option) (options, error) {
 	if len(parts) == 0 {
 		return options{}, fmt.Errorf("execute: %w: there are no parts: add them with Repository.Part", journal.ErrInvalidCommit)
 	}
-	if len(parts) > eventlog.MaxActions {
-		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: eventlog.MaxActions, Unit: "actions"}
+	if len(parts) > storage.MaxActions {
+		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: storage.MaxActions, Unit: "actions"}
 	}
 	seen := map[aggregate.ID]bool{}
 	for _, p := range parts {

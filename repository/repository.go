@@ -4,14 +4,14 @@ import (
 	"reflect"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps
 // nothing in memory between calls, except with a [Config.Cache]. It is safe for concurrent use.
 type Repository[S any] struct {
-	journal    eventlog.Log
+	journal    *engine.Engine
 	definition aggregate.Definition[S]
 	config     Config
 	codec      SnapshotCodec
@@ -42,7 +42,7 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 		codec = stateOnly{definition.Codec()}
 	}
 	r := &Repository[S]{
-		journal:    eventlog.Of(j),
+		journal:    j.Internal(),
 		definition: definition,
 		config:     config,
 		codec:      codec,

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/publisher"
@@ -25,18 +26,18 @@ type lost struct {
 }
 
 // open returns the journal as another process opens it, with an empty cache of keys.
-func (l lost) open(t *testing.T, c encrypt.Config) eventlog.Log {
+func (l lost) open(t *testing.T, c encrypt.Config) *engine.Engine {
 	t.Helper()
 	c.Keys = l.keys
 	j, err := journal.Open(t.Context(), l.client, journal.Config{Encodings: []journal.Encoding{newEncryption(t, c)}})
 	require.NoError(t, err)
-	return eventlog.Of(j)
+	return j.Internal()
 }
 
-func said(expected uint64, numbers ...string) eventlog.Commit {
-	c := eventlog.Commit{Aggregate: customer("1"), Expected: expected}
+func said(expected uint64, numbers ...string) storage.Commit {
+	c := storage.Commit{Aggregate: customer("1"), Expected: expected}
 	for _, number := range numbers {
-		c.Events = append(c.Events, eventlog.Event{Type: "said", Payload: []byte(number)})
+		c.Events = append(c.Events, storage.Event{Type: "said", Payload: []byte(number)})
 	}
 	return c
 }
@@ -91,9 +92,9 @@ func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 func TestAJointCommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
-		_, err := l.open(t, encrypt.Config{}).AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{
+		_, err := l.open(t, encrypt.Config{}).AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{
 			said(0, "first"),
-			{Aggregate: customer("2"), Events: []eventlog.Event{{Type: "said"}}},
+			{Aggregate: customer("2"), Events: []storage.Event{{Type: "said"}}},
 		}})
 		require.ErrorIs(t, err, journal.ErrConflict)
 		l.requireReadable(t)
@@ -166,7 +167,7 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		j := l.open(t, encrypt.Config{})
 		plain, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 		require.NoError(t, err)
-		cost := func(log eventlog.Log, c eventlog.Commit) (calls int, read, write float64) {
+		cost := func(log *engine.Engine, c storage.Commit) (calls int, read, write float64) {
 			recorded := db.Record()
 			_, err := log.Append(t.Context(), c)
 			require.NoError(t, err)
@@ -175,13 +176,13 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		}
 		c := said(0, "first")
 		c.Aggregate = customer("2")
-		calls, read, write := cost(eventlog.Of(plain), c)
+		calls, read, write := cost(plain.Internal(), c)
 		first, firstRead, firstWrite := cost(j, said(0, "first"))
 		assert.Equal(t, calls+3, first, layout)
 		assert.InDelta(t, read+2, firstRead, 0, layout)
 		assert.InDelta(t, write+1, firstWrite, 0, layout)
 		c.Expected = 1
-		calls, read, write = cost(eventlog.Of(plain), c)
+		calls, read, write = cost(plain.Internal(), c)
 		later, laterRead, laterWrite := cost(j, said(1, "second"))
 		assert.Equal(t, []float64{float64(calls), read, write}, []float64{float64(later), laterRead, laterWrite}, layout)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -83,9 +83,9 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membershi
 	if from.IsZero() {
 		from = start
 	}
-	query := eventlog.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
+	query := storage.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
 	if !from.IsZero() && from.UnixMilli() > 0 {
-		query.After = eventlog.CursorAt(from)
+		query.After = storage.CursorAt(from)
 	}
 	tail, err := g.journal.Raw().TailShard(ctx, query)
 	if err != nil {

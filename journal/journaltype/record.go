@@ -1,4 +1,4 @@
-package journal
+package journaltype
 
 import (
 	"bytes"
@@ -6,14 +6,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-)
-
-// Attributes that Millrace adds to journal items. Other members of the event-store-adapter family
-// ignore them.
-const (
-	attrEventID   = "event_id"
-	attrEventType = "event_type"
-	attrCommitID  = "commit_id"
 )
 
 // Record is one stored event.
@@ -31,7 +23,7 @@ type Record struct {
 	EventType string
 	Payload   []byte             // the payload, decoded by the encodings of the journal
 	Metadata  aggregate.Metadata // the metadata of the event
-	// Encoding names the applied encodings, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty
+	// Encoding names the applied encodings, such as "gzip,aes-gcm"; see Journal.Raw. It is empty
 	// on a decoded record.
 	Encoding string
 	// OccurredAt is when the event occurred, in UTC, with a precision of milliseconds.
