@@ -23,7 +23,7 @@ import (
 // ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess, *CorruptItemError, or only the
 // error of ctx. ErrOutcomeUnknown means that the commit may have been written, for example if
 // ctx ended during a request; see Journal.Resolve.
-func (j *engine) Append(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
+func (j *Engine) Append(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
 	if len(c.Events) == 0 && c.CommandID == "" {
 		return storage.Receipt{}, fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
 	}
@@ -31,18 +31,18 @@ func (j *engine) Append(ctx context.Context, c storage.Commit) (storage.Receipt,
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	p, err := j.layout.part(ctx, d)
+	p, err := j.Layout.Part(ctx, d)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	if err := p.build(j.date()); err != nil {
+	if err := p.Build(j.Date()); err != nil {
 		return storage.Receipt{}, err
 	}
-	if err := j.send(ctx, p); err != nil {
+	if err := j.Send(ctx, p); err != nil {
 		return storage.Receipt{}, err
 	}
 	p.notify()
-	return p.finish(ctx), nil
+	return p.Finish(ctx), nil
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written. It makes one strongly
@@ -62,7 +62,7 @@ func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bo
 	return j.engine.Resolve(ctx, unknown)
 }
 
-func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
+func (j *Engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	if unknown == nil || unknown.First == 0 || unknown.CommitID == "" {
 		return false, fmt.Errorf("resolve: %w: the error needs ID, First and CommitID of the commit", ErrInvalidCommit)
 	}
@@ -72,7 +72,7 @@ func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (boo
 	if unknown.Joint {
 		return j.resolveJoint(ctx, unknown)
 	}
-	written, executed, err := j.layout.lookFor(ctx, unknown)
+	written, executed, err := j.Layout.LookFor(ctx, unknown)
 	if err != nil {
 		return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
 	}

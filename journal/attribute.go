@@ -6,29 +6,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-type item = map[string]types.AttributeValue
+type Item = map[string]types.AttributeValue
 
-func stringValue(s string) types.AttributeValue {
+func StringValue(s string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: s}
 }
 
-func numberValue[N int | int64 | uint64](n N) types.AttributeValue {
+func NumberValue[N int | int64 | uint64](n N) types.AttributeValue {
 	if n >= 0 {
 		return &types.AttributeValueMemberN{Value: strconv.FormatUint(uint64(n), 10)}
 	}
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
 }
 
-// binaryValue never holds a nil slice. The SDK leaves a nil slice out of the request, and DynamoDB
+// BinaryValue never holds a nil slice. The SDK leaves a nil slice out of the request, and DynamoDB
 // then refuses the attribute as empty.
-func binaryValue(b []byte) types.AttributeValue {
+func BinaryValue(b []byte) types.AttributeValue {
 	if b == nil {
 		b = []byte{}
 	}
 	return &types.AttributeValueMemberB{Value: b}
 }
 
-func stringOf(v types.AttributeValue) (string, bool) {
+func StringOf(v types.AttributeValue) (string, bool) {
 	s, ok := v.(*types.AttributeValueMemberS)
 	if !ok {
 		return "", false
@@ -36,7 +36,7 @@ func stringOf(v types.AttributeValue) (string, bool) {
 	return s.Value, true
 }
 
-func uintOf(v types.AttributeValue) (uint64, bool) {
+func UintOf(v types.AttributeValue) (uint64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
 		return 0, false
@@ -45,7 +45,7 @@ func uintOf(v types.AttributeValue) (uint64, bool) {
 	return u, err == nil
 }
 
-func intOf(v types.AttributeValue) (int64, bool) {
+func IntOf(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
 		return 0, false
@@ -54,9 +54,9 @@ func intOf(v types.AttributeValue) (int64, bool) {
 	return i, err == nil
 }
 
-// bytesOf accepts binary and text. The PHP member of the event-store-adapter family writes payloads
+// BytesOf accepts binary and text. The PHP member of the event-store-adapter family writes payloads
 // as text, and so did the first versions of the Go member. The others write binary.
-func bytesOf(v types.AttributeValue) ([]byte, bool) {
+func BytesOf(v types.AttributeValue) ([]byte, bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberB:
 		return v.Value, true
@@ -67,20 +67,20 @@ func bytesOf(v types.AttributeValue) ([]byte, bool) {
 	}
 }
 
-// itemSize returns the size that DynamoDB counts against its limits. Names and values count in
+// ItemSize returns the size that DynamoDB counts against its limits. Names and values count in
 // bytes, a number at most 21 bytes, a map or list 3 bytes plus 1 for each element. The result is
 // never less than the size that the service counts.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-func itemSize(it item) int {
+func ItemSize(it Item) int {
 	size := 0
 	for name, value := range it {
-		size += len(name) + valueSize(value)
+		size += len(name) + ValueSize(value)
 	}
 	return size
 }
 
-func valueSize(v types.AttributeValue) int {
+func ValueSize(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		return len(v.Value)
@@ -91,13 +91,13 @@ func valueSize(v types.AttributeValue) int {
 	case *types.AttributeValueMemberM:
 		size := 3
 		for name, value := range v.Value {
-			size += 1 + len(name) + valueSize(value)
+			size += 1 + len(name) + ValueSize(value)
 		}
 		return size
 	case *types.AttributeValueMemberL:
 		size := 3
 		for _, value := range v.Value {
-			size += 1 + valueSize(value)
+			size += 1 + ValueSize(value)
 		}
 		return size
 	case *types.AttributeValueMemberSS:

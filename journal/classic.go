@@ -12,66 +12,66 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// classic implements the layout [Classic].
-type classic struct {
-	*store
+// ClassicStorage implements the layout [Classic].
+type ClassicStorage struct {
+	*Store
 }
 
-func newClassic(s *store) layout { return &classic{s} }
+func NewClassic(s *Store) Storage { return &ClassicStorage{s} }
 
-func (l *classic) traits() traits {
-	return traits{groupBytes: storage.MaxEventsBytes, eventsApart: true, stateAtFirst: true}
+func (l *ClassicStorage) Traits() Traits {
+	return Traits{GroupBytes: storage.MaxEventsBytes, EventsApart: true, StateAtFirst: true}
 }
 
-func (l *classic) attributeNames() []string {
-	a := l.config.Attributes
+func (l *ClassicStorage) AttributeNames() []string {
+	a := l.Config.Attributes
 	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 }
 
-// classicNames are the attributes that this module adds to those of the family.
-var classicNames = []reserved{
+// ClassicNames are the attributes that this module adds to those of the family.
+var ClassicNames = []Reserved{
 	{"the event id", attrEventID},
 	{"the event type", attrEventType},
 	{"the metadata", metadata.Attribute},
 	{"the metadata that is not text", metadata.BinaryAttribute},
-	{"the commit id", attrCommitID},
-	{"the encoding", attrEncoding},
+	{"the commit id", AttrCommitID},
+	{"the encoding", AttrEncoding},
 	{"the snapshot's number", attrSnapshotNumber},
 	{"the snapshot's digest", attrSnapshotDigest},
 	{"the snapshot's schema", attrSnapshotSchema},
 	{"the list of redundant snapshots", attrRedundant},
 	{"the place of truncation", attrTruncatedBefore},
 	{"the time of deletion", attrDeletedAt},
-	{"the command id", attrCommandID},
-	{"a command's first event", attrCommitFirst},
-	{"a command's version", attrCommitVersion},
+	{"the command id", AttrCommandID},
+	{"a command's first event", AttrCommitFirst},
+	{"a command's version", AttrCommitVersion},
 }
 
-func (l *classic) tables() []*dynamodb.CreateTableInput {
-	a, x, t := l.config.Attributes, l.config.Indexes, l.config.Tables
-	keys := []types.AttributeDefinition{textKey(a.PartitionKey), textKey(a.SortKey)}
-	byAggregate := []types.AttributeDefinition{textKey(a.AggregateID), numberKey(a.SequenceNumber)}
-	byTime := []types.AttributeDefinition{numberKey(a.OccurredAt)}
+func (l *ClassicStorage) Tables() []*dynamodb.CreateTableInput {
+	a, x, t := l.Config.Attributes, l.Config.Indexes, l.Config.Tables
+	keys := []types.AttributeDefinition{TextKey(a.PartitionKey), TextKey(a.SortKey)}
+	byAggregate := []types.AttributeDefinition{TextKey(a.AggregateID), NumberKey(a.SequenceNumber)}
+	byTime := []types.AttributeDefinition{NumberKey(a.OccurredAt)}
 	return []*dynamodb.CreateTableInput{
-		l.table(t.Journal, slices.Concat(byTime, keys, byAggregate),
-			l.index(x.JournalAggregate, a.AggregateID, a.SequenceNumber),
-			l.index(x.JournalTail, a.PartitionKey, a.OccurredAt)),
-		l.table(t.Snapshot, slices.Concat(keys, byAggregate),
-			l.index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber)),
+		l.TableInput(t.Journal, slices.Concat(byTime, keys, byAggregate),
+			l.Index(x.JournalAggregate, a.AggregateID, a.SequenceNumber),
+			l.Index(x.JournalTail, a.PartitionKey, a.OccurredAt)),
+		l.TableInput(t.Snapshot, slices.Concat(keys, byAggregate),
+			l.Index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber)),
 	}
 }
 
-func (l *classic) descriptorKey() item {
-	return item{
-		l.config.Attributes.PartitionKey: stringValue(descriptorPartition),
-		l.config.Attributes.SortKey:      stringValue(descriptorSort),
+func (l *ClassicStorage) DescriptorKey() Item {
+	return Item{
+		l.Config.Attributes.PartitionKey: StringValue(DescriptorPartition),
+		l.Config.Attributes.SortKey:      StringValue(DescriptorSort),
 	}
 }
 
-func (l *classic) grow(context.Context, int) (time.Time, error) {
+func (l *ClassicStorage) Grow(context.Context, int) (time.Time, error) {
 	return time.Time{}, &ConfigError{Field: "Layout", Reason: "is Classic, whose keys contain the number of shards: it cannot change"}
 }
 
-func (l *classic) opened(descriptor, time.Time) {}
+func (l *ClassicStorage) Opened(Descriptor, time.Time) {}
 
-func (l *classic) tailFactor(context.Context) (int, error) { return 1, nil }
+func (l *ClassicStorage) TailFactor(context.Context) (int, error) { return 1, nil }

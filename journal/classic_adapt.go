@@ -20,7 +20,7 @@ import (
 // In the second case, events were truncated, and a snapshot of a later schema stands for them. This
 // program is older, and would replace that snapshot by one that newer programs refuse. So the
 // commit leaves its own snapshot out.
-func (l *classic) adaptToHead(t *transaction, stored item) bool {
+func (l *ClassicStorage) adaptToHead(t *transaction, stored Item) bool {
 	c := t.Commit
 	if t.adapted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
@@ -29,8 +29,8 @@ func (l *classic) adaptToHead(t *transaction, stored item) bool {
 	if err != nil || head.Version != c.Expected || !head.DeletedAt.IsZero() {
 		return false
 	}
-	number, _ := uintOf(stored[attrSnapshotNumber])
-	schema, _ := uintOf(stored[attrSnapshotSchema])
+	number, _ := UintOf(stored[attrSnapshotNumber])
+	schema, _ := UintOf(stored[attrSnapshotSchema])
 	ahead := number > c.Expected
 	t.adapted = true
 	switch {
@@ -43,24 +43,24 @@ func (l *classic) adaptToHead(t *transaction, stored item) bool {
 		return false
 	}
 	// DynamoDB may remember the earlier request under the old token.
-	token := l.config.NewID()
+	token := l.Config.NewID()
 	t.input.ClientRequestToken = &token
 	return true
 }
 
 // replaceHead returns the update of a head whose snapshot is ahead of it. It keeps a payload that
 // another program has put in place of the snapshot.
-func (l *classic) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
+func (l *ClassicStorage) replaceHead(t *transaction, stored Item, head Head) types.TransactWriteItem {
 	c := t.Commit
 	condition, names, values := l.versionCondition(c)
 	var remove []string
 	if c.Snapshot == nil {
 		names["#n"], names["#g"], names["#s"] = attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
 		remove = append(remove, "#n", "#g", "#s")
-		payload, _ := bytesOf(stored[l.config.Attributes.Payload])
-		mark, _ := bytesOf(stored[attrSnapshotDigest])
+		payload, _ := BytesOf(stored[l.Config.Attributes.Payload])
+		mark, _ := BytesOf(stored[attrSnapshotDigest])
 		if payload != nil && bytes.Equal(mark, digest(payload)) {
-			names["#p"], names["#e"] = l.config.Attributes.Payload, attrEncoding
+			names["#p"], names["#e"] = l.Config.Attributes.Payload, AttrEncoding
 			remove = append(remove, "#p", "#e")
 		}
 	}
@@ -76,18 +76,18 @@ func (l *classic) replaceHead(t *transaction, stored item, head Head) types.Tran
 		remove = append(remove, "#r")
 		return l.updateOfHead(c, t.head, condition, names, values, remove...)
 	}
-	t.head[attrRedundant], c.Redundancy = listValue(listed), &storage.Redundancy{Listed: listed}
+	t.head[attrRedundant], c.Redundancy = ListValue(listed), &storage.Redundancy{Listed: listed}
 	return l.updateOfHead(c, t.head, condition, names, values, remove...)
 }
 
 // dropSnapshot removes all actions and attributes for the snapshot from the transaction.
-func (l *classic) dropSnapshot(t *transaction) {
+func (l *ClassicStorage) dropSnapshot(t *transaction) {
 	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.Commit.Writes...)
 	t.writes = t.states
-	t.leaveOut(storage.ErrOldSchema)
-	t.receipt.Surplus = nil
+	t.LeaveOut(storage.ErrOldSchema)
+	t.Receipt.Surplus = nil
 	if r := t.Commit.Redundancy; r != nil {
-		t.receipt.Redundant = r.Listed
+		t.Receipt.Redundant = r.Listed
 	}
 	t.head = l.headItem(t.Commit)
 }

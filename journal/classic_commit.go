@@ -19,8 +19,8 @@ const foreignHeadBytes = 1 << 10
 // transaction is a commit in the form in which it is sent. Its id never changes. Its date and its
 // ClientRequestToken may change while it is certain that no attempt was written; see redate.
 type transaction struct {
-	draft
-	layout *classic
+	Draft
+	layout *ClassicStorage
 	input  *dynamodb.TransactWriteItemsInput
 	dated  bool // by this process; false if the events bring their dates
 	size   int  // in bytes, as DynamoDB counts them
@@ -28,43 +28,43 @@ type transaction struct {
 	states int  // index of the first action for a snapshot
 	writes int  // index of the first of the caller's own actions
 
-	head    item // as headItem and addSnapshot made it
+	head    Item // as headItem and addSnapshot made it
 	adapted bool // see adaptToHead
 }
 
-func (l *classic) part(_ context.Context, d draft) (part, error) {
-	return &transaction{draft: d, layout: l, dated: true}, nil
+func (l *ClassicStorage) Part(_ context.Context, d Draft) (Part, error) {
+	return &transaction{Draft: d, layout: l, dated: true}, nil
 }
 
-func (t *transaction) build(at dates) error {
-	t.date(at)
+func (t *transaction) Build(at Dates) error {
+	t.Date(at)
 	l, c := t.layout, t.Commit
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(c.Events)+len(c.Writes)),
-		ClientRequestToken: &t.receipt.CommitID,
+		ClientRequestToken: &t.Receipt.CommitID,
 	}
-	for i, e := range t.events {
+	for i, e := range t.Encoded {
 		it := l.itemOf(&Record{
 			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
 			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
-			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
+			OccurredAt: t.Receipt.OccurredAt, CommitID: t.Receipt.CommitID,
 		})
-		bytes := itemSize(it)
+		bytes := ItemSize(it)
 		if bytes > storage.MaxItemBytes {
 			return &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
-		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
+		t.add(l.PutNew(l.Config.Tables.Journal, it), bytes)
 	}
 	if c.CommandID != "" {
 		it := l.guardItem(t)
 		t.guard = len(t.input.TransactItems)
-		t.add(l.putNew(l.config.Tables.Journal, it), itemSize(it))
+		t.add(l.PutNew(l.Config.Tables.Journal, it), ItemSize(it))
 	}
 	for _, w := range c.Writes {
-		t.size += writeSize(w)
+		t.size += WriteSize(w)
 	}
 	head := l.headItem(c)
-	t.size += itemSize(head)
+	t.size += ItemSize(head)
 	if t.size > storage.MaxCommitBytes {
 		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
@@ -76,10 +76,10 @@ func (t *transaction) build(at dates) error {
 	return nil
 }
 
-func (t *transaction) actions() []types.TransactWriteItem { return t.input.TransactItems }
-func (t *transaction) bytes() int                         { return t.size }
+func (t *transaction) Actions() []types.TransactWriteItem { return t.input.TransactItems }
+func (t *transaction) Bytes() int                         { return t.size }
 
-func (t *transaction) finish(context.Context) storage.Receipt { return t.receipt }
+func (t *transaction) Finish(context.Context) storage.Receipt { return t.Receipt }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 	t.input.TransactItems = append(t.input.TransactItems, action)
@@ -88,23 +88,23 @@ func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 
 // hasRoom reports whether the transaction has room for an optional part.
 func (t *transaction) hasRoom(actions, bytes int) bool {
-	if t.beside != nil {
-		actions, bytes = actions+t.beside.actions, bytes+t.beside.bytes
+	if t.Beside != nil {
+		actions, bytes = actions+t.Beside.Actions, bytes+t.Beside.Bytes
 	}
 	return len(t.input.TransactItems)+len(t.Commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
 }
 
-func (l *classic) isOwn(c *storage.Commit, table string, key item) bool {
-	partition, sort := l.keysOf(key)
+func (l *ClassicStorage) IsOwn(c *storage.Commit, table string, key Item) bool {
+	partition, sort := l.KeysOf(key)
 	number, ok := strings.CutPrefix(sort, c.Aggregate.String()+"-")
 	if !ok || partition != l.partitionKey(c.Aggregate) {
 		return false
 	}
-	if table == l.config.Tables.Snapshot {
+	if table == l.Config.Tables.Snapshot {
 		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == storage.SortKey(c.Aggregate, c.Snapshot.Number)
 		return sort == storage.SortKey(c.Aggregate, 0) || redundant
 	}
-	_, guard := l.keysOf(l.guardKey(c.Aggregate, c.CommandID))
+	_, guard := l.KeysOf(l.guardKey(c.Aggregate, c.CommandID))
 	n, err := strconv.ParseUint(number, 10, 64)
 	return c.CommandID != "" && sort == guard || err == nil && n > c.Expected && n <= c.Version()
 }

@@ -26,29 +26,29 @@ const (
 // noSnapshot is the number of the snapshot on a tombstone: it is higher than every version.
 const noSnapshot = math.MaxUint64
 
-func (l *classic) head(ctx context.Context, id aggregate.ID) (Head, error) {
-	it, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+func (l *ClassicStorage) Head(ctx context.Context, id aggregate.ID) (Head, error) {
+	it, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(id, 0))
 	if err != nil {
 		return Head{}, err
 	}
 	return l.headOf(id, it)
 }
 
-func (l *classic) version(ctx context.Context, id aggregate.ID) (uint64, error) {
-	a := l.config.Attributes
-	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:                &l.config.Tables.Snapshot,
+func (l *ClassicStorage) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	a := l.Config.Attributes
+	out, err := l.Client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:                &l.Config.Tables.Snapshot,
 		Key:                      l.key(id, 0),
 		ConsistentRead:           aws.Bool(true),
 		ProjectionExpression:     aws.String("#pk, #sk, #v, #d"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#v", a.Version, "#d", attrDeletedAt),
+		ExpressionAttributeNames: AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#v", a.Version, "#d", attrDeletedAt),
 	})
 	if err != nil {
-		return 0, dynamo.Explain(err, l.config.Tables.Snapshot)
+		return 0, dynamo.Explain(err, l.Config.Tables.Snapshot)
 	}
 	head, err := l.headOf(id, out.Item)
 	if err == nil && !head.DeletedAt.IsZero() {
-		err = deletedError(head)
+		err = DeletedErrorOf(head)
 	}
 	if err != nil {
 		return 0, err
@@ -57,56 +57,56 @@ func (l *classic) version(ctx context.Context, id aggregate.ID) (uint64, error) 
 }
 
 // headOf decodes the row of a head. The row is nil if the aggregate has no head.
-func (l *classic) headOf(id aggregate.ID, it item) (Head, error) {
+func (l *ClassicStorage) headOf(id aggregate.ID, it Item) (Head, error) {
 	if it == nil {
 		return Head{}, fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
 	}
-	version, ok := uintOf(it[l.config.Attributes.Version])
+	version, ok := UintOf(it[l.Config.Attributes.Version])
 	if !ok || version == 0 {
-		partition, sort := l.keysOf(it)
+		partition, sort := l.KeysOf(it)
 		return Head{}, &CorruptItemError{
-			Aggregate: id, Table: l.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
-			Reason: "has no version from 1 on in " + l.config.Attributes.Version,
+			Aggregate: id, Table: l.Config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+			Reason: "has no version from 1 on in " + l.Config.Attributes.Version,
 		}
 	}
-	head := Head{Aggregate: id, Version: version, Redundant: numbersOf(it[attrRedundant])}
-	head.TruncatedBefore, _ = uintOf(it[attrTruncatedBefore])
-	if millis, ok := intOf(it[attrDeletedAt]); ok {
+	head := Head{Aggregate: id, Version: version, Redundant: NumbersOf(it[attrRedundant])}
+	head.TruncatedBefore, _ = UintOf(it[attrTruncatedBefore])
+	if millis, ok := IntOf(it[attrDeletedAt]); ok {
 		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
 	// Numbers beyond the version belong to a history that was replaced.
 	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version })
-	setSnapshot(&head, l.snapshotOf(it))
+	SetSnapshot(&head, l.snapshotOf(it))
 	return head, nil
 }
 
 // headItem returns the head as a commit leaves it, without a snapshot and without attributes of
 // other programs.
-func (l *classic) headItem(c *storage.Commit) item {
-	a := l.config.Attributes
+func (l *ClassicStorage) headItem(c *storage.Commit) Item {
+	a := l.Config.Attributes
 	it := l.key(c.Aggregate, 0)
-	it[a.AggregateID] = stringValue(c.Aggregate.String())
-	it[a.SequenceNumber] = numberValue(0)
-	it[a.Version] = numberValue(c.Version())
-	it[a.TTL] = numberValue(0)
+	it[a.AggregateID] = StringValue(c.Aggregate.String())
+	it[a.SequenceNumber] = NumberValue(0)
+	it[a.Version] = NumberValue(c.Version())
+	it[a.TTL] = NumberValue(0)
 	return it
 }
 
 // writeHead returns the action on the head. It updates the version under the condition that the
 // stored version is the expected one, and stores the snapshot that addSnapshot put into head.
-func (l *classic) writeHead(c *storage.Commit, head item) types.TransactWriteItem {
+func (l *ClassicStorage) writeHead(c *storage.Commit, head Item) types.TransactWriteItem {
 	if len(c.Events) == 0 {
 		return l.checkVersion(c)
 	}
 	if c.Expected == 0 {
-		return l.putNew(l.config.Tables.Snapshot, head)
+		return l.PutNew(l.Config.Tables.Snapshot, head)
 	}
 	// A head that was restored may have a snapshot that is ahead of it; see adaptToHead. The
 	// condition is true if there is no snapshot. It is false for a tombstone, which has the number
 	// noSnapshot. So no other term is needed, and each term costs capacity.
 	condition := "#v = :expected AND NOT #n > :expected"
-	names := attributeNames("#v", l.config.Attributes.Version, "#n", attrSnapshotNumber)
-	values := item{":expected": numberValue(c.Expected)}
+	names := AttributeNames("#v", l.Config.Attributes.Version, "#n", attrSnapshotNumber)
+	values := Item{":expected": NumberValue(c.Expected)}
 	if c.Snapshot != nil {
 		condition += " AND (attribute_not_exists(#t) OR NOT #s > :s)"
 		names["#t"] = attrTruncatedBefore
@@ -114,8 +114,8 @@ func (l *classic) writeHead(c *storage.Commit, head item) types.TransactWriteIte
 	return l.updateOfHead(c, head, condition, names, values)
 }
 
-func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
-	a := l.config.Attributes
+func (l *ClassicStorage) updateOfHead(c *storage.Commit, head Item, condition string, names map[string]string, values Item, remove ...string) types.TransactWriteItem {
+	a := l.Config.Attributes
 	sets := []string{"#v = :next"}
 	values[":next"] = head[a.Version]
 	if c.Snapshot != nil {
@@ -124,8 +124,8 @@ func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, n
 		values[":n"], values[":g"], values[":s"] = head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
 		sets = append(sets, "#p = :p")
 		names["#p"], values[":p"] = a.Payload, head[a.Payload]
-		names["#e"] = attrEncoding
-		if encoding, ok := head[attrEncoding]; ok {
+		names["#e"] = AttrEncoding
+		if encoding, ok := head[AttrEncoding]; ok {
 			sets, values[":e"] = append(sets, "#e = :e"), encoding
 		} else {
 			remove = append(remove, "#e") // the encoding of the earlier snapshot
@@ -135,7 +135,7 @@ func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, n
 		names["#r"], values[":r"] = attrRedundant, list
 		if c.Redundancy.Listed == nil {
 			sets = append(sets, "#r = list_append(if_not_exists(#r, :none), :r)")
-			values[":none"] = listValue(nil)
+			values[":none"] = ListValue(nil)
 		} else {
 			sets = append(sets, "#r = :r")
 		}
@@ -145,7 +145,7 @@ func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, n
 		update += " REMOVE " + strings.Join(remove, ", ")
 	}
 	return types.TransactWriteItem{Update: &types.Update{
-		TableName:                           &l.config.Tables.Snapshot,
+		TableName:                           &l.Config.Tables.Snapshot,
 		Key:                                 l.key(c.Aggregate, 0),
 		UpdateExpression:                    &update,
 		ConditionExpression:                 &condition,
@@ -157,11 +157,11 @@ func (l *classic) updateOfHead(c *storage.Commit, head item, condition string, n
 
 // versionCondition is true if the head has the expected version and is not a tombstone. For version
 // 0 it is true if there is no head.
-func (l *classic) versionCondition(c *storage.Commit) (condition string, names map[string]string, values item) {
+func (l *ClassicStorage) versionCondition(c *storage.Commit) (condition string, names map[string]string, values Item) {
 	if c.Expected == 0 {
-		return "attribute_not_exists(#pk)", attributeNames("#pk", l.config.Attributes.PartitionKey), nil
+		return "attribute_not_exists(#pk)", AttributeNames("#pk", l.Config.Attributes.PartitionKey), nil
 	}
 	return "#v = :expected AND attribute_not_exists(#d)",
-		attributeNames("#v", l.config.Attributes.Version, "#d", attrDeletedAt),
-		item{":expected": numberValue(c.Expected)}
+		AttributeNames("#v", l.Config.Attributes.Version, "#d", attrDeletedAt),
+		Item{":expected": NumberValue(c.Expected)}
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
+func (l *ClassicStorage) Heads(ctx context.Context, q HeadsQuery, pages *HeadPages, yield func(Head) bool) error {
 	if q.AggregateType == "" {
 		return l.scanHeads(ctx, q, pages, yield)
 	}
 	return l.queryHeads(ctx, q, pages, yield)
 }
 
-func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
-	var start item
+func (l *ClassicStorage) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
+	var start Item
 	if q.After != (aggregate.ID{}) {
 		start = l.key(q.After, 0)
 	}
-	_, err := l.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, nil, func(items []item) (bool, error) {
+	_, err := l.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, nil, func(items []Item) (bool, error) {
 		var heads []Head
 		_, err := l.yieldHeads(items, corrupt, func(h Head) bool {
 			heads = append(heads, h)
@@ -37,30 +37,30 @@ func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrup
 }
 
 // headProjection selects the attributes that make up a Head without its snapshot.
-func (l *classic) headProjection() (expression *string, names map[string]string) {
-	a := l.config.Attributes
-	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
+func (l *ClassicStorage) headProjection() (expression *string, names map[string]string) {
+	a := l.Config.Attributes
+	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
 		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
 }
 
-func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
+func (l *ClassicStorage) scanHeads(ctx context.Context, q HeadsQuery, pages *HeadPages, yield func(Head) bool) error {
 	projection, names := l.headProjection()
 	input := &dynamodb.ScanInput{
-		TableName:                 &l.config.Tables.Snapshot,
+		TableName:                 &l.Config.Tables.Snapshot,
 		ConsistentRead:            aws.Bool(true),
 		ProjectionExpression:      projection,
 		FilterExpression:          aws.String("#n = :zero"),
 		ExpressionAttributeNames:  names,
-		ExpressionAttributeValues: item{":zero": numberValue(0)},
+		ExpressionAttributeValues: Item{":zero": NumberValue(0)},
 	}
 	if q.After != (aggregate.ID{}) {
 		input.ExclusiveStartKey = l.key(q.After, 0)
 	}
 	for {
-		input.Limit = pages.size(0)
-		page, err := l.client.Scan(ctx, input)
+		input.Limit = pages.Size(0)
+		page, err := l.Client.Scan(ctx, input)
 		if err != nil {
-			return dynamo.Explain(err, l.config.Tables.Snapshot)
+			return dynamo.Explain(err, l.Config.Tables.Snapshot)
 		}
 		if more, err := l.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
 			return err
@@ -68,18 +68,18 @@ func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, pages *headPages,
 		if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
 			return nil
 		}
-		pages.grow()
+		pages.Grow()
 	}
 }
 
-func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
+func (l *ClassicStorage) queryHeads(ctx context.Context, q HeadsQuery, pages *HeadPages, yield func(Head) bool) error {
 	shard := 0
-	var start item
+	var start Item
 	if q.After != (aggregate.ID{}) {
 		shard, start = l.Shard(q.After), l.key(q.After, 0)
 	}
-	for ; shard < l.config.Shards; shard++ {
-		more, err := l.queryShard(ctx, q.AggregateType, shard, start, true, pages, func(items []item) (bool, error) {
+	for ; shard < l.Config.Shards; shard++ {
+		more, err := l.queryShard(ctx, q.AggregateType, shard, start, true, pages, func(items []Item) (bool, error) {
 			return l.yieldHeads(items, q.Corrupt, yield)
 		})
 		if !more || err != nil {
@@ -91,25 +91,25 @@ func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, pages *headPages
 }
 
 // queryShard reads the heads of a shard page by page, until page returns false.
-func (l *classic) queryShard(
-	ctx context.Context, aggregateType string, shard int, start item, consistent bool, pages *headPages,
-	page func([]item) (more bool, err error),
+func (l *ClassicStorage) queryShard(
+	ctx context.Context, aggregateType string, shard int, start Item, consistent bool, pages *HeadPages,
+	page func([]Item) (more bool, err error),
 ) (more bool, err error) {
 	projection, names := l.headProjection()
 	input := &dynamodb.QueryInput{
-		TableName:              &l.config.Tables.Snapshot,
+		TableName:              &l.Config.Tables.Snapshot,
 		ConsistentRead:         &consistent,
 		KeyConditionExpression: aws.String("#pk = :pk"),
 		ProjectionExpression:   projection,
 		FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
-		ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(storage.ShardKey(aggregateType, shard))},
+		ExpressionAttributeValues: Item{":zero": NumberValue(0), ":pk": StringValue(storage.ShardKey(aggregateType, shard))},
 		ExclusiveStartKey:         start,
 	}
 	for {
-		input.Limit = pages.size(0)
-		out, err := l.client.Query(ctx, input)
+		input.Limit = pages.Size(0)
+		out, err := l.Client.Query(ctx, input)
 		if err != nil {
-			return false, dynamo.Explain(err, l.config.Tables.Snapshot)
+			return false, dynamo.Explain(err, l.Config.Tables.Snapshot)
 		}
 		if more, err := page(out.Items); !more || err != nil {
 			return false, err
@@ -117,11 +117,11 @@ func (l *classic) queryShard(
 		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
 			return true, nil
 		}
-		pages.grow()
+		pages.Grow()
 	}
 }
 
-func (l *classic) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
+func (l *ClassicStorage) yieldHeads(items []Item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
 	for _, it := range items {
 		head, err := l.listedHead(it, corrupt != nil)
 		var unreadable *CorruptItemError
@@ -139,12 +139,12 @@ func (l *classic) yieldHeads(items []item, corrupt func(*CorruptItemError), yiel
 	return true, nil
 }
 
-func (l *classic) listedHead(it item, verifyPlace bool) (Head, error) {
-	partition, sort := l.keysOf(it)
-	corrupt := &CorruptItemError{Table: l.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
+func (l *ClassicStorage) listedHead(it Item, verifyPlace bool) (Head, error) {
+	partition, sort := l.KeysOf(it)
+	corrupt := &CorruptItemError{Table: l.Config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
 	id, ok := l.aggregateOf(it)
 	if !ok {
-		corrupt.Reason = "has no " + l.config.Attributes.AggregateID + " that fits its partition"
+		corrupt.Reason = "has no " + l.Config.Attributes.AggregateID + " that fits its partition"
 		return Head{}, corrupt
 	}
 	if want := l.partitionKey(id); verifyPlace && (partition != want || sort != storage.SortKey(id, 0)) {

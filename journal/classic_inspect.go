@@ -14,15 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
+func (l *ClassicStorage) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
 	if err := l.inspectHead(ctx, id, found); err != nil {
 		return err
 	}
 	return l.inspectEvents(ctx, id, found, each)
 }
 
-func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *storage.Inspection) error {
-	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+func (l *ClassicStorage) inspectHead(ctx context.Context, id aggregate.ID, found *storage.Inspection) error {
+	row, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(id, 0))
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *stora
 	return nil
 }
 
-func (l *classic) inspectEvents(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
-	return l.numbered(ctx, l.config.Tables.Journal, id, nil, func(items []numberedItem) error {
+func (l *ClassicStorage) inspectEvents(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
+	return l.numbered(ctx, l.Config.Tables.Journal, id, nil, func(items []numberedItem) error {
 		for _, it := range items {
 			r, err := l.recordOf(it.item)
 			var corrupt *CorruptItemError
@@ -63,15 +63,15 @@ func (l *classic) inspectEvents(ctx context.Context, id aggregate.ID, found *sto
 	})
 }
 
-func (l *classic) strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
-	return l.journalPages(ctx, aggregateType, func(items []item) error {
+func (l *ClassicStorage) Strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
+	return l.journalPages(ctx, aggregateType, func(items []Item) error {
 		strays, err := l.straysOf(ctx, items)
 		if err != nil {
 			return err
 		}
 		for _, stray := range strays {
 			if !yield(stray) {
-				return errStop
+				return ErrStop
 			}
 		}
 		return nil
@@ -80,13 +80,13 @@ func (l *classic) strays(ctx context.Context, aggregateType string, yield func(*
 
 // journalPages calls do for each page of the journal table, with the attributes that straysOf
 // needs.
-func (l *classic) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
-	a, table := l.config.Attributes, l.config.Tables.Journal
+func (l *ClassicStorage) journalPages(ctx context.Context, aggregateType string, do func([]Item) error) error {
+	a, table := l.Config.Attributes, l.Config.Tables.Journal
 	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
-	names := attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
-		"#command", attrCommandID, "#format", attrFormat)
+	names := AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
+		"#command", AttrCommandID, "#format", AttrFormat)
 	if aggregateType == "" {
-		pages := dynamodb.NewScanPaginator(l.client, &dynamodb.ScanInput{
+		pages := dynamodb.NewScanPaginator(l.Client, &dynamodb.ScanInput{
 			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
 		})
 		for pages.HasMorePages() {
@@ -100,11 +100,11 @@ func (l *classic) journalPages(ctx context.Context, aggregateType string, do fun
 		}
 		return nil
 	}
-	for shard := range l.config.Shards {
-		pages := dynamodb.NewQueryPaginator(l.client, &dynamodb.QueryInput{
+	for shard := range l.Config.Shards {
+		pages := dynamodb.NewQueryPaginator(l.Client, &dynamodb.QueryInput{
 			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
 			KeyConditionExpression:    aws.String("#pk = :pk"),
-			ExpressionAttributeValues: item{":pk": stringValue(storage.ShardKey(aggregateType, shard))},
+			ExpressionAttributeValues: Item{":pk": StringValue(storage.ShardKey(aggregateType, shard))},
 		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
@@ -119,20 +119,20 @@ func (l *classic) journalPages(ctx context.Context, aggregateType string, do fun
 	return nil
 }
 
-func (l *classic) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
+func (l *ClassicStorage) straysOf(ctx context.Context, items []Item) (strays []*CorruptItemError, err error) {
 	// sound holds one event of each aggregate. The event is reported if the aggregate has no head.
 	sound := map[aggregate.ID]*CorruptItemError{}
 	for _, it := range items {
-		if it[attrCommandID] != nil || it[attrFormat] != nil {
+		if it[AttrCommandID] != nil || it[AttrFormat] != nil {
 			continue // the guard of a command, or the descriptor
 		}
-		partition, sort := l.keysOf(it)
-		stray := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort}
+		partition, sort := l.KeysOf(it)
+		stray := &CorruptItemError{Table: l.Config.Tables.Journal, PartitionKey: partition, SortKey: sort}
 		id, ok := l.aggregateOf(it)
-		number, numbered := uintOf(it[l.config.Attributes.SequenceNumber])
+		number, numbered := UintOf(it[l.Config.Attributes.SequenceNumber])
 		switch {
 		case !ok:
-			stray.Reason = "has no " + l.config.Attributes.AggregateID + " that fits its partition"
+			stray.Reason = "has no " + l.Config.Attributes.AggregateID + " that fits its partition"
 		case !numbered || number == 0 || sort != storage.SortKey(id, number):
 			stray.Reason = "has a sort key that does not fit its aggregate and sequence number"
 		case partition != l.partitionKey(id):
@@ -144,7 +144,7 @@ func (l *classic) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 		}
 		strays = append(strays, stray)
 	}
-	for ids := range slices.Chunk(slices.Collect(maps.Keys(sound)), maxKeys) {
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(sound)), MaxKeys) {
 		headless, err := l.withoutHead(ctx, ids)
 		if err != nil {
 			return nil, err
@@ -157,26 +157,26 @@ func (l *classic) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 }
 
 // withoutHead reads several times, because an event can become visible before its head.
-func (l *classic) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
-	wait := untilShown()
+func (l *ClassicStorage) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
+	wait := UntilShown()
 	for {
-		keys := make([]item, len(ids))
+		keys := make([]Item, len(ids))
 		for i, id := range ids {
 			keys[i] = l.key(id, 0)
 		}
-		items, err := l.batchGetKeys(ctx, l.config.Tables.Snapshot, keys, true)
+		items, err := l.BatchGetKeys(ctx, l.Config.Tables.Snapshot, keys, true)
 		if err != nil {
 			return nil, err
 		}
 		here := map[[2]string]bool{}
 		for _, it := range items {
-			partition, sort := l.keysOf(it)
+			partition, sort := l.KeysOf(it)
 			here[[2]string{partition, sort}] = true
 		}
 		ids = slices.DeleteFunc(ids, func(id aggregate.ID) bool {
 			return here[[2]string{l.partitionKey(id), storage.SortKey(id, 0)}]
 		})
-		if len(ids) == 0 || !sleep(ctx, wait.NextBackOff()) {
+		if len(ids) == 0 || !Sleep(ctx, wait.NextBackOff()) {
 			return ids, ctx.Err()
 		}
 	}

@@ -8,19 +8,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) partitionKey(id aggregate.ID) string {
+func (l *ClassicStorage) partitionKey(id aggregate.ID) string {
 	return storage.ShardKey(id.Type, l.Shard(id))
 }
 
-func (l *classic) key(id aggregate.ID, number uint64) item {
-	return item{
-		l.config.Attributes.PartitionKey: stringValue(l.partitionKey(id)),
-		l.config.Attributes.SortKey:      stringValue(storage.SortKey(id, number)),
+func (l *ClassicStorage) key(id aggregate.ID, number uint64) Item {
+	return Item{
+		l.Config.Attributes.PartitionKey: StringValue(l.partitionKey(id)),
+		l.Config.Attributes.SortKey:      StringValue(storage.SortKey(id, number)),
 	}
 }
 
-func (l *classic) keys(id aggregate.ID, numbers []uint64) []item {
-	keys := make([]item, len(numbers))
+func (l *ClassicStorage) keys(id aggregate.ID, numbers []uint64) []Item {
+	keys := make([]Item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = l.key(id, n)
 	}
@@ -39,12 +39,12 @@ func typeOfShardKey(key string) (string, bool) {
 // aggregateOf reports which aggregate an item belongs to. The aggregate id attribute alone is
 // ambiguous: "user" + "account-x" and "user-account" + "x" are the same text. Only the partition
 // key distinguishes them.
-func (l *classic) aggregateOf(it item) (aggregate.ID, bool) {
-	aid, ok := stringOf(it[l.config.Attributes.AggregateID])
+func (l *ClassicStorage) aggregateOf(it Item) (aggregate.ID, bool) {
+	aid, ok := StringOf(it[l.Config.Attributes.AggregateID])
 	if !ok {
 		return aggregate.ID{}, false
 	}
-	partition, _ := l.keysOf(it)
+	partition, _ := l.KeysOf(it)
 	aggregateType, ok := typeOfShardKey(partition)
 	if !ok {
 		return aggregate.ID{}, false

@@ -8,19 +8,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// load reads the head and then the events. If events were truncated in between, or the aggregate
+// Load reads the head and then the events. If events were truncated in between, or the aggregate
 // was deleted, it starts again with the head that shows this.
-func (l *classic) load(
+func (l *ClassicStorage) Load(
 	ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error,
 ) (storage.Loaded, error) {
 	before := uint64(0) // the highest TruncatedBefore that was read
 	for {
-		head, err := l.head(ctx, id)
+		head, err := l.Head(ctx, id)
 		if err != nil {
 			return storage.Loaded{}, err
 		}
 		if !head.DeletedAt.IsZero() {
-			return storage.Loaded{}, deletedError(head)
+			return storage.Loaded{}, DeletedErrorOf(head)
 		}
 		before = max(before, head.TruncatedBefore)
 		number, err := begin(head)
@@ -28,7 +28,7 @@ func (l *classic) load(
 			return storage.Loaded{}, err
 		}
 		var refused error
-		err = l.events(ctx, id, number+1, head.Version, func(r *Record) bool {
+		err = l.Events(ctx, id, number+1, head.Version, func(r *Record) bool {
 			refused = apply(r)
 			return refused == nil
 		})

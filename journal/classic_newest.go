@@ -12,20 +12,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
-	shards := make([][]readRecord, l.config.Shards)
+func (l *ClassicStorage) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
+	shards := make([][]readRecord, l.Config.Shards)
 	reads, reading := errgroup.WithContext(ctx)
-	reads.SetLimit(newestAtOnce)
+	reads.SetLimit(NewestAtOnce)
 	for shard := range shards {
 		reads.Go(func() (err error) {
-			shards[shard], err = backwards(reading, l.store, &dynamodb.QueryInput{
-				TableName:                 &l.config.Tables.Journal,
-				IndexName:                 &l.config.Indexes.JournalTail,
+			shards[shard], err = Backwards(reading, l.Store, &dynamodb.QueryInput{
+				TableName:                 &l.Config.Tables.Journal,
+				IndexName:                 &l.Config.Indexes.JournalTail,
 				KeyConditionExpression:    aws.String("#pk = :shard"),
-				ExpressionAttributeNames:  attributeNames("#pk", l.config.Attributes.PartitionKey),
-				ExpressionAttributeValues: item{":shard": stringValue(storage.ShardKey(aggregateType, shard))},
+				ExpressionAttributeNames:  AttributeNames("#pk", l.Config.Attributes.PartitionKey),
+				ExpressionAttributeValues: Item{":shard": StringValue(storage.ShardKey(aggregateType, shard))},
 			}, limit, func(row rows.Row) readRecord { return l.readRow(row, false) })
-			return dynamo.Explain(err, l.config.Tables.Journal)
+			return dynamo.Explain(err, l.Config.Tables.Journal)
 		})
 	}
 	if err := reads.Wait(); err != nil {
@@ -41,6 +41,6 @@ func (l *classic) newest(ctx context.Context, aggregateType string, limit int, y
 			}
 		}
 	}
-	sortNewest(page.Records)
+	SortNewest(page.Records)
 	return yield(page)
 }

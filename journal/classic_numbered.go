@@ -16,7 +16,7 @@ import (
 // numberedItem is the row of an event, of a head (number 0) or of a redundant snapshot.
 type numberedItem struct {
 	number uint64
-	item   item
+	item   Item
 }
 
 // numbered calls do for each page of the numbered rows of an aggregate. It reads strongly
@@ -27,15 +27,15 @@ type numberedItem struct {
 // like the keys of order 42. A Query is billed for rows that it filters out, too. So numbered reads
 // only keys that continue with a digit. If a page ends among rows of another aggregate, the next
 // page begins after them.
-func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
-	a, prefix := l.config.Attributes, id.String()+"-"
+func (l *ClassicStorage) numbered(ctx context.Context, table string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
+	a, prefix := l.Config.Attributes, id.String()+"-"
 	query := &dynamodb.QueryInput{
 		TableName:                &table,
 		ConsistentRead:           aws.Bool(true),
 		KeyConditionExpression:   aws.String("#pk = :pk AND #sk BETWEEN :first AND :last"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey),
-		ExpressionAttributeValues: item{
-			":pk": stringValue(l.partitionKey(id)), ":first": stringValue(prefix + "0"), ":last": stringValue(prefix + afterDigits),
+		ExpressionAttributeNames: AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey),
+		ExpressionAttributeValues: Item{
+			":pk": StringValue(l.partitionKey(id)), ":first": StringValue(prefix + "0"), ":last": StringValue(prefix + afterDigits),
 		},
 	}
 	var projection []string
@@ -48,14 +48,14 @@ func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, a
 		query.ProjectionExpression = aws.String(strings.Join(projection, ", "))
 	}
 	for {
-		page, err := l.client.Query(ctx, query)
+		page, err := l.Client.Query(ctx, query)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
 		var own []numberedItem
 		for _, it := range page.Items {
 			// The key holds the number even if the attribute is damaged.
-			_, sort := l.keysOf(it)
+			_, sort := l.KeysOf(it)
 			if n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64); err == nil && sort == storage.SortKey(id, n) {
 				own = append(own, numberedItem{n, it})
 			}
@@ -67,8 +67,8 @@ func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, a
 			return nil
 		}
 		query.ExclusiveStartKey = page.LastEvaluatedKey
-		if _, sort := l.keysOf(page.LastEvaluatedKey); strings.HasPrefix(sort, prefix) {
-			query.ExclusiveStartKey[a.SortKey] = stringValue(prefix + behindOthers(sort[len(prefix):]))
+		if _, sort := l.KeysOf(page.LastEvaluatedKey); strings.HasPrefix(sort, prefix) {
+			query.ExclusiveStartKey[a.SortKey] = StringValue(prefix + behindOthers(sort[len(prefix):]))
 		}
 	}
 }

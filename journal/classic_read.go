@@ -23,19 +23,19 @@ const (
 	transactKeys = 10
 )
 
-func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
+func (l *ClassicStorage) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
 	next := max(from, 1)
 	// fill reads by key the events that the index left out before the event with that number.
 	fill := func(number uint64) error {
 		for next < number {
-			last := next + min(number-next, maxKeys) - 1
+			last := next + min(number-next, MaxKeys) - 1
 			records, err := l.byKey(ctx, id, next, last)
 			if err != nil {
 				return err
 			}
 			for _, record := range records {
 				if !yield(record) {
-					return errStop
+					return ErrStop
 				}
 			}
 			next = last + 1
@@ -50,24 +50,24 @@ func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 	if next > to || to-next < byKeyUpTo {
 		return fill(to + 1)
 	}
-	a := l.config.Attributes
+	a := l.Config.Attributes
 	query := &dynamodb.QueryInput{
-		TableName:                &l.config.Tables.Journal,
-		IndexName:                &l.config.Indexes.JournalAggregate,
+		TableName:                &l.Config.Tables.Journal,
+		IndexName:                &l.Config.Indexes.JournalAggregate,
 		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :from AND :to"),
-		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
-		ExpressionAttributeValues: item{
-			":aid": stringValue(id.String()), ":from": numberValue(next), ":to": numberValue(to),
+		ExpressionAttributeNames: AttributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: Item{
+			":aid": StringValue(id.String()), ":from": NumberValue(next), ":to": NumberValue(to),
 		},
 	}
 	partition := l.partitionKey(id)
 	for {
-		page, err := l.client.Query(ctx, query)
+		page, err := l.Client.Query(ctx, query)
 		if err != nil {
-			return dynamo.Explain(err, l.config.Tables.Journal)
+			return dynamo.Explain(err, l.Config.Tables.Journal)
 		}
 		for _, it := range page.Items {
-			if p, _ := l.keysOf(it); p != partition {
+			if p, _ := l.KeysOf(it); p != partition {
 				continue // another type's aggregate with the same aid
 			}
 			r, err := l.recordOf(it)
@@ -81,7 +81,7 @@ func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 				return err
 			}
 			if next++; !yield(r) {
-				return errStop
+				return ErrStop
 			}
 		}
 		if page.LastEvaluatedKey == nil {
@@ -92,8 +92,8 @@ func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 	return fill(to + 1)
 }
 
-// byKey reads the events with the numbers from..to, at most maxKeys, strongly consistent.
-func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
+// byKey reads the events with the numbers from..to, at most MaxKeys, strongly consistent.
+func (l *ClassicStorage) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
 	records := make([]*Record, to-from+1)
 	missing := func() (numbers []uint64) {
 		for i, r := range records {
@@ -103,7 +103,7 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		}
 		return numbers
 	}
-	keep := func(items []item) error {
+	keep := func(items []Item) error {
 		for _, it := range items {
 			r, err := l.recordOf(it)
 			if err != nil {
@@ -115,7 +115,7 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		}
 		return nil
 	}
-	wait := untilShown()
+	wait := UntilShown()
 	for {
 		items, err := l.batchGet(ctx, id, missing())
 		if err != nil {
@@ -131,14 +131,14 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		if err := l.truncated(ctx, id, numbers[0]); err != nil {
 			return nil, err
 		}
-		if !sleep(ctx, wait.NextBackOff()) {
+		if !Sleep(ctx, wait.NextBackOff()) {
 			break
 		}
 	}
 	for numbers := missing(); len(numbers) > 0 && ctx.Err() == nil; {
 		some := numbers[:min(len(numbers), transactKeys)]
 		numbers = numbers[len(some):]
-		items, err := l.transactGet(ctx, l.config.Tables.Journal, l.keys(id, some))
+		items, err := l.TransactGet(ctx, l.Config.Tables.Journal, l.keys(id, some))
 		if err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	}
 	if numbers := missing(); len(numbers) > 0 {
 		return nil, &CorruptItemError{
-			Aggregate: id, Number: numbers[0], Table: l.config.Tables.Journal, PartitionKey: l.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
+			Aggregate: id, Number: numbers[0], Table: l.Config.Tables.Journal, PartitionKey: l.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
 			Missing: true,
 			Reason:  fmt.Sprintf("is missing, although later events or the head show that it was written (%d missing in all)", len(numbers)),
 		}
@@ -160,8 +160,8 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 }
 
 // truncated returns a [*TruncatedError] if the event with that number was removed on purpose.
-func (l *classic) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
-	head, err := l.head(ctx, id)
+func (l *ClassicStorage) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+	head, err := l.Head(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound), errors.As(err, new(*CorruptItemError)):
 		return nil // the caller decides what this means for the events
@@ -175,28 +175,28 @@ func (l *classic) truncated(ctx context.Context, id aggregate.ID, number uint64)
 
 // batchGet reads those of the given events that exist, and repeats reads that DynamoDB left
 // unprocessed.
-func (l *classic) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
-	table := l.config.Tables.Journal
+func (l *ClassicStorage) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []Item, err error) {
+	table := l.Config.Tables.Journal
 	if len(numbers) == 1 {
-		it, err := l.getItem(ctx, table, l.key(id, numbers[0]))
+		it, err := l.GetItem(ctx, table, l.key(id, numbers[0]))
 		if it != nil {
 			items = append(items, it)
 		}
 		return items, err
 	}
-	return l.batchGetKeys(ctx, table, l.keys(id, numbers), true)
+	return l.BatchGetKeys(ctx, table, l.keys(id, numbers), true)
 }
 
-func (l *classic) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
-	it, err := l.getItem(ctx, l.config.Tables.Journal, l.key(id, number))
+func (l *ClassicStorage) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
+	it, err := l.GetItem(ctx, l.Config.Tables.Journal, l.key(id, number))
 	if err != nil {
 		return "", err
 	}
 	if it != nil {
-		names, _ = encodingOf(it)
+		names, _ = EncodingOf(it)
 		return names, nil
 	}
-	head, err := l.head(ctx, id)
+	head, err := l.Head(ctx, id)
 	if err != nil || head.Snapshot == nil {
 		return "", err
 	}

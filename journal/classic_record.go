@@ -18,33 +18,33 @@ const (
 	attrEventType = "event_type"
 )
 
-func (l *classic) itemOf(r *Record) item {
-	a := l.config.Attributes
+func (l *ClassicStorage) itemOf(r *Record) Item {
+	a := l.Config.Attributes
 	it := l.key(r.Aggregate, r.Number)
-	it[a.AggregateID] = stringValue(r.Aggregate.String())
-	it[a.SequenceNumber] = numberValue(r.Number)
-	it[a.Payload] = binaryValue(r.Payload)
-	it[a.OccurredAt] = numberValue(l.config.storedTime(r.OccurredAt.UnixMilli()))
-	it[attrCommitID] = stringValue(r.CommitID)
+	it[a.AggregateID] = StringValue(r.Aggregate.String())
+	it[a.SequenceNumber] = NumberValue(r.Number)
+	it[a.Payload] = BinaryValue(r.Payload)
+	it[a.OccurredAt] = NumberValue(l.Config.StoredTime(r.OccurredAt.UnixMilli()))
+	it[AttrCommitID] = StringValue(r.CommitID)
 	if r.EventID != "" {
-		it[attrEventID] = stringValue(r.EventID)
+		it[attrEventID] = StringValue(r.EventID)
 	}
 	if r.EventType != "" {
-		it[attrEventType] = stringValue(r.EventType)
+		it[attrEventType] = StringValue(r.EventType)
 	}
 	metadata.Put(it, r.Metadata)
-	setEncoding(it, r.Encoding)
+	SetEncoding(it, r.Encoding)
 	return it
 }
 
 // recordOf decodes an event. It leaves the payload as it is stored.
-func (l *classic) recordOf(it item) (*Record, error) {
-	a := l.config.Attributes
+func (l *ClassicStorage) recordOf(it Item) (*Record, error) {
+	a := l.Config.Attributes
 	r := &Record{}
 	id, ok := l.aggregateOf(it)
 	corrupt := func(reason string) (*Record, error) {
-		partition, sort := l.keysOf(it)
-		err := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
+		partition, sort := l.KeysOf(it)
+		err := &CorruptItemError{Table: l.Config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
 		if tooLong(id) != "" {
 			err.Remedy = shorten
 		}
@@ -59,29 +59,29 @@ func (l *classic) recordOf(it item) (*Record, error) {
 	if reason := tooLong(id); reason != "" {
 		return corrupt(reason)
 	}
-	number, ok := uintOf(it[a.SequenceNumber])
+	number, ok := UintOf(it[a.SequenceNumber])
 	if !ok || number == 0 {
 		return corrupt("has no sequence number from 1 on in " + a.SequenceNumber)
 	}
-	if _, sort := l.keysOf(it); sort != storage.SortKey(id, number) {
+	if _, sort := l.KeysOf(it); sort != storage.SortKey(id, number) {
 		return corrupt("has a sort key that does not fit its aggregate and sequence number " + strconv.FormatUint(number, 10))
 	}
 	r.Aggregate, r.Number = id, number
-	if r.Payload, ok = bytesOf(it[a.Payload]); !ok {
+	if r.Payload, ok = BytesOf(it[a.Payload]); !ok {
 		return corrupt("has no binary or text in " + a.Payload)
 	}
-	stored, ok := intOf(it[a.OccurredAt])
+	stored, ok := IntOf(it[a.OccurredAt])
 	if !ok {
 		return corrupt("has no whole number in " + a.OccurredAt)
 	}
-	r.OccurredAt = time.UnixMilli(l.config.millisOf(stored)).UTC()
+	r.OccurredAt = time.UnixMilli(l.Config.MillisOf(stored)).UTC()
 	r.WrittenAt = r.OccurredAt
-	if r.Encoding, ok = encodingOf(it); !ok {
-		return corrupt("has no text in " + attrEncoding)
+	if r.Encoding, ok = EncodingOf(it); !ok {
+		return corrupt("has no text in " + AttrEncoding)
 	}
-	r.EventType, _ = stringOf(it[attrEventType])
-	r.CommitID, _ = stringOf(it[attrCommitID])
-	if r.EventID, _ = stringOf(it[attrEventID]); r.EventID == "" {
+	r.EventType, _ = StringOf(it[attrEventType])
+	r.CommitID, _ = StringOf(it[AttrCommitID])
+	if r.EventID, _ = StringOf(it[attrEventID]); r.EventID == "" {
 		r.EventID = derivedEventID(r.Aggregate, r.Number)
 	}
 	var wrong string
@@ -91,33 +91,33 @@ func (l *classic) recordOf(it item) (*Record, error) {
 	return r, nil
 }
 
-// eventIDs is the namespace of derived event ids. It must never change.
-var eventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
+// EventIDs is the namespace of derived event ids. It must never change.
+var EventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
 
 // derivedEventID separates the type by a character that no type contains. The sort key alone is
 // ambiguous: it is the same for "user" + "account-x" and "user-account" + "x".
 func derivedEventID(id aggregate.ID, number uint64) string {
-	return uuid.NewSHA1(eventIDs, []byte(id.Type+"\x00"+storage.SortKey(id, number))).String()
+	return uuid.NewSHA1(EventIDs, []byte(id.Type+"\x00"+storage.SortKey(id, number))).String()
 }
 
-// eventSize returns the same as itemSize for the event's item with the longest shard, number and
+// EventSize returns the same as ItemSize for the event's item with the longest shard, number and
 // commit id, but does not build the item.
-func (l *classic) eventSize(id aggregate.ID, e storage.Event, overhead int) int {
+func (l *ClassicStorage) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
 	const (
-		shard    = len("-65535") // the longest is maxShards-1
+		shard    = len("-65535") // the longest is MaxShards-1
 		number   = len("-18446744073709551615")
 		numeric  = 21 // the most that DynamoDB counts for a number
 		commitID = 36 // the most that DynamoDB allows for a ClientRequestToken
 	)
-	a := l.config.Attributes
+	a := l.Config.Attributes
 	size := len(a.PartitionKey) + len(a.SortKey) + len(a.AggregateID) + len(a.SequenceNumber) + len(a.Payload) + len(a.OccurredAt) +
-		len(attrCommitID) + commitID +
+		len(AttrCommitID) + commitID +
 		len(id.Type) + shard +
 		2*(len(id.Type)+len("-")+len(id.Value)) + number +
 		numeric + numeric +
 		len(e.Payload) + overhead
 	if e.Encoding != "" {
-		size += len(attrEncoding) + len(e.Encoding)
+		size += len(AttrEncoding) + len(e.Encoding)
 	}
 	if e.ID != "" {
 		size += len(attrEventID) + len(e.ID)

@@ -16,21 +16,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// removesBetweenReports is the largest number of removed events between two calls of
+// RemovesBetweenReports is the largest number of removed events between two calls of
 // [Removal].Progress.
-const removesBetweenReports = 500
+const RemovesBetweenReports = 500
 
-func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (l *ClassicStorage) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	var head Head
 	for attempt := 0; ; attempt++ {
 		var err error
-		if head, err = l.head(ctx, id); err != nil {
+		if head, err = l.Head(ctx, id); err != nil {
 			return err
 		}
 		if !head.DeletedAt.IsZero() {
-			return deletedError(head)
+			return DeletedErrorOf(head)
 		}
-		if err := l.needsExpiry(ctx, removal); err != nil {
+		if err := l.NeedsExpiry(ctx, removal); err != nil {
 			return err
 		}
 		if before <= head.TruncatedBefore {
@@ -38,38 +38,38 @@ func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 			break
 		}
 		if head.Snapshot == nil || head.Snapshot.Number+1 < before {
-			return notCovered(before)
+			return NotCovered(before)
 		}
-		err = l.updateHead(ctx, head, "SET #t = :t", attributeNames("#t", attrTruncatedBefore), item{":t": numberValue(before)})
+		err = l.updateHead(ctx, head, "SET #t = :t", AttributeNames("#t", attrTruncatedBefore), Item{":t": NumberValue(before)})
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, ErrConflict) || attempt == 9 {
 			return err
 		}
-		if !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+		if !Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
 	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), removal)
 }
 
-func (l *classic) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
-	head, err := l.head(ctx, id)
+func (l *ClassicStorage) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+	head, err := l.Head(ctx, id)
 	if err != nil {
 		return err
 	}
 	if head.Version != expected {
 		return &ConflictError{ID: id, Expected: expected, Actual: head.Version}
 	}
-	if err := l.needsExpiry(ctx, removal); err != nil {
+	if err := l.NeedsExpiry(ctx, removal); err != nil {
 		return err
 	}
 	if head.DeletedAt.IsZero() {
 		update := "SET #t = :t, #d = :d, #n = :n REMOVE #p, #g, #s, #e, #r"
-		names := attributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", l.config.Attributes.Payload,
-			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#e", attrEncoding, "#r", attrRedundant)
-		values := item{":t": numberValue(head.Version + 1), ":d": numberValue(l.config.Now().UnixMilli()), ":n": numberValue(uint64(noSnapshot))}
+		names := AttributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", l.Config.Attributes.Payload,
+			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#e", AttrEncoding, "#r", attrRedundant)
+		values := Item{":t": NumberValue(head.Version + 1), ":d": NumberValue(l.Config.Now().UnixMilli()), ":n": NumberValue(uint64(noSnapshot))}
 		if err := l.updateHead(ctx, head, update, names, values); err != nil {
 			return err
 		}
@@ -84,11 +84,11 @@ func (l *classic) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 // truncation, to :t. The SDK repeats the request if its reply was lost. A condition that is false
 // because an earlier attempt was written is no problem: on a conflict the callers read the head
 // again.
-func (l *classic) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
-	names["#v"], names["#deleted"] = l.config.Attributes.Version, attrDeletedAt
-	values[":v"] = numberValue(head.Version)
-	err := l.updateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:        &l.config.Tables.Snapshot,
+func (l *ClassicStorage) updateHead(ctx context.Context, head Head, update string, names map[string]string, values Item) error {
+	names["#v"], names["#deleted"] = l.Config.Attributes.Version, attrDeletedAt
+	values[":v"] = NumberValue(head.Version)
+	err := l.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:        &l.Config.Tables.Snapshot,
 		Key:              l.key(head.Aggregate, 0),
 		UpdateExpression: &update,
 		// A late truncation must not undo one that went further, because the events in between
@@ -100,7 +100,7 @@ func (l *classic) updateHead(ctx context.Context, head Head, update string, name
 	})
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
-		return dynamo.Explain(err, l.config.Tables.Snapshot)
+		return dynamo.Explain(err, l.Config.Tables.Snapshot)
 	}
 	now, err := l.headOf(head.Aggregate, failed.Item)
 	switch {
@@ -115,39 +115,39 @@ func (l *classic) updateHead(ctx context.Context, head Head, update string, name
 
 // removeStates deletes the rows of a deleted aggregate in the snapshot table other than its head,
 // including those of other programs.
-func (l *classic) removeStates(ctx context.Context, head Head) error {
-	table, id, late := l.config.Tables.Snapshot, head.Aggregate, map[uint64]bool{}
+func (l *ClassicStorage) removeStates(ctx context.Context, head Head) error {
+	table, id, late := l.Config.Tables.Snapshot, head.Aggregate, map[uint64]bool{}
 	for _, n := range head.Redundant {
 		late[n] = true
 	}
 	err := l.eachRow(ctx, table, id, func(rows []row) error {
-		var keys []item
+		var keys []Item
 		for _, r := range rows {
 			if r.number > 0 {
 				keys = append(keys, l.key(id, r.number))
 			}
 			delete(late, r.number)
 		}
-		return l.deleteAll(ctx, table, keys)
+		return l.DeleteAll(ctx, table, keys)
 	})
 	if err != nil {
 		return err
 	}
-	return l.deleteLate(ctx, table, l.keys(id, slices.Collect(maps.Keys(late))))
+	return l.DeleteLate(ctx, table, l.keys(id, slices.Collect(maps.Keys(late))))
 }
 
 // removeEvents removes the events before a number. Head is the head as it was before the removal.
-func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, removal Removal) error {
-	table, id, expires, removed := l.config.Tables.Journal, head.Aggregate, l.config.Now().Add(removal.After), 0
+func (l *ClassicStorage) removeEvents(ctx context.Context, head Head, before uint64, removal Removal) error {
+	table, id, expires, removed := l.Config.Tables.Journal, head.Aggregate, l.Config.Now().Add(removal.After), 0
 	late := lastCommit(head, before)
-	remove := l.deleteAll
+	remove := l.DeleteAll
 	if removal.After > 0 {
-		remove = func(ctx context.Context, table string, keys []item) error {
-			return l.expireAll(ctx, table, keys, expires)
+		remove = func(ctx context.Context, table string, keys []Item) error {
+			return l.ExpireAll(ctx, table, keys, expires)
 		}
 	}
 	err := l.eachRow(ctx, table, id, func(rows []row) error {
-		var keys []item
+		var keys []Item
 		for _, r := range rows {
 			delete(late, r.number)
 			// An earlier call marked it to expire at this time or before.
@@ -156,7 +156,7 @@ func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, re
 				keys = append(keys, l.key(id, r.number))
 			}
 		}
-		for some := range slices.Chunk(keys, removesBetweenReports) {
+		for some := range slices.Chunk(keys, RemovesBetweenReports) {
 			if err := remove(ctx, table, some); err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, re
 	if removal.After > 0 {
 		return remove(ctx, table, keys) // it also waits for transactions
 	}
-	return l.deleteLate(ctx, table, keys)
+	return l.DeleteLate(ctx, table, keys)
 }
 
 // lastCommit returns the numbers, below before, of the events that the last commit may have
@@ -191,12 +191,12 @@ type row struct{ number, expires uint64 }
 
 // eachRow calls do for each page of the numbered rows of an aggregate, in the order of their keys
 // as text.
-func (l *classic) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
-	a := l.config.Attributes
+func (l *ClassicStorage) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
+	a := l.Config.Attributes
 	return l.numbered(ctx, table, id, []string{a.SortKey, a.TTL}, func(items []numberedItem) error {
 		rows := make([]row, len(items))
 		for i, it := range items {
-			expires, _ := uintOf(it.item[a.TTL])
+			expires, _ := UintOf(it.item[a.TTL])
 			rows[i] = row{it.number, expires}
 		}
 		return do(rows)

@@ -12,48 +12,48 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
+func (l *ClassicStorage) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	t, err := l.buildRestoration(r)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	if err := l.send(ctx, t); err != nil && !l.isRestored(ctx, r, err) {
+	if err := l.Send(ctx, t); err != nil && !l.isRestored(ctx, r, err) {
 		return storage.Receipt{}, err
 	}
-	return t.receipt, nil
+	return t.Receipt, nil
 }
 
 // buildRestoration makes the transaction of a restoration. Its request token is new and not the id
 // of the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
-func (l *classic) buildRestoration(r *storage.Restoration) (*transaction, error) {
+func (l *ClassicStorage) buildRestoration(r *storage.Restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &storage.Commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
-	t := &transaction{layout: l, draft: draft{
-		Commit: c, begun: time.Now(), receipt: storage.Receipt{CommitID: l.config.NewID(), Version: r.Head.Version},
+	t := &transaction{layout: l, Draft: Draft{
+		Commit: c, Begun: time.Now(), Receipt: storage.Receipt{CommitID: l.Config.NewID(), Version: r.Head.Version},
 	}}
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
-		ClientRequestToken: &t.receipt.CommitID,
+		ClientRequestToken: &t.Receipt.CommitID,
 	}
 	for _, record := range r.Records {
 		it := l.restoredItem(record)
-		bytes := itemSize(it)
+		bytes := ItemSize(it)
 		if bytes > storage.MaxItemBytes {
 			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
-		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
+		t.add(l.PutNew(l.Config.Tables.Journal, it), bytes)
 	}
 	head := l.headItem(c)
 	// The version also counts events before the first record if those are truncated.
-	head[l.config.Attributes.Version] = numberValue(r.Head.Version)
+	head[l.Config.Attributes.Version] = NumberValue(r.Head.Version)
 	if r.Expected == 0 && r.Head.TruncatedBefore > 0 {
-		head[attrTruncatedBefore] = numberValue(r.Head.TruncatedBefore)
+		head[attrTruncatedBefore] = NumberValue(r.Head.TruncatedBefore)
 	}
 	if !r.Head.DeletedAt.IsZero() {
-		head[attrDeletedAt] = numberValue(r.Head.DeletedAt.UnixMilli())
-		head[attrSnapshotNumber] = numberValue(uint64(noSnapshot))
+		head[attrDeletedAt] = NumberValue(r.Head.DeletedAt.UnixMilli())
+		head[attrSnapshotNumber] = NumberValue(uint64(noSnapshot))
 	}
-	t.size += itemSize(head)
+	t.size += ItemSize(head)
 	if t.size > storage.MaxCommitBytes {
 		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
@@ -63,11 +63,11 @@ func (l *classic) buildRestoration(r *storage.Restoration) (*transaction, error)
 			if r.Head.TruncatedBefore > 1 {
 				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 			}
-			t.leaveOut(err)
+			t.LeaveOut(err)
 		}
 	}
 	if r.Expected == 0 {
-		t.input.TransactItems[0] = l.putNew(l.config.Tables.Snapshot, head)
+		t.input.TransactItems[0] = l.PutNew(l.Config.Tables.Snapshot, head)
 	} else {
 		t.input.TransactItems[0] = l.writeHead(c, head)
 	}
@@ -76,13 +76,13 @@ func (l *classic) buildRestoration(r *storage.Restoration) (*transaction, error)
 }
 
 // restoredItem omits the values that recordOf derives for attributes that the item did not have.
-func (l *classic) restoredItem(r *Record) item {
+func (l *ClassicStorage) restoredItem(r *Record) Item {
 	it := l.itemOf(r)
 	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
 		delete(it, attrEventID)
 	}
 	if r.CommitID == "" {
-		delete(it, attrCommitID)
+		delete(it, AttrCommitID)
 	}
 	return it
 }
@@ -90,18 +90,18 @@ func (l *classic) restoredItem(r *Record) item {
 // isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
 // nothing left to do. Either an attempt whose reply was lost has written it, or another process
 // restores the same events.
-func (l *classic) isRestored(ctx context.Context, r *storage.Restoration, err error) bool {
+func (l *ClassicStorage) isRestored(ctx context.Context, r *storage.Restoration, err error) bool {
 	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
 		return false
 	}
-	head, err := l.head(ctx, r.Head.Aggregate)
+	head, err := l.Head(ctx, r.Head.Aggregate)
 	if err != nil || head.Version < r.Head.Version {
 		return false
 	}
 	if len(r.Records) == 0 {
 		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore && head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
 	}
-	stored, err := l.byKey(ctx, r.Head.Aggregate, firstOf(r), r.Head.Version)
+	stored, err := l.byKey(ctx, r.Head.Aggregate, FirstOf(r), r.Head.Version)
 	if err != nil {
 		return false
 	}

@@ -19,18 +19,18 @@ type readRecord struct {
 }
 
 // readRow decodes a row of the tail.
-func (l *classic) readRow(row rows.Row, numbersOnly bool) readRecord {
+func (l *ClassicStorage) readRow(row rows.Row, numbersOnly bool) readRecord {
 	if record, ok := l.ownRecord(row, numbersOnly); ok {
 		return readRecord{record: record}
 	}
 	it := row.Item()
 	if numbersOnly {
 		// recordOf reports a missing payload as corrupt
-		it[l.config.Attributes.Payload] = binaryValue(nil)
+		it[l.Config.Attributes.Payload] = BinaryValue(nil)
 	}
 	record, err := l.recordOf(it)
 	if err != nil {
-		return readRecord{corrupt: asCorrupt(err)}
+		return readRecord{corrupt: AsCorrupt(err)}
 	}
 	if numbersOnly {
 		// A derived id may be wrong: the row was read without its event id.
@@ -41,8 +41,8 @@ func (l *classic) readRow(row rows.Row, numbersOnly bool) readRecord {
 
 // ownRecord does the same as recordOf, but faster, for a row that this package wrote. It returns
 // false for any other row; the caller then uses recordOf.
-func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
-	a := &l.config.Attributes
+func (l *ClassicStorage) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
+	a := &l.Config.Attributes
 	r := &Record{Payload: []byte{}}
 	var partition, sort, id, sequence, occurredAt string
 	hasPayload := numbersOnly
@@ -60,9 +60,9 @@ func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
 			text = &r.EventID
 		case attrEventType:
 			text = &r.EventType
-		case attrCommitID:
+		case AttrCommitID:
 			text = &r.CommitID
-		case attrEncoding:
+		case AttrEncoding:
 			text = &r.Encoding
 		case a.SequenceNumber:
 			text = &sequence
@@ -99,7 +99,7 @@ func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
 		return nil, false
 	}
 	stored, err := strconv.ParseInt(occurredAt, 10, 64)
-	r.OccurredAt = time.UnixMilli(l.config.millisOf(stored)).UTC()
+	r.OccurredAt = time.UnixMilli(l.Config.MillisOf(stored)).UTC()
 	r.WrittenAt = r.OccurredAt
 	return r, err == nil
 }

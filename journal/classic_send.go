@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (t *transaction) attempt(ctx context.Context) error {
-	_, err := t.layout.client.TransactWriteItems(ctx, t.input, once)
+func (t *transaction) Attempt(ctx context.Context) error {
+	_, err := t.layout.Client.TransactWriteItems(ctx, t.input, Once)
 	return err
 }
 
-func (t *transaction) isWritten(ctx context.Context) (bool, error) {
-	written, _, err := t.layout.lookFor(ctx, t.unknown(nil))
+func (t *transaction) IsWritten(ctx context.Context) (bool, error) {
+	written, _, err := t.layout.LookFor(ctx, t.Unknown(nil))
 	return written, err
 }
 
@@ -26,37 +26,37 @@ func (t *transaction) isWritten(ctx context.Context) (bool, error) {
 // before. They do if the first event or the guard of the command has the id of this commit. The
 // head proves nothing, because a later commit may have changed it.
 func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
-	return len(t.Commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
-		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
+	return len(t.Commit.Events) > 0 && isOf(reasons[1].Item, t.Receipt.CommitID) ||
+		t.guard > 0 && isOf(reasons[t.guard].Item, t.Receipt.CommitID)
 }
 
-func (t *transaction) explain(err error) error {
-	return t.layout.explainActions(err, t.input.TransactItems)
+func (t *transaction) Explain(err error) error {
+	return t.layout.ExplainActions(err, t.input.TransactItems)
 }
 
-// redate dates the commit again but keeps its id. Groups find events by their dates, and find an
+// Redate dates the commit again but keeps its id. Groups find events by their dates, and find an
 // event late if it becomes visible long after its date.
-func (t *transaction) redate(now time.Time) {
+func (t *transaction) Redate(now time.Time) {
 	l := t.layout
-	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {
+	if !t.dated || now.Sub(t.Receipt.OccurredAt) < DateAge {
 		return
 	}
-	t.receipt.OccurredAt = now
+	t.Receipt.OccurredAt = now
 	for _, action := range t.input.TransactItems[1 : 1+len(t.Commit.Events)] {
-		action.Put.Item[l.config.Attributes.OccurredAt] = numberValue(l.config.storedTime(now.UnixMilli()))
+		action.Put.Item[l.Config.Attributes.OccurredAt] = NumberValue(l.Config.StoredTime(now.UnixMilli()))
 	}
 	if t.guard > 0 {
 		// its time to live begins at the new date
 		t.input.TransactItems[t.guard].Put.Item = l.guardItem(t)
 	}
 	// DynamoDB may remember the earlier request under the old token.
-	token := l.config.NewID()
+	token := l.Config.NewID()
 	t.input.ClientRequestToken = &token
 }
 
-// refusal returns the reason why a transaction cannot be written. It returns nil if an attempt
+// Refusal returns the reason why a transaction cannot be written. It returns nil if an attempt
 // whose reply was lost has written it; see showsWritten.
-func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+func (t *transaction) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	l := t.layout
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -69,89 +69,89 @@ func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, le
 	if ambiguous {
 		// DynamoDB does not promise to evaluate all conditions once one has failed. A refusal for
 		// another reason than a failed condition proves nothing about earlier attempts.
-		unknown := t.unknown(err)
-		if done, readErr := isWrittenWithin(ctx, t, left); done {
+		unknown := t.Unknown(err)
+		if done, readErr := IsWrittenWithin(ctx, t, left); done {
 			return nil
-		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
+		} else if readErr != nil || !slices.ContainsFunc(reasons, ConditionFailed) {
 			return unknown
 		}
 		if reasons != nil && t.guard == 0 && l.mayBeRemoved(t, reasons[0].Item) {
 			return unknown
 		}
 	}
-	if t.guard > 0 && reasons != nil && conditionFailed(reasons[t.guard]) {
+	if t.guard > 0 && reasons != nil && ConditionFailed(reasons[t.guard]) {
 		return l.duplicate(t.Commit, reasons[t.guard].Item)
 	}
 	for i, reason := range reasons {
 		switch {
-		case !isFinal(reason):
+		case !IsFinal(reason):
 		case i >= t.writes && ambiguous:
 			// The caller's condition may become true again while an earlier attempt is still under
 			// way.
-			return t.unknown(err)
+			return t.Unknown(err)
 		case i >= t.writes:
-			return t.writeRefused(i-t.writes, reason)
-		case !conditionFailed(reason):
+			return t.WriteRefused(i-t.writes, reason)
+		case !ConditionFailed(reason):
 		case i == 0 && l.adaptToHead(t, reason.Item):
-			return errSendAgain
+			return ErrSendAgain
 		case i == 0:
 			refused := l.conflict(t.Commit, reason.Item)
 			var conflict *ConflictError
 			if ambiguous && errors.As(refused, &conflict) && conflict.Actual < conflict.Expected {
 				// The head may still reach the version that an attempt under way expects.
-				return t.unknown(err)
+				return t.Unknown(err)
 			}
 			return refused
 		default:
 			return l.taken(ctx, t, i, ambiguous, left)
 		}
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", t.Aggregate, t.explain(err))
+	return fmt.Errorf("append to %s, nothing written: %w", t.Aggregate, t.Explain(err))
 }
 
 // taken explains why an event with this number already exists although DynamoDB reported no failure
 // of the head's condition. Either DynamoDB did not evaluate that condition, and this is a conflict.
 // Or the head has the expected version: it was restored from a backup, or another program wrote an
 // event without updating the head.
-func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+func (l *ClassicStorage) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, MinAttempt))
 	defer cancel()
 	id := t.Commit.Aggregate
-	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+	row, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(id, 0))
 	if err != nil && ambiguous {
-		return t.unknown(err)
+		return t.Unknown(err)
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", id, err)
 	}
-	version, _ := uintOf(row[l.config.Attributes.Version])
+	version, _ := UintOf(row[l.Config.Attributes.Version])
 	if version > t.Commit.Expected || row[attrDeletedAt] != nil {
 		return l.conflict(t.Commit, row)
 	}
 	item := t.input.TransactItems[action].Put.Item
-	partition, sort := l.keysOf(item)
-	number, _ := uintOf(item[l.config.Attributes.SequenceNumber])
+	partition, sort := l.KeysOf(item)
+	number, _ := UintOf(item[l.Config.Attributes.SequenceNumber])
 	return &CorruptItemError{
-		Aggregate: id, Number: number, Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort,
+		Aggregate: id, Number: number, Table: l.Config.Tables.Journal, PartitionKey: partition, SortKey: sort,
 		Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", version),
 	}
 }
 
 // mayBeRemoved reports whether the commit's first event may have been truncated. The event would
 // show whether the commit was written.
-func (l *classic) mayBeRemoved(t *transaction, head item) bool {
-	before, _ := uintOf(head[attrTruncatedBefore])
+func (l *ClassicStorage) mayBeRemoved(t *transaction, head Item) bool {
+	before, _ := UintOf(head[attrTruncatedBefore])
 	return before > t.Commit.Expected+1
 }
 
-func (l *classic) conflict(c *storage.Commit, head item) error {
+func (l *ClassicStorage) conflict(c *storage.Commit, head Item) error {
 	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
 	if head == nil {
 		return conflict
 	}
 	h, err := l.headOf(c.Aggregate, head)
 	if err == nil && !h.DeletedAt.IsZero() {
-		err = deletedError(h)
+		err = DeletedErrorOf(h)
 	}
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -160,7 +160,7 @@ func (l *classic) conflict(c *storage.Commit, head item) error {
 	return conflict
 }
 
-func (l *classic) duplicate(c *storage.Commit, guard item) error {
+func (l *ClassicStorage) duplicate(c *storage.Commit, guard Item) error {
 	command, err := l.commandOf(guard)
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -170,15 +170,15 @@ func (l *classic) duplicate(c *storage.Commit, guard item) error {
 	}
 }
 
-// lookFor reads the commit's first event and the guard of its command.
-func (l *classic) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
-	keys := []item{l.key(unknown.ID, unknown.First)}
+// LookFor reads the commit's first event and the guard of its command.
+func (l *ClassicStorage) LookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
+	keys := []Item{l.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
 		// The guard may have expired, or the event may have been removed. Both at once is rare.
 		keys = append(keys, l.guardKey(unknown.ID, unknown.CommandID))
 	}
 	for i, key := range keys {
-		it, err := l.getItem(ctx, l.config.Tables.Journal, key)
+		it, err := l.GetItem(ctx, l.Config.Tables.Journal, key)
 		if err != nil {
 			return false, false, err
 		}
@@ -191,7 +191,7 @@ func (l *classic) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (wr
 }
 
 // isOf reports whether the commit wrote the item. The item may be nil.
-func isOf(it item, commitID string) bool {
-	stored, ok := stringOf(it[attrCommitID])
+func isOf(it Item, commitID string) bool {
+	stored, ok := StringOf(it[AttrCommitID])
 	return ok && stored == commitID
 }

@@ -29,22 +29,22 @@ const (
 const deletesAtOnce = 25
 
 // addSnapshot adds the snapshot to the transaction as far as there is room, the latest one first.
-func (l *classic) addSnapshot(t *transaction, head item) {
+func (l *ClassicStorage) addSnapshot(t *transaction, head Item) {
 	c := t.Commit
 	if c.Redundancy != nil {
 		// addRedundant changes it if it adds another one.
-		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed)
+		t.Receipt.Redundant = slices.Clone(c.Redundancy.Listed)
 	}
 	if c.Snapshot == nil {
 		return
 	}
 	if len(c.Events) == 0 {
 		// The transaction only checks the head.
-		t.leaveOut(storage.ErrNoRoom)
+		t.LeaveOut(storage.ErrNoRoom)
 		return
 	}
 	if err := l.addLatest(t, head); err != nil {
-		t.leaveOut(err)
+		t.LeaveOut(err)
 		return
 	}
 	if r := c.Redundancy; r != nil {
@@ -53,15 +53,15 @@ func (l *classic) addSnapshot(t *transaction, head item) {
 }
 
 // addLatest puts the snapshot into the head, where loads expect it.
-func (l *classic) addLatest(t *transaction, head item) error {
-	with := item{}
+func (l *ClassicStorage) addLatest(t *transaction, head Item) error {
+	with := Item{}
 	l.setSnapshot(with, t.Commit.Snapshot)
-	bytes := itemSize(with)
+	bytes := ItemSize(with)
 	spare := foreignHeadBytes
 	if r := t.Commit.Redundancy; r != nil {
-		spare += listBytes * (len(r.Listed) + 1)
+		spare += ListBytes * (len(r.Listed) + 1)
 	}
-	if err := t.room(itemSize(head)+bytes+spare, bytes+spare); err != nil {
+	if err := t.room(ItemSize(head)+bytes+spare, bytes+spare); err != nil {
 		return err
 	}
 	maps.Copy(head, with)
@@ -82,71 +82,71 @@ func (t *transaction) room(itemBytes, bytes int) error {
 }
 
 // addRedundant adds a row for the redundant snapshot, and updates the list in the head.
-func (l *classic) addRedundant(t *transaction, head item, r *storage.Redundancy) {
+func (l *ClassicStorage) addRedundant(t *transaction, head Item, r *storage.Redundancy) {
 	c := t.Commit
 	row := l.key(c.Aggregate, c.Snapshot.Number)
-	row[l.config.Attributes.AggregateID] = stringValue(c.Aggregate.String())
-	row[l.config.Attributes.SequenceNumber] = numberValue(c.Snapshot.Number)
-	row[l.config.Attributes.Version] = numberValue(c.Version())
-	row[l.config.Attributes.TTL] = numberValue(0)
+	row[l.Config.Attributes.AggregateID] = StringValue(c.Aggregate.String())
+	row[l.Config.Attributes.SequenceNumber] = NumberValue(c.Snapshot.Number)
+	row[l.Config.Attributes.Version] = NumberValue(c.Version())
+	row[l.Config.Attributes.TTL] = NumberValue(0)
 	if r.TTL > 0 {
-		row[l.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(r.TTL).Unix())
+		row[l.Config.Attributes.TTL] = NumberValue(t.Receipt.OccurredAt.Add(r.TTL).Unix())
 	}
 	l.setSnapshot(row, c.Snapshot)
-	bytes := itemSize(row) + listBytes*(len(r.Listed)+1)
+	bytes := ItemSize(row) + ListBytes*(len(r.Listed)+1)
 	if !t.hasRoom(1, bytes) {
 		return
 	}
-	t.add(types.TransactWriteItem{Put: &types.Put{TableName: &l.config.Tables.Snapshot, Item: row}}, bytes)
+	t.add(types.TransactWriteItem{Put: &types.Put{TableName: &l.Config.Tables.Snapshot, Item: row}}, bytes)
 
 	if r.Listed == nil {
-		head[attrRedundant] = listValue([]uint64{c.Snapshot.Number}) // writeHead appends it
+		head[attrRedundant] = ListValue([]uint64{c.Snapshot.Number}) // writeHead appends it
 		return
 	}
 	listed := append(slices.Clone(r.Listed), c.Snapshot.Number)
 	if r.TTL > 0 {
 		// Rows that are no longer listed expire.
 		listed = listed[max(0, len(listed)-r.Keep):]
-		t.receipt.Redundant = listed
-		head[attrRedundant] = listValue(listed)
+		t.Receipt.Redundant = listed
+		head[attrRedundant] = ListValue(listed)
 		return
 	}
 	// Surplus snapshots should have been removed after the last commit, but that may have failed.
 	// One transaction removes both the row and its entry in the list.
 	for left := min(len(r.Listed)-r.Keep, deletesAtOnce); left > 0 && t.hasRoom(1, 0); left-- {
 		t.add(types.TransactWriteItem{Delete: &types.Delete{
-			TableName: &l.config.Tables.Snapshot, Key: l.key(c.Aggregate, listed[0]),
+			TableName: &l.Config.Tables.Snapshot, Key: l.key(c.Aggregate, listed[0]),
 		}}, 0)
 		listed = listed[1:]
 	}
-	t.receipt.Redundant = listed
-	t.receipt.Surplus = listed[:max(0, len(listed)-r.Keep)]
-	head[attrRedundant] = listValue(listed)
+	t.Receipt.Redundant = listed
+	t.Receipt.Surplus = listed[:max(0, len(listed)-r.Keep)]
+	head[attrRedundant] = ListValue(listed)
 }
 
-// setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
-func (l *classic) setSnapshot(it item, s *Snapshot) {
-	it[l.config.Attributes.Payload] = binaryValue(s.Payload)
-	setEncoding(it, s.Encoding)
-	it[attrSnapshotNumber] = numberValue(s.Number)
-	it[attrSnapshotDigest] = binaryValue(digest(s.Payload))
-	it[attrSnapshotSchema] = numberValue(s.Schema)
+// SetSnapshot sets the attributes of a snapshot on the head or on a row of its own.
+func (l *ClassicStorage) setSnapshot(it Item, s *Snapshot) {
+	it[l.Config.Attributes.Payload] = BinaryValue(s.Payload)
+	SetEncoding(it, s.Encoding)
+	it[attrSnapshotNumber] = NumberValue(s.Number)
+	it[attrSnapshotDigest] = BinaryValue(digest(s.Payload))
+	it[attrSnapshotSchema] = NumberValue(s.Schema)
 }
 
-// snapshotOf decodes the snapshot that setSnapshot stored, or that another program put in its
+// snapshotOf decodes the snapshot that SetSnapshot stored, or that another program put in its
 // place. It returns nil if there is no snapshot.
-func (l *classic) snapshotOf(it item) *Snapshot {
-	payload, ok := bytesOf(it[l.config.Attributes.Payload])
+func (l *ClassicStorage) snapshotOf(it Item) *Snapshot {
+	payload, ok := BytesOf(it[l.Config.Attributes.Payload])
 	if !ok {
 		return nil
 	}
 	s := &Snapshot{Payload: payload}
-	number, numberOK := uintOf(it[attrSnapshotNumber])
-	stored, digestOK := bytesOf(it[attrSnapshotDigest])
+	number, numberOK := UintOf(it[attrSnapshotNumber])
+	stored, digestOK := BytesOf(it[attrSnapshotDigest])
 	if numberOK && digestOK && bytes.Equal(stored, digest(payload)) {
 		s.Number = number
-		s.Schema, _ = uintOf(it[attrSnapshotSchema])
-		s.Encoding, _ = encodingOf(it)
+		s.Schema, _ = UintOf(it[attrSnapshotSchema])
+		s.Encoding, _ = EncodingOf(it)
 	}
 	return s
 }
@@ -158,7 +158,7 @@ func digest(payload []byte) []byte {
 	return sum[:16]
 }
 
-func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+func (l *ClassicStorage) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	if number == 0 {
 		// DynamoDB refuses an empty range.
 		return nil, nil
@@ -167,7 +167,7 @@ func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) 
 		if listed > number {
 			continue
 		}
-		it, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(head.Aggregate, listed))
+		it, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(head.Aggregate, listed))
 		if err != nil {
 			return nil, err
 		}
@@ -178,14 +178,14 @@ func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) 
 	if len(head.Redundant) > 0 {
 		return nil, nil
 	}
-	a := l.config.Attributes
-	pages := dynamodb.NewQueryPaginator(l.client, &dynamodb.QueryInput{
-		TableName:                &l.config.Tables.Snapshot,
-		IndexName:                &l.config.Indexes.SnapshotAggregate,
+	a := l.Config.Attributes
+	pages := dynamodb.NewQueryPaginator(l.Client, &dynamodb.QueryInput{
+		TableName:                &l.Config.Tables.Snapshot,
+		IndexName:                &l.Config.Indexes.SnapshotAggregate,
 		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :one AND :n"),
-		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
-		ExpressionAttributeValues: item{
-			":aid": stringValue(head.Aggregate.String()), ":one": numberValue(1), ":n": numberValue(number),
+		ExpressionAttributeNames: AttributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: Item{
+			":aid": StringValue(head.Aggregate.String()), ":one": NumberValue(1), ":n": NumberValue(number),
 		},
 		ScanIndexForward: aws.Bool(false),
 		Limit:            aws.Int32(1),
@@ -193,10 +193,10 @@ func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, dynamo.Explain(err, l.config.Tables.Snapshot)
+			return nil, dynamo.Explain(err, l.Config.Tables.Snapshot)
 		}
 		for _, it := range page.Items {
-			if p, _ := l.keysOf(it); p != l.partitionKey(head.Aggregate) {
+			if p, _ := l.KeysOf(it); p != l.partitionKey(head.Aggregate) {
 				continue // another type's aggregate with the same aid
 			}
 			// A snapshot of this package that the head does not list belongs to an abandoned
@@ -209,29 +209,29 @@ func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) 
 	return nil, nil
 }
 
-func (l *classic) removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
-	return l.deleteAll(ctx, l.config.Tables.Snapshot, l.keys(id, numbers))
+func (l *ClassicStorage) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+	return l.DeleteAll(ctx, l.Config.Tables.Snapshot, l.keys(id, numbers))
 }
 
-// listBytes is the largest size of a number in a list.
-const listBytes = 22
+// ListBytes is the largest size of a number in a list.
+const ListBytes = 22
 
-func listValue(numbers []uint64) types.AttributeValue {
+func ListValue(numbers []uint64) types.AttributeValue {
 	values := make([]types.AttributeValue, len(numbers))
 	for i, n := range numbers {
-		values[i] = numberValue(n)
+		values[i] = NumberValue(n)
 	}
 	return &types.AttributeValueMemberL{Value: values}
 }
 
-// numbersOf returns the numbers of a list in ascending order.
-func numbersOf(v types.AttributeValue) (numbers []uint64) {
+// NumbersOf returns the numbers of a list in ascending order.
+func NumbersOf(v types.AttributeValue) (numbers []uint64) {
 	list, _ := v.(*types.AttributeValueMemberL)
 	if list == nil {
 		return nil
 	}
 	for _, value := range list.Value {
-		if n, ok := uintOf(value); ok && n > 0 {
+		if n, ok := UintOf(value); ok && n > 0 {
 			numbers = append(numbers, n)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l *classic) tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
-	a := l.config.Attributes
+func (l *ClassicStorage) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+	a := l.Config.Attributes
 	shard := storage.ShardKey(q.AggregateType, q.Shard)
 	from := q.After.OccurredAt
 	if q.After == (storage.Cursor{}) {
@@ -23,17 +23,17 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (storage.TailPa
 		from = math.MinInt64
 	}
 	input := &dynamodb.QueryInput{
-		TableName:                &l.config.Tables.Journal,
-		IndexName:                &l.config.Indexes.JournalTail,
+		TableName:                &l.Config.Tables.Journal,
+		IndexName:                &l.Config.Indexes.JournalTail,
 		KeyConditionExpression:   aws.String("#pk = :shard AND #at >= :from"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#at", a.OccurredAt),
-		ExpressionAttributeValues: item{
-			":shard": stringValue(shard), ":from": numberValue(l.config.storedTime(from)),
+		ExpressionAttributeNames: AttributeNames("#pk", a.PartitionKey, "#at", a.OccurredAt),
+		ExpressionAttributeValues: Item{
+			":shard": StringValue(shard), ":from": NumberValue(l.Config.StoredTime(from)),
 		},
 	}
 	if !q.Until.IsZero() {
 		input.KeyConditionExpression = aws.String("#pk = :shard AND #at BETWEEN :from AND :until")
-		input.ExpressionAttributeValues[":until"] = numberValue(l.config.lastStoredTime(q.Until.UnixMilli()))
+		input.ExpressionAttributeValues[":until"] = NumberValue(l.Config.LastStoredTime(q.Until.UnixMilli()))
 		if q.Until.UnixMilli() < from {
 			return storage.TailPage{Next: q.After}, nil // DynamoDB refuses an empty range
 		}
@@ -48,18 +48,18 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (storage.TailPa
 		input.Limit = aws.Int32(int32(min(q.Limit, math.MaxInt32)))
 	}
 	if q.After.SortKey != "" {
-		input.ExclusiveStartKey = item{
-			a.PartitionKey: stringValue(shard),
-			a.SortKey:      stringValue(q.After.SortKey),
-			a.OccurredAt:   numberValue(l.config.storedTime(q.After.OccurredAt)),
+		input.ExclusiveStartKey = Item{
+			a.PartitionKey: StringValue(shard),
+			a.SortKey:      StringValue(q.After.SortKey),
+			a.OccurredAt:   NumberValue(l.Config.StoredTime(q.After.OccurredAt)),
 		}
 		if q.After.Exact != "" {
 			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.Exact}
 		}
 	}
-	read, err := rows.Query(ctx, l.source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
+	read, err := rows.Query(ctx, l.Source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
 	if err != nil {
-		return storage.TailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
+		return storage.TailPage{}, dynamo.Explain(err, l.Config.Tables.Journal)
 	}
 	page := storage.TailPage{Records: make([]*Record, 0, len(read.Items)), More: read.LastKey != nil}
 	for _, r := range read.Items {
@@ -77,12 +77,12 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (storage.TailPa
 	return page, nil
 }
 
-func (l *classic) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {
-	value := it[l.config.Attributes.OccurredAt]
-	_, sort := l.keysOf(it)
-	if at, ok := intOf(value); ok && sort != "" {
-		cursor := storage.Cursor{OccurredAt: l.config.millisOf(at), SortKey: sort}
-		if l.config.storedTime(cursor.OccurredAt) != at {
+func (l *ClassicStorage) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {
+	value := it[l.Config.Attributes.OccurredAt]
+	_, sort := l.KeysOf(it)
+	if at, ok := IntOf(value); ok && sort != "" {
+		cursor := storage.Cursor{OccurredAt: l.Config.MillisOf(at), SortKey: sort}
+		if l.Config.StoredTime(cursor.OccurredAt) != at {
 			cursor.Exact = strconv.FormatInt(at, 10)
 		}
 		return cursor
@@ -97,5 +97,5 @@ func (l *classic) cursorOf(it map[string]types.AttributeValue, otherwise storage
 		return otherwise
 	}
 	floor := int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
-	return storage.Cursor{OccurredAt: l.config.millisOf(floor), SortKey: sort, Exact: n.Value}
+	return storage.Cursor{OccurredAt: l.Config.MillisOf(floor), SortKey: sort, Exact: n.Value}
 }

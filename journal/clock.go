@@ -11,12 +11,12 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clock corrects the clock of this machine by the dates of DynamoDB's replies, which are in whole
+// Clock corrects the clock of this machine by the dates of DynamoDB's replies, which are in whole
 // seconds. Each reply bounds how far DynamoDB's clock is ahead: DynamoDB dated it after the request
 // was sent and before the reply came. The bounds of all replies together are narrower than a
 // second. The clock applies the smallest correction that all bounds allow, which is none if 0 is
 // within them.
-type clock struct {
+type Clock struct {
 	mu sync.Mutex
 	// ahead is how far DynamoDB's clock is ahead of this one, as known at asOf. It is unknown if
 	// asOf is zero.
@@ -44,58 +44,58 @@ const (
 	// driftDivisor means that two clocks may drift apart by 1/5000 of the time that passes, 200
 	// ppm.
 	driftDivisor = 5000
-	// maxDoubts is the number of consecutive replies that must contradict the known range before it
+	// MaxDoubts is the number of consecutive replies that must contradict the known range before it
 	// is replaced. Somebody may have set a clock, but a single reply may also be wrong.
-	maxDoubts = 3
+	MaxDoubts = 3
 )
 
-// now returns the corrected time.
-func (c *clock) now() time.Time {
+// Now returns the corrected time.
+func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// Round(0) drops the monotonic reading, which does not include the offset.
 	return time.Now().Round(0).Add(c.offset)
 }
 
-// mayBeAhead returns how far the corrected clock can be ahead of DynamoDB's clock at most.
-func (c *clock) mayBeAhead() time.Duration {
+// MayBeAhead returns how far the corrected clock can be ahead of DynamoDB's clock at most.
+func (c *Clock) MayBeAhead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.offset - c.ahead.from
 }
 
-// reached returns a time that DynamoDB's clock has certainly reached. It returns false if no reply
+// Reached returns a time that DynamoDB's clock has certainly reached. It returns false if no reply
 // had a date.
-func (c *clock) reached() (time.Time, bool) {
+func (c *Clock) Reached() (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.floorAt(time.Now()), !c.floorAsOf.IsZero()
 }
 
 // floorAt returns floor at a later time. Sub uses the monotonic reading of the times.
-func (c *clock) floorAt(now time.Time) time.Time {
+func (c *Clock) floorAt(now time.Time) time.Time {
 	passed := now.Sub(c.floorAsOf)
 	return c.floor.Add(passed - passed/driftDivisor)
 }
 
 // raiseFloor takes the date of a reply. If the date shows that the floor is too high, DynamoDB's
 // servers disagree, or its clock was set.
-func (c *clock) raiseFloor(received, dated time.Time) {
+func (c *Clock) raiseFloor(received, dated time.Time) {
 	if floor := c.floorAt(received); !c.floorAsOf.IsZero() && floor.After(dated) && floor.Before(dated.Add(dateUnit)) {
 		dated = floor
 	}
 	c.floor, c.floorAsOf = dated, received
 }
 
-// isDoubted reports whether the latest reply contradicts the known range.
-func (c *clock) isDoubted() bool {
+// IsDoubted reports whether the latest reply contradicts the known range.
+func (c *Clock) IsDoubted() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.doubts > 0
 }
 
 // learn narrows the known range by the date of a reply.
-func (c *clock) learn(sent, received, dated time.Time) {
+func (c *Clock) learn(sent, received, dated time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raiseFloor(received, dated)
@@ -109,7 +109,7 @@ func (c *clock) learn(sent, received, dated time.Time) {
 		if c.doubted = c.doubted.and(reply); c.doubts == 0 || c.doubted.isEmpty() {
 			c.doubted, c.doubts = reply, 0
 		}
-		if c.doubts++; c.doubts < maxDoubts {
+		if c.doubts++; c.doubts < MaxDoubts {
 			return
 		}
 		known = c.doubted
@@ -118,70 +118,70 @@ func (c *clock) learn(sent, received, dated time.Time) {
 	c.offset = min(max(0, known.from), known.to)
 }
 
-// timed is a client that passes the dates of replies to the clock: those of the requests for each
+// Timed is a client that passes the dates of replies to the clock: those of the requests for each
 // load, commit and read of the tail.
-type timed struct {
+type Timed struct {
 	Client
-	clock *clock
+	Clock *Clock
 }
 
-func (t timed) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func (t Timed) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	sent := time.Now()
 	out, err := t.Client.GetItem(ctx, in, options...)
 	if err == nil {
-		t.learn(sent, out.ResultMetadata)
+		t.Learn(sent, out.ResultMetadata)
 	}
 	return out, err
 }
 
-func (t timed) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+func (t Timed) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	sent := time.Now()
 	out, err := t.Client.Query(ctx, in, options...)
 	if err == nil {
-		t.learn(sent, out.ResultMetadata)
+		t.Learn(sent, out.ResultMetadata)
 	}
 	return out, err
 }
 
-func (t timed) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+func (t Timed) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
 	sent := time.Now()
 	out, err := t.Client.PutItem(ctx, in, options...)
 	if err == nil {
-		t.learn(sent, out.ResultMetadata)
+		t.Learn(sent, out.ResultMetadata)
 	}
 	return out, err
 }
 
-func (t timed) TransactWriteItems(
+func (t Timed) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
 	sent := time.Now()
 	out, err := t.Client.TransactWriteItems(ctx, in, options...)
 	if err == nil {
-		t.learn(sent, out.ResultMetadata)
+		t.Learn(sent, out.ResultMetadata)
 	}
 	return out, err
 }
 
-func (t timed) learn(sent time.Time, reply middleware.Metadata) {
+func (t Timed) Learn(sent time.Time, reply middleware.Metadata) {
 	if dated, ok := awsmiddleware.GetServerTime(reply); ok {
-		t.clock.learn(sent, time.Now(), dated)
+		t.Clock.learn(sent, time.Now(), dated)
 	}
 }
 
 // Observe passes the reply to a request, and the time at which the request was sent, to the
 // clock. Requests of the journal itself do this already.
-func (j *engine) Observe(sent time.Time, reply middleware.Metadata) {
-	if t, ok := j.client.(timed); ok {
-		t.learn(sent, reply)
+func (j *Engine) Observe(sent time.Time, reply middleware.Metadata) {
+	if t, ok := j.Client.(Timed); ok {
+		t.Learn(sent, reply)
 	}
 }
 
 // Ahead returns by how much the clock journal.Config.Now can be ahead of DynamoDB's clock,
 // according to the measurements so far.
-func (j *engine) Ahead() time.Duration {
-	if t, ok := j.client.(timed); ok {
-		return t.clock.mayBeAhead()
+func (j *Engine) Ahead() time.Duration {
+	if t, ok := j.Client.(Timed); ok {
+		return t.Clock.MayBeAhead()
 	}
 	return 0
 }
@@ -190,9 +190,9 @@ func (j *engine) Ahead() time.Duration {
 // reply. It does not depend on what this machine's clock shows. Dates of replies are in whole
 // seconds, so the first results can be a second too early, and later ones some milliseconds. It
 // returns false if replies have no dates, or if journal.Config.Now was given.
-func (j *engine) Reached() (time.Time, bool) {
-	if t, ok := j.client.(timed); ok {
-		return t.clock.reached()
+func (j *Engine) Reached() (time.Time, bool) {
+	if t, ok := j.Client.(Timed); ok {
+		return t.Clock.Reached()
 	}
 	return time.Time{}, false
 }
@@ -200,14 +200,14 @@ func (j *engine) Reached() (time.Time, bool) {
 // ConfirmClock makes requests until the latest reply does not contradict the known difference
 // of the clocks, so that journal.Config.Now is right if somebody has set this machine's clock.
 // It makes no request if the latest reply agrees, and six at most.
-func (j *engine) ConfirmClock(ctx context.Context) error {
-	t, ok := j.client.(timed)
+func (j *Engine) ConfirmClock(ctx context.Context) error {
+	t, ok := j.Client.(Timed)
 	if !ok {
 		return nil
 	}
 	// Two replies confirm the latest one. Replies of servers that disagree may need more.
-	for n := 0; n < 2*maxDoubts && t.clock.isDoubted(); n++ {
-		if _, err := j.readDescriptor(ctx); err != nil {
+	for n := 0; n < 2*MaxDoubts && t.Clock.IsDoubted(); n++ {
+		if _, err := j.ReadDescriptor(ctx); err != nil {
 			return fmt.Errorf("read the time of DynamoDB: %w", err)
 		}
 	}

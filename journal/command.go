@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	attrCommitID      = "commit_id"
-	attrCommandID     = "command_id"
-	attrCommitFirst   = "commit_first"
-	attrCommitVersion = "commit_version"
+	AttrCommitID      = "commit_id"
+	AttrCommandID     = "command_id"
+	AttrCommitFirst   = "commit_first"
+	AttrCommitVersion = "commit_version"
 
 	// maxCommandID is in bytes. It keeps the guard of an aggregate with a short id within one write
 	// unit.
@@ -28,7 +28,7 @@ const (
 //
 // Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
 // *aggregate.InvalidIDError, and the error of ctx.
-func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+func (j *Engine) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	if err := id.Validate(); err != nil {
 		return storage.Command{}, false, err
 	}
@@ -38,7 +38,7 @@ func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string)
 	if err := validateCommandID(commandID); err != nil {
 		return storage.Command{}, false, fmt.Errorf("read command: %w", err)
 	}
-	c, ok, err := j.layout.command(ctx, id, commandID)
+	c, ok, err := j.Layout.Command(ctx, id, commandID)
 	if err != nil {
 		return storage.Command{}, false, fmt.Errorf("read command %q of %s: %w", commandID, id, err)
 	}

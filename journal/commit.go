@@ -18,77 +18,77 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const maxTokenBytes = 36
 
-// draft is a commit that was validated and encoded, but is not yet in the form of items.
-type draft struct {
+// Draft is a commit that was validated and encoded, but is not yet in the form of items.
+type Draft struct {
 	*storage.Commit                 // with the snapshot in stored form; nil if it was left out
-	events          []storage.Event // in stored form
-	begun           time.Time       // when RetryBudget began
-	receipt         storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
+	Encoded         []storage.Event // in stored form
+	Begun           time.Time       // when RetryBudget began
+	Receipt         storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
 	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func()
-	// beside describes the other parts of its transaction. It is nil if the commit is sent alone.
-	beside *beside
+	// Beside describes the other parts of its transaction. It is nil if the commit is sent alone.
+	Beside *beside
 }
 
 // beside is the size of the other parts of a transaction, and their number.
-type beside struct{ actions, bytes, parts int }
+type beside struct{ Actions, Bytes, Parts int }
 
-// dates holds when the retry budget begins, and the date of the events.
-type dates struct{ begun, occurredAt time.Time }
+// Dates holds when the retry budget begins, and the date of the events.
+type Dates struct{ Begun, OccurredAt time.Time }
 
-// part is a commit to one aggregate. It is sent alone, or in one transaction with other parts.
-type part interface {
-	sending
-	// build makes the request.
-	build(at dates) error
-	// actions returns the actions of the transaction. Refusal receives a reason for each of them.
-	actions() []types.TransactWriteItem
-	bytes() int
+// Part is a commit to one aggregate. It is sent alone, or in one transaction with other parts.
+type Part interface {
+	Sending
+	// Build makes the request.
+	Build(at Dates) error
+	// Actions returns the actions of the transaction. Refusal receives a reason for each of them.
+	Actions() []types.TransactWriteItem
+	Bytes() int
 	// notify wakes readers in this process after the commit was written.
 	notify()
-	// finish does the work that follows a written commit.
-	finish(ctx context.Context) storage.Receipt
+	// Finish does the work that follows a written commit.
+	Finish(ctx context.Context) storage.Receipt
 }
 
-func (d *draft) notify() { d.announce() }
+func (d *Draft) notify() { d.announce() }
 
-func (j *engine) draft(ctx context.Context, c storage.Commit) (draft, error) {
+func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	if err := j.validate(&c); err != nil {
-		return draft{}, err
+		return Draft{}, err
 	}
 	events, snapshotErr, err := j.encodeCommit(ctx, &c)
 	if err != nil {
-		return draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+		return Draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	d := draft{Commit: &c, events: events, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: c.Version()}}
+	d := Draft{Commit: &c, Encoded: events, Receipt: storage.Receipt{CommitID: j.Config.NewID(), Version: c.Version()}}
 	d.announce = func() {
 		if len(c.Events) > 0 {
-			j.watchers.notify(c.Aggregate, d.receipt.Version)
+			j.watchers.notify(c.Aggregate, d.Receipt.Version)
 		}
 	}
 	if snapshotErr != nil {
-		d.leaveOut(snapshotErr) // a snapshot only makes loads faster
+		d.LeaveOut(snapshotErr) // a snapshot only makes loads faster
 	}
-	if n := len(d.receipt.CommitID); n == 0 || n > maxTokenBytes {
-		return draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", d.receipt.CommitID, maxTokenBytes)}
+	if n := len(d.Receipt.CommitID); n == 0 || n > maxTokenBytes {
+		return Draft{}, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("returned %q: an id has 1 to %d characters", d.Receipt.CommitID, maxTokenBytes)}
 	}
 	return d, nil
 }
 
-// date returns the dates of a commit. Call it after everything that may take time, such as a read
+// Date returns the dates of a commit. Call it after everything that may take time, such as a read
 // or an encoding that waits for a key service: an event must become visible soon after its date.
-func (s *store) date() dates { return dates{time.Now(), s.now()} }
+func (s *Store) Date() Dates { return Dates{time.Now(), s.Now()} }
 
-func (d *draft) date(at dates) { d.begun, d.receipt.OccurredAt = at.begun, at.occurredAt }
+func (d *Draft) Date(at Dates) { d.Begun, d.Receipt.OccurredAt = at.Begun, at.OccurredAt }
 
-// leaveOut removes the snapshot from the commit. A snapshot never makes a commit fail.
-func (d *draft) leaveOut(reason error) {
-	d.Snapshot, d.receipt.SnapshotLeftOut, d.receipt.SnapshotError = nil, true, reason
+// LeaveOut removes the snapshot from the commit. A snapshot never makes a commit fail.
+func (d *Draft) LeaveOut(reason error) {
+	d.Snapshot, d.Receipt.SnapshotLeftOut, d.Receipt.SnapshotError = nil, true, reason
 }
 
 // encodeCommit returns the commit's events in stored form, and replaces its snapshot by the stored
 // form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
-func (j *engine) encodeCommit(ctx context.Context, c *storage.Commit) (events []storage.Event, snapshotErr, err error) {
+func (j *Engine) encodeCommit(ctx context.Context, c *storage.Commit) (events []storage.Event, snapshotErr, err error) {
 	ctx = j.withBefore(ctx, c.Aggregate, c.Expected)
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
@@ -111,7 +111,7 @@ func (j *engine) encodeCommit(ctx context.Context, c *storage.Commit) (events []
 }
 
 // validate checks everything that can be checked without building the items.
-func (j *engine) validate(c *storage.Commit) error {
+func (j *Engine) validate(c *storage.Commit) error {
 	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
 	}
@@ -140,13 +140,13 @@ func (j *engine) validate(c *storage.Commit) error {
 }
 
 // validateTarget checks an aggregate that is about to be written.
-func (j *engine) validateTarget(id aggregate.ID) error {
+func (j *Engine) validateTarget(id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	if shard := j.Shard(id); shard < 0 || shard >= j.config.Shards {
+	if shard := j.Shard(id); shard < 0 || shard >= j.Config.Shards {
 		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
-			"put %s into shard %d, but shards are 0 to %d: no consumer group would read that", id, shard, j.config.Shards-1)}
+			"put %s into shard %d, but shards are 0 to %d: no consumer group would read that", id, shard, j.Config.Shards-1)}
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// maxShards is the largest number of shards. Every consumer group polls every shard, so more than a
+// MaxShards is the largest number of shards. Every consumer group polls every shard, so more than a
 // few hundred are rarely useful.
-const maxShards = 65_536
+const MaxShards = 65_536
 
 // Config names the tables and describes how they are used. The zero value opens tables that were
 // created with default names.
@@ -150,9 +150,9 @@ func (c *Config) setDefaults() {
 }
 
 // settings returns the settings of an engine. The defaults must be set.
-func (c *Config) settings() settings {
-	return settings{
-		tableSettings: tableSettings{
+func (c *Config) settings() EngineSettings {
+	return EngineSettings{
+		TableSettings: TableSettings{
 			Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
 			CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget,
 			Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
@@ -162,7 +162,7 @@ func (c *Config) settings() settings {
 }
 
 // configOf reverses Config.settings.
-func configOf(s *settings) Config {
+func configOf(s *EngineSettings) Config {
 	return Config{
 		Tables: s.Tables, Indexes: s.Indexes, Attributes: s.Attributes, Shards: s.Shards, Resolver: s.Resolver,
 		CommandRetention: s.CommandRetention, OccurredAtUnit: s.OccurredAtUnit, RetryBudget: s.RetryBudget,
@@ -175,8 +175,8 @@ func configOf(s *settings) Config {
 // none.
 func (c Config) Validate() error {
 	c.setDefaults()
-	if c.Shards < 0 || c.Shards > maxShards {
-		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, maxShards)}
+	if c.Shards < 0 || c.Shards > MaxShards {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, MaxShards)}
 	}
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
@@ -202,7 +202,7 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	if err := validateUnit(c.OccurredAtUnit); err != nil {
+	if err := ValidateUnit(c.OccurredAtUnit); err != nil {
 		return err
 	}
 	if err := c.validateEncodings(); err != nil {
@@ -226,16 +226,16 @@ func distinct(names []named) error {
 	return nil
 }
 
-// attributeNames returns all attributes of the journal. Those with fixed names come first, so that
+// AttributeNames returns all attributes of the journal. Those with fixed names come first, so that
 // the error names the setting that repeats one of them.
 func (c Config) attributeNames() []named {
 	var names []named
 	for _, kind := range layouts {
-		for _, r := range kind.reserved {
-			names = append(names, named{r.what, r.name})
+		for _, r := range kind.Reserved {
+			names = append(names, named{r.What, r.Name})
 		}
 	}
-	for _, name := range descriptorNames {
+	for _, name := range DescriptorNames {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

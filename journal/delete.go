@@ -14,19 +14,19 @@ import (
 // maxBatchWrites is DynamoDB's limit for one BatchWriteItem.
 const maxBatchWrites = 25
 
-// lateAtOnce is the number of requests that deleteLate makes at the same time.
+// lateAtOnce is the number of requests that DeleteLate makes at the same time.
 const lateAtOnce = 16
 
-// deleteLate deletes items by key that are not visible although they must exist: a transaction that
+// DeleteLate deletes items by key that are not visible although they must exist: a transaction that
 // writes one item after the other is under way. It waits for that transaction. A batch request
 // cannot do this.
-func (s *store) deleteLate(ctx context.Context, table string, keys []item) error {
+func (s *Store) DeleteLate(ctx context.Context, table string, keys []Item) error {
 	deletes, ctx := errgroup.WithContext(ctx)
 	deletes.SetLimit(lateAtOnce)
 	for _, key := range keys {
 		deletes.Go(func() error {
-			return dynamo.Explain(s.whileUnderWay(ctx, func() error {
-				_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+			return dynamo.Explain(s.WhileUnderWay(ctx, func() error {
+				_, err := s.Client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key})
 				return err
 			}), table)
 		})
@@ -34,23 +34,23 @@ func (s *store) deleteLate(ctx context.Context, table string, keys []item) error
 	return deletes.Wait()
 }
 
-// deleteAll deletes items by key, whether or not they exist.
-func (s *store) deleteAll(ctx context.Context, table string, keys []item) error {
-	wait := s.patience()
+// DeleteAll deletes items by key, whether or not they exist.
+func (s *Store) DeleteAll(ctx context.Context, table string, keys []Item) error {
+	wait := s.Patience()
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), maxBatchWrites)]
 		requests := make([]types.WriteRequest, len(some))
 		for i, key := range some {
 			requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
 		}
-		out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+		out, err := s.Client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{table: requests},
 		})
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
 		left := out.UnprocessedItems[table]
-		rest := make([]item, 0, len(left)+len(keys)-len(some))
+		rest := make([]Item, 0, len(left)+len(keys)-len(some))
 		for _, request := range left {
 			rest = append(rest, request.DeleteRequest.Key)
 		}
@@ -61,11 +61,11 @@ func (s *store) deleteAll(ctx context.Context, table string, keys []item) error 
 				continue
 			}
 		}
-		if !sleep(ctx, wait.NextBackOff()) {
+		if !Sleep(ctx, wait.NextBackOff()) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", ErrThrottled, table, len(keys), s.config.RetryBudget)
+			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", ErrThrottled, table, len(keys), s.Config.RetryBudget)
 		}
 	}
 	return nil

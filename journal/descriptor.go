@@ -21,28 +21,28 @@ const (
 	formatVersion = 1
 
 	// A shard key never ends in a letter, so the descriptor's keys are never those of an event.
-	descriptorPartition = "millrace"
-	descriptorSort      = "descriptor"
+	DescriptorPartition = "millrace"
+	DescriptorSort      = "descriptor"
 
-	attrFormat        = "millrace_format"
+	AttrFormat        = "millrace_format"
 	attrShards        = "millrace_shards"
 	attrResolver      = "millrace_resolver"
-	attrSnapshotTable = "millrace_snapshot_table"
+	AttrSnapshotTable = "millrace_snapshot_table"
 	attrAttributes    = "millrace_attributes"
 	attrLayout        = "millrace_layout"
 	attrUnit          = "millrace_occurred_at_unit"   // absent for milliseconds
 	attrRequired      = "millrace_required_encodings" // absent for none
-	attrRestored      = "millrace_restored"           // absent where the tables were never restored
-	attrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
+	AttrRestored      = "millrace_restored"           // absent where the tables were never restored
+	AttrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
 )
 
-// descriptorNames are the attributes of the descriptor.
-var descriptorNames = []string{
-	attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, attrGrowths, attrRestored,
+// DescriptorNames are the attributes of the descriptor.
+var DescriptorNames = []string{
+	AttrFormat, attrShards, attrResolver, AttrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, AttrGrowths, AttrRestored,
 }
 
-// descriptor holds the settings on which all processes that use a journal must agree.
-type descriptor struct {
+// Descriptor holds the settings on which all processes that use a journal must agree.
+type Descriptor struct {
 	Table         string
 	Format        int
 	Resolver      string
@@ -53,12 +53,12 @@ type descriptor struct {
 	Unit          time.Duration // of the times of events
 
 	RequiredEncodings []string
-	Growths           []growth // of the tail
+	Growths           []Growth // of the tail
 	Restored          string   // changes with every restore
 }
 
-func describe(c *settings) descriptor {
-	return descriptor{
+func Describe(c *EngineSettings) Descriptor {
+	return Descriptor{
 		Table:         c.Tables.Journal,
 		Format:        formatVersion,
 		Layout:        c.Layout,
@@ -73,13 +73,13 @@ func describe(c *settings) descriptor {
 }
 
 // requiredEncodings returns the names in one line, sorted.
-func (stored descriptor) requiredEncodings() string {
+func (stored Descriptor) requiredEncodings() string {
 	return strings.Join(slices.Sorted(slices.Values(stored.RequiredEncodings)), ",")
 }
 
-// matches returns a [*DescriptorMismatchError] if this process has other settings than the stored
+// Matches returns a [*DescriptorMismatchError] if this process has other settings than the stored
 // ones.
-func (stored descriptor) matches(given descriptor) error {
+func (stored Descriptor) Matches(given Descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
 		{layoutField, string(stored.Layout), string(given.Layout)},
 		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
@@ -87,7 +87,7 @@ func (stored descriptor) matches(given descriptor) error {
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
 		{snapshotTableField, strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
 		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
-		{"unit of times", timeUnits[stored.Unit], timeUnits[given.Unit]},
+		{"unit of times", TimeUnits[stored.Unit], TimeUnits[given.Unit]},
 		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
 	} {
 		if c.stored != c.given {
@@ -97,12 +97,12 @@ func (stored descriptor) matches(given descriptor) error {
 	return nil
 }
 
-// findDescriptor reads the descriptor and takes the layout from it. Each layout has other table
+// FindDescriptor reads the descriptor and takes the layout from it. Each layout has other table
 // keys, so it tries the keys of each.
-func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err error) {
+func (j *Engine) FindDescriptor(ctx context.Context) (stored Descriptor, err error) {
 	for _, kind := range j.kinds {
-		j.use(kind.name)
-		if stored, err = j.readDescriptor(ctx); !isOfOtherKeys(err) {
+		j.use(kind.Name)
+		if stored, err = j.ReadDescriptor(ctx); !isOfOtherKeys(err) {
 			break
 		}
 	}
@@ -112,19 +112,19 @@ func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err err
 	return stored, err
 }
 
-// givenDescriptor reads the descriptor with the layout that the config names. If the table has the
+// GivenDescriptor reads the descriptor with the layout that the config names. If the table has the
 // keys of another layout, the error names the field layout.
-func (j *engine) givenDescriptor(ctx context.Context) (descriptor, error) {
-	stored, err := j.readDescriptor(ctx)
+func (j *Engine) GivenDescriptor(ctx context.Context) (Descriptor, error) {
+	stored, err := j.ReadDescriptor(ctx)
 	if !isOfOtherKeys(err) {
 		return stored, err
 	}
-	given := j.config.Layout
+	given := j.Config.Layout
 	defer j.use(given)
-	if other, findErr := j.findDescriptor(ctx); findErr == nil && other.Layout != given {
-		return descriptor{}, &DescriptorMismatchError{Table: other.Table, Field: layoutField, Stored: string(other.Layout), Given: string(given)}
+	if other, findErr := j.FindDescriptor(ctx); findErr == nil && other.Layout != given {
+		return Descriptor{}, &DescriptorMismatchError{Table: other.Table, Field: layoutField, Stored: string(other.Layout), Given: string(given)}
 	}
-	return descriptor{}, err
+	return Descriptor{}, err
 }
 
 func isOfOtherKeys(err error) bool {
@@ -141,54 +141,54 @@ const snapshotTableField = "snapshot table"
 // keysOfTable is the field of the error for a table whose keys have other names or types.
 const keysOfTable = "keys of"
 
-func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
-	table := j.config.Tables.Journal
-	it, err := j.getItem(ctx, table, j.layout.descriptorKey())
+func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
+	table := j.Config.Tables.Journal
+	it, err := j.GetItem(ctx, table, j.Layout.DescriptorKey())
 	if isKeyMismatch(err) {
-		a := j.config.Attributes
-		return descriptor{}, &DescriptorMismatchError{
+		a := j.Config.Attributes
+		return Descriptor{}, &DescriptorMismatchError{
 			Table: table, Field: keysOfTable, Stored: "other names",
 			Given: fmt.Sprintf("%q and %q in Attributes.PartitionKey and SortKey", a.PartitionKey, a.SortKey),
 		}
 	}
 	if err != nil {
-		return descriptor{}, err
+		return Descriptor{}, err
 	}
 	if it == nil {
-		return descriptor{}, fmt.Errorf("%w: table %q: journal.Create creates new tables, journal.Adopt takes over tables of other programs",
+		return Descriptor{}, fmt.Errorf("%w: table %q: journal.Create creates new tables, journal.Adopt takes over tables of other programs",
 			ErrNoDescriptor, table)
 	}
-	d := descriptor{Table: table, Layout: Classic, Unit: time.Millisecond}
+	d := Descriptor{Table: table, Layout: Classic, Unit: time.Millisecond}
 	// Without this attribute the tables are of a version that had only one layout.
-	if layout, ok := stringOf(it[attrLayout]); ok {
+	if layout, ok := StringOf(it[attrLayout]); ok {
 		d.Layout = Layout(layout)
 	}
 	var unitErr error
-	if unit, ok := stringOf(it[attrUnit]); ok {
+	if unit, ok := StringOf(it[attrUnit]); ok {
 		d.Unit, unitErr = time.ParseDuration(unit)
 	}
-	if names, ok := stringOf(it[attrRequired]); ok {
+	if names, ok := StringOf(it[attrRequired]); ok {
 		d.RequiredEncodings = strings.Split(names, ",")
 	}
-	format, ok := uintOf(it[attrFormat])
+	format, ok := UintOf(it[AttrFormat])
 	if ok && format > formatVersion {
 		// Only a later version of this package can read the rest.
-		return descriptor{}, &DescriptorMismatchError{
+		return Descriptor{}, &DescriptorMismatchError{
 			Table: table, Field: "format version", Stored: strconv.FormatUint(format, 10), Given: strconv.Itoa(formatVersion),
 		}
 	}
-	shards, shardsOK := uintOf(it[attrShards])
-	mapping, mappingOK := stringOf(it[attrAttributes])
+	shards, shardsOK := UintOf(it[attrShards])
+	mapping, mappingOK := StringOf(it[attrAttributes])
 	var resolverOK, snapshotOK bool
-	d.Resolver, resolverOK = stringOf(it[attrResolver])
-	d.SnapshotTable, snapshotOK = stringOf(it[attrSnapshotTable])
+	d.Resolver, resolverOK = StringOf(it[attrResolver])
+	d.SnapshotTable, snapshotOK = StringOf(it[AttrSnapshotTable])
 	var growthsOK bool
-	d.Growths, growthsOK = growthsOf(it)
-	d.Restored, _ = stringOf(it[attrRestored])
-	if !ok || !growthsOK || unitErr != nil || validateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
+	d.Growths, growthsOK = GrowthsOf(it)
+	d.Restored, _ = StringOf(it[AttrRestored])
+	if !ok || !growthsOK || unitErr != nil || ValidateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > MaxShards || !resolverOK || !snapshotOK || !mappingOK ||
 		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
-		return descriptor{}, &CorruptItemError{
-			Table: table, PartitionKey: descriptorPartition, SortKey: descriptorSort,
+		return Descriptor{}, &CorruptItemError{
+			Table: table, PartitionKey: DescriptorPartition, SortKey: DescriptorSort,
 			Reason: "is not a descriptor that this version reads",
 		}
 	}
@@ -203,37 +203,37 @@ func isKeyMismatch(err error) bool {
 		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys") || strings.Contains(err.Error(), "Type mismatch for key"))
 }
 
-// writeDescriptor stores the descriptor if there is none, and compares the stored one with
+// WriteDescriptor stores the descriptor if there is none, and compares the stored one with
 // j.config.
-func (j *engine) writeDescriptor(ctx context.Context) error {
-	d := describe(&j.config)
-	it := j.layout.descriptorKey()
-	it[attrFormat] = numberValue(d.Format)
-	it[attrShards] = numberValue(d.Shards)
-	it[attrResolver] = stringValue(d.Resolver)
-	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
-	it[attrAttributes] = stringValue(d.Attributes.String())
-	it[attrLayout] = stringValue(string(d.Layout))
+func (j *Engine) WriteDescriptor(ctx context.Context) error {
+	d := Describe(&j.Config)
+	it := j.Layout.DescriptorKey()
+	it[AttrFormat] = NumberValue(d.Format)
+	it[attrShards] = NumberValue(d.Shards)
+	it[attrResolver] = StringValue(d.Resolver)
+	it[AttrSnapshotTable] = StringValue(d.SnapshotTable)
+	it[attrAttributes] = StringValue(d.Attributes.String())
+	it[attrLayout] = StringValue(string(d.Layout))
 	if d.Unit != time.Millisecond {
-		it[attrUnit] = stringValue(d.Unit.String())
+		it[attrUnit] = StringValue(d.Unit.String())
 	}
 	if len(d.RequiredEncodings) > 0 {
-		it[attrRequired] = stringValue(d.requiredEncodings())
+		it[attrRequired] = StringValue(d.requiredEncodings())
 	}
-	table := j.config.Tables.Journal
-	_, err := j.client.PutItem(ctx, &dynamodb.PutItemInput{
+	table := j.Config.Tables.Journal
+	_, err := j.Client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &table,
 		Item:                     it,
 		ConditionExpression:      aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames: attributeNames("#pk", j.config.Attributes.PartitionKey),
+		ExpressionAttributeNames: AttributeNames("#pk", j.Config.Attributes.PartitionKey),
 	})
 	var exists *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &exists) {
 		return dynamo.Explain(err, table)
 	}
-	stored, err := j.readDescriptor(ctx)
+	stored, err := j.ReadDescriptor(ctx)
 	if err != nil {
 		return err
 	}
-	return stored.matches(d)
+	return stored.Matches(d)
 }

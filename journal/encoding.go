@@ -12,9 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// attrEncoding names the encodings of the payload of an event or a head. The attribute is absent if
+// AttrEncoding names the encodings of the payload of an event or a head. The attribute is absent if
 // no encoding was applied.
-const attrEncoding = "encoding"
+const AttrEncoding = "encoding"
 
 // ForReading returns an encoding that decodes as e does, and encodes nothing. Use it to retire an
 // encoding, or to let all processes read an encoding before the first process writes it.
@@ -45,7 +45,7 @@ func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 	return j.engine.Decode(ctx, r)
 }
 
-func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
+func (j *Engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	if r == nil {
 		return nil, errors.New("decode event: the record is nil")
 	}
@@ -56,7 +56,7 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	if err := j.requireEncodings(at, r.Encoding, errReplaced); err != nil {
 		return nil, err
 	}
-	typed := r.EventType != "" || j.config.EventType == nil
+	typed := r.EventType != "" || j.Config.EventType == nil
 	if r.Encoding == "" && typed {
 		return r, nil
 	}
@@ -70,14 +70,14 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	}
 	if !typed {
 		var err error
-		if plain.EventType, err = j.config.EventType(&plain); err != nil {
+		if plain.EventType, err = j.Config.EventType(&plain); err != nil {
 			return nil, &EventTypeError{ID: r.Aggregate, Number: r.Number, Err: err}
 		}
 	}
 	return &plain, nil
 }
 
-func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+func (j *Engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil || j.raw || isMarker(s) {
 		return s, nil
 	}
@@ -96,7 +96,7 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 }
 
 // encodeEvent returns an event in stored form. An event whose Encoding is set is encoded already.
-func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
+func (j *Engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	at := Place{Aggregate: id, Number: number, EventType: e.Type}
 	if e.Encoding == "" && !j.raw {
 		if e.Payload, e.Encoding, err = j.encode(ctx, at, e.Payload); err != nil {
@@ -107,7 +107,7 @@ func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64
 }
 
 // encodeSnapshot returns a snapshot in stored form. It does not change s.
-func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+func (j *Engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -124,15 +124,15 @@ func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 // withBefore returns a context in which an encoding can ask for the encodings of the last event
 // before a commit. If a commit expects no events and there are some, it is refused anyway, and the
 // encoding receives that error.
-func (j *engine) withBefore(ctx context.Context, id aggregate.ID, expected uint64) context.Context {
-	if len(j.config.Encodings) == 0 {
+func (j *Engine) withBefore(ctx context.Context, id aggregate.ID, expected uint64) context.Context {
+	if len(j.Config.Encodings) == 0 {
 		return ctx
 	}
 	return storage.WithBefore(ctx, func(ctx context.Context) (string, error) {
 		if expected > 0 {
-			return j.layout.encodingAt(ctx, id, expected)
+			return j.Layout.EncodingAt(ctx, id, expected)
 		}
-		version, err := j.layout.version(ctx, id)
+		version, err := j.Layout.Version(ctx, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return "", nil
@@ -143,8 +143,8 @@ func (j *engine) withBefore(ctx context.Context, id aggregate.ID, expected uint6
 	})
 }
 
-func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
-	for _, e := range j.config.Encodings {
+func (j *Engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
+	for _, e := range j.Config.Encodings {
 		encoded, applied, err := e.Encode(ctx, at, payload)
 		if errors.Is(err, ErrConflict) || errors.As(err, new(*DeletedError)) {
 			return nil, "", err // see withBefore
@@ -165,7 +165,7 @@ func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded 
 }
 
 // decode uses the stored names alone, so the order of Config.Encodings may change.
-func (j *engine) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
+func (j *Engine) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
 	for names != "" {
 		i := strings.LastIndexByte(names, ',')
 		name := names[i+1:]
@@ -183,8 +183,8 @@ func (j *engine) decode(ctx context.Context, at Place, names string, payload []b
 }
 
 // requireEncodings returns an error with that reason if a payload lacks a required encoding.
-func (j *engine) requireEncodings(at Place, names string, reason error) error {
-	for _, required := range j.config.RequiredEncodings {
+func (j *Engine) requireEncodings(at Place, names string, reason error) error {
+	for _, required := range j.Config.RequiredEncodings {
 		if !slices.Contains(strings.Split(names, ","), required) {
 			return &EncodingError{Place: at, Encoding: required, Err: reason}
 		}
@@ -200,8 +200,8 @@ var (
 
 var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
 
-func (j *engine) encoding(name string) Encoding {
-	for _, e := range j.config.Encodings {
+func (j *Engine) encoding(name string) Encoding {
+	for _, e := range j.Config.Encodings {
 		if e.Name() == name {
 			return e
 		}
@@ -210,30 +210,30 @@ func (j *engine) encoding(name string) Encoding {
 }
 
 // encodingOverhead returns the largest number of bytes that the encodings add to an item.
-func (j *engine) encodingOverhead() int {
-	if len(j.config.Encodings) == 0 {
+func (j *Engine) encodingOverhead() int {
+	if len(j.Config.Encodings) == 0 {
 		return 0
 	}
-	size := len(attrEncoding)
-	for _, e := range j.config.Encodings {
+	size := len(AttrEncoding)
+	for _, e := range j.Config.Encodings {
 		size += len(",") + len(e.Name()) + max(0, e.Overhead())
 	}
 	return size
 }
 
-// encodingOf returns the names of an item's encodings. It returns false if the attribute is not
+// EncodingOf returns the names of an item's encodings. It returns false if the attribute is not
 // text, because this package did not write it then.
-func encodingOf(it item) (names string, ok bool) {
-	v, there := it[attrEncoding]
+func EncodingOf(it Item) (names string, ok bool) {
+	v, there := it[AttrEncoding]
 	if !there {
 		return "", true
 	}
-	return stringOf(v)
+	return StringOf(v)
 }
 
-func setEncoding(it item, names string) {
+func SetEncoding(it Item, names string) {
 	if names != "" {
-		it[attrEncoding] = stringValue(names)
+		it[AttrEncoding] = StringValue(names)
 	}
 }
 

@@ -6,28 +6,28 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// engine is what a journal does in every layout: it validates arguments, encodes and decodes
+// Engine is what a journal does in every layout: it validates arguments, encodes and decodes
 // payloads, and notifies watchers. Its layout stores and reads.
-type engine struct {
-	*store
-	config   settings
-	given    Client // as the caller passed it
-	kinds    []kind
-	layout   layout
+type Engine struct {
+	*Store
+	Config   EngineSettings
+	Given    Client // as the caller passed it
+	kinds    []Kind
+	Layout   Storage
 	watchers *watchers
 	raw      bool // see Raw
 }
 
-// newEngine returns an engine with one of the layouts.
-func newEngine(client Client, config settings, kinds []kind) *engine {
+// NewEngine returns an engine with one of the layouts.
+func NewEngine(client Client, config EngineSettings, kinds []Kind) *Engine {
 	_, sdk := client.(*dynamodb.Client)
-	j := &engine{config: config, given: client, kinds: kinds, watchers: &watchers{}}
-	client = bounded{client}
-	if j.config.Now == nil {
-		clock := &clock{}
-		j.config.Now, client = clock.now, timed{client, clock}
+	j := &Engine{Config: config, Given: client, kinds: kinds, watchers: &watchers{}}
+	client = Bounded{client}
+	if j.Config.Now == nil {
+		clock := &Clock{}
+		j.Config.Now, client = clock.Now, Timed{client, clock}
 	}
-	j.store = &store{client, &j.config.tableSettings, rows.Source{Client: client, SDK: sdk}}
+	j.Store = &Store{client, &j.Config.TableSettings, rows.Source{Client: client, SDK: sdk}}
 	j.use(config.Layout)
 	return j
 }
@@ -36,7 +36,7 @@ func newEngine(client Client, config settings, kinds []kind) *engine {
 // Encoding unchanged, for callers that copy a journal. An encoding may bind a payload to its
 // journal.Place. Such a payload can only be copied to the same aggregate and number. Its commits
 // wake the watchers of the original.
-func (j *engine) Raw() *engine {
+func (j *Engine) Raw() *Engine {
 	raw := *j
 	raw.raw = true
 	return &raw

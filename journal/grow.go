@@ -26,8 +26,8 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 	return j.engine.GrowTail(ctx, partitions)
 }
 
-func (j *engine) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
-	since, err = j.layout.grow(ctx, partitions)
+func (j *Engine) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
+	since, err = j.Layout.Grow(ctx, partitions)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("grow the tail: %w", err)
 	}
@@ -42,7 +42,7 @@ func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
 	return j.engine.TailPartitions(ctx)
 }
 
-func (j *engine) TailPartitions(ctx context.Context) (int, error) {
-	factor, err := j.layout.tailFactor(ctx)
-	return j.config.Shards * factor, err
+func (j *Engine) TailPartitions(ctx context.Context) (int, error) {
+	factor, err := j.Layout.TailFactor(ctx)
+	return j.Config.Shards * factor, err
 }

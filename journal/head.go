@@ -21,11 +21,11 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }
 
-func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
+func (j *Engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err := id.Validate(); err != nil {
 		return Head{}, err
 	}
-	head, err := j.layout.head(ctx, id)
+	head, err := j.Layout.Head(ctx, id)
 	if err != nil {
 		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
 	}
@@ -35,9 +35,9 @@ func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return head, nil
 }
 
-// setSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
+// SetSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
 // that was replaced when the head was put back. The next commit removes it; see adaptToHead.
-func setSnapshot(h *Head, s *Snapshot) {
+func SetSnapshot(h *Head, s *Snapshot) {
 	if s != nil && s.Number <= h.Version {
 		h.Snapshot = s
 	}
@@ -52,17 +52,17 @@ func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) 
 	return j.engine.Version(ctx, id)
 }
 
-func (j *engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+func (j *Engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
-	version, err := j.layout.version(ctx, id)
+	version, err := j.Layout.Version(ctx, id)
 	if err != nil {
 		return 0, fmt.Errorf("read version of %s: %w", id, err)
 	}
 	return version, nil
 }
 
-func deletedError(h Head) error {
+func DeletedErrorOf(h Head) error {
 	return &DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
 }

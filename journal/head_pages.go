@@ -1,8 +1,8 @@
 package journal
 
-// headPages chooses the sizes of the pages of a list of heads, so that a list with a limit reads
+// HeadPages chooses the sizes of the pages of a list of heads, so that a list with a limit reads
 // little more than it yields. It is nil for a list without a limit.
-type headPages struct {
+type HeadPages struct {
 	wanted int // heads that are not yielded yet
 	factor int // items to read for each head, since other items lie between them
 	asked  int // size of the last page
@@ -15,15 +15,15 @@ const (
 	mostItems  = 1 << 10
 )
 
-func newHeadPages(limit int) *headPages {
+func newHeadPages(limit int) *HeadPages {
 	if limit == 0 {
 		return nil
 	}
-	return &headPages{wanted: limit, factor: 1}
+	return &HeadPages{wanted: limit, factor: 1}
 }
 
 // more notes that a head was yielded, and reports whether another one is wanted.
-func (p *headPages) more() bool {
+func (p *HeadPages) more() bool {
 	if p == nil {
 		return true
 	}
@@ -32,9 +32,9 @@ func (p *headPages) more() bool {
 	return p.wanted > 0
 }
 
-// size returns the number of items of the next page, nil for no limit. Largest bounds it, 0 for no
+// Size returns the number of items of the next page, nil for no limit. Largest bounds it, 0 for no
 // bound.
-func (p *headPages) size(largest int) *int32 {
+func (p *HeadPages) Size(largest int) *int32 {
 	size := largest
 	if p != nil {
 		size = min(p.wanted, mostWanted) * p.factor
@@ -50,8 +50,8 @@ func (p *headPages) size(largest int) *int32 {
 	return &limit
 }
 
-// grow makes the next page larger if less than half of the items of the last page were heads.
-func (p *headPages) grow() {
+// Grow makes the next page larger if less than half of the items of the last page were heads.
+func (p *HeadPages) Grow() {
 	if p != nil && 2*p.found < p.asked {
 		p.factor = min(2*p.factor, mostItems)
 	}

@@ -31,14 +31,14 @@ func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error
 	return j.engine.Heads(ctx, q)
 }
 
-func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
+func (j *Engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		err := validateHeadsQuery(q)
 		if err == nil {
 			pages := newHeadPages(q.Limit)
-			err = j.layout.heads(ctx, q, pages, func(h Head) bool { return yield(h, nil) && pages.more() })
+			err = j.Layout.Heads(ctx, q, pages, func(h Head) bool { return yield(h, nil) && pages.more() })
 		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !errors.Is(err, ErrStop) {
 			yield(Head{}, fmt.Errorf("read heads: %w", err))
 		}
 	}
@@ -68,10 +68,10 @@ func validateHeadsQuery(q HeadsQuery) error {
 // aggregate may be missing in any case. Heads that cannot be decoded go to corrupt.
 //
 // Errors: ErrThrottled, ErrTableMissing, ErrAccess, and the error of ctx.
-func (j *engine) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError)) iter.Seq2[[]Head, error] {
+func (j *Engine) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError)) iter.Seq2[[]Head, error] {
 	return func(yield func([]Head, error) bool) {
-		err := j.layout.shardHeads(ctx, q, corrupt, func(heads []Head) bool { return yield(heads, nil) })
-		if err != nil && !errors.Is(err, errStop) {
+		err := j.Layout.ShardHeads(ctx, q, corrupt, func(heads []Head) bool { return yield(heads, nil) })
+		if err != nil && !errors.Is(err, ErrStop) {
 			yield(nil, fmt.Errorf("read heads of %s: %w", storage.ShardKey(q.AggregateType, q.Shard), err))
 		}
 	}

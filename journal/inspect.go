@@ -20,12 +20,12 @@ import (
 //
 // Errors: ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, and the error of
 // ctx.
-func (j *engine) Inspect(ctx context.Context, id aggregate.ID, each func(*Record)) (storage.Inspection, error) {
+func (j *Engine) Inspect(ctx context.Context, id aggregate.ID, each func(*Record)) (storage.Inspection, error) {
 	if err := id.Validate(); err != nil {
 		return storage.Inspection{}, err
 	}
 	var found storage.Inspection
-	if err := j.layout.inspect(ctx, id, &found, each); err != nil {
+	if err := j.Layout.Inspect(ctx, id, &found, each); err != nil {
 		return storage.Inspection{}, fmt.Errorf("inspect %s: %w", id, err)
 	}
 	return found, nil
@@ -42,10 +42,10 @@ func (j *engine) Inspect(ctx context.Context, id aggregate.ID, each func(*Record
 //
 // The first error ends the sequence: ErrTableMissing, ErrThrottled, ErrAccess, or the error of
 // ctx.
-func (j *engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {
+func (j *Engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {
 	return func(yield func(*CorruptItemError, error) bool) {
-		err := j.layout.strays(ctx, aggregateType, func(stray *CorruptItemError) bool { return yield(stray, nil) })
-		if err != nil && !errors.Is(err, errStop) {
+		err := j.Layout.Strays(ctx, aggregateType, func(stray *CorruptItemError) bool { return yield(stray, nil) })
+		if err != nil && !errors.Is(err, ErrStop) {
 			yield(nil, fmt.Errorf("find items that readers do not reach: %w", err))
 		}
 	}

@@ -24,15 +24,15 @@ import (
 //
 // It returns the receipts of the parts, in their order. The errors are those of Append. If the
 // command was executed before, the *DuplicateCommandError has no aggregate.
-func (j *engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Receipt, error) {
+func (j *Engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Receipt, error) {
 	drafts, err := j.draftJoint(ctx, &c)
 	if err != nil {
 		return nil, err
 	}
-	t := &jointCommit{engine: j, id: drafts[0].receipt.CommitID, commandID: c.CommandID}
+	t := &jointCommit{Engine: j, id: drafts[0].Receipt.CommitID, commandID: c.CommandID}
 	t.token = t.id
 	for _, d := range drafts {
-		p, err := j.layout.part(ctx, d)
+		p, err := j.Layout.Part(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (j *engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Re
 	if err := t.build(drafts); err != nil {
 		return nil, err
 	}
-	if err := j.send(ctx, t); err != nil {
+	if err := j.Send(ctx, t); err != nil {
 		return nil, err
 	}
 	for _, p := range t.parts {
@@ -52,7 +52,7 @@ func (j *engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Re
 	finishing.SetLimit(finishesAtOnce)
 	for i, p := range t.parts {
 		finishing.Go(func() error {
-			receipts[i] = p.finish(ctx)
+			receipts[i] = p.Finish(ctx)
 			return nil
 		})
 	}
@@ -63,18 +63,18 @@ func (j *engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Re
 const finishesAtOnce = 16
 
 // draftJoint validates and encodes the parts, which share one commit id.
-func (j *engine) draftJoint(ctx context.Context, c *storage.Joint) ([]draft, error) {
+func (j *Engine) draftJoint(ctx context.Context, c *storage.Joint) ([]Draft, error) {
 	if err := j.validateJoint(c); err != nil {
 		return nil, err
 	}
-	drafts := make([]draft, len(c.Parts))
+	drafts := make([]Draft, len(c.Parts))
 	for i, p := range c.Parts {
 		var err error
 		if drafts[i], err = j.draft(ctx, p); err != nil {
 			return nil, err
 		}
-		drafts[i].beside = &beside{}
-		drafts[i].receipt.CommitID = drafts[0].receipt.CommitID
+		drafts[i].Beside = &beside{}
+		drafts[i].Receipt.CommitID = drafts[0].Receipt.CommitID
 	}
 	for i := range drafts {
 		for k := range c.Parts {
@@ -86,7 +86,7 @@ func (j *engine) draftJoint(ctx context.Context, c *storage.Joint) ([]draft, err
 	return drafts, nil
 }
 
-func (j *engine) validateJoint(c *storage.Joint) error {
+func (j *Engine) validateJoint(c *storage.Joint) error {
 	events, actions := 0, 0
 	if c.CommandID != "" {
 		actions++
@@ -116,8 +116,8 @@ func (j *engine) validateJoint(c *storage.Joint) error {
 }
 
 // leastActions returns the smallest number of actions that a part can have.
-func (j *engine) leastActions(c *storage.Commit) int {
-	if j.layout.traits().eventsApart {
+func (j *Engine) leastActions(c *storage.Commit) int {
+	if j.Layout.Traits().EventsApart {
 		return 1 + len(c.Events) + len(c.Writes)
 	}
 	return 1 + len(c.Writes)
@@ -126,34 +126,34 @@ func (j *engine) leastActions(c *storage.Commit) int {
 // jointCommit is a commit to several aggregates in the form in which it is sent. It is one
 // transaction of parts. Each part has the form of a commit to its aggregate alone.
 type jointCommit struct {
-	*engine
+	*Engine
 	id        string
 	commandID string
-	parts     []part
+	parts     []Part
 	token     string // replaced after each change of the request
 	begun     time.Time
-	guard     item // of the command; nil if there is none
+	guard     Item // of the command; nil if there is none
 	first     int  // index of the first part with events, or 0
 }
 
-func (t *jointCommit) build(drafts []draft) error {
-	at := t.date()
-	t.begun, t.first = at.begun, max(0, slices.IndexFunc(drafts, func(d draft) bool { return len(d.Events) > 0 }))
-	t.setGuard(drafts, at.occurredAt)
+func (t *jointCommit) build(drafts []Draft) error {
+	at := t.Date()
+	t.begun, t.first = at.Begun, max(0, slices.IndexFunc(drafts, func(d Draft) bool { return len(d.Events) > 0 }))
+	t.setGuard(drafts, at.OccurredAt)
 	// actions and bytes are the sizes of the parts built so far, plus an estimate of the rest.
-	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
+	actions, bytes := len(t.actionsOf(nil)), ItemSize(t.guard)
 	for _, d := range drafts {
 		actions += t.leastActions(d.Commit)
 		bytes += t.bytesOf(&d)
 	}
 	for i, p := range t.parts {
 		least, estimated := t.leastActions(drafts[i].Commit), t.bytesOf(&drafts[i])
-		*drafts[i].beside = beside{actions: actions - least, bytes: bytes - estimated, parts: len(drafts) - 1}
-		if err := p.build(at); err != nil {
+		*drafts[i].Beside = beside{Actions: actions - least, Bytes: bytes - estimated, Parts: len(drafts) - 1}
+		if err := p.Build(at); err != nil {
 			return err
 		}
-		actions += len(p.actions()) - least
-		bytes += p.bytes() - estimated
+		actions += len(p.Actions()) - least
+		bytes += p.Bytes() - estimated
 	}
 	switch id, what := drafts[0].Aggregate, "the commit to all aggregates"; {
 	case bytes > storage.MaxCommitBytes:
@@ -164,97 +164,97 @@ func (t *jointCommit) build(drafts []draft) error {
 	return nil
 }
 
-// bytesOf estimates the size of a part without what a layout can leave out. The estimate is rarely
+// BytesOf estimates the size of a part without what a layout can leave out. The estimate is rarely
 // too low.
-func (t *jointCommit) bytesOf(d *draft) (bytes int) {
+func (t *jointCommit) bytesOf(d *Draft) (bytes int) {
 	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head
-	for _, e := range d.events {
-		bytes += t.layout.eventSize(d.Aggregate, e, 0)
+	for _, e := range d.Encoded {
+		bytes += t.Layout.EventSize(d.Aggregate, e, 0)
 	}
 	for _, w := range d.Writes {
-		bytes += writeSize(w)
+		bytes += WriteSize(w)
 	}
 	return bytes
 }
 
 // The methods below make jointCommit a sending.
 
-func (t *jointCommit) target() string {
+func (t *jointCommit) Target() string {
 	targets := make([]string, len(t.parts))
 	for i, p := range t.parts {
-		targets[i] = p.target()
+		targets[i] = p.Target()
 	}
 	return strings.Join(targets, ", ")
 }
 
-func (t *jointCommit) begunAt() time.Time { return t.begun }
+func (t *jointCommit) BegunAt() time.Time { return t.begun }
 
 // actionsOf returns the action of the guard, if there is one, and the actions of the given parts.
-func (t *jointCommit) actionsOf(parts []part) (actions []types.TransactWriteItem) {
+func (t *jointCommit) actionsOf(parts []Part) (actions []types.TransactWriteItem) {
 	if t.guard != nil {
-		actions = append(actions, t.putNew(t.config.Tables.Journal, t.guard))
+		actions = append(actions, t.PutNew(t.Config.Tables.Journal, t.guard))
 	}
 	for _, p := range parts {
-		actions = append(actions, p.actions()...)
+		actions = append(actions, p.Actions()...)
 	}
 	return actions
 }
 
-func (t *jointCommit) attempt(ctx context.Context) error {
-	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+func (t *jointCommit) Attempt(ctx context.Context) error {
+	_, err := t.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
 		TransactItems: t.actionsOf(t.parts), ClientRequestToken: &t.token,
-	}, once)
+	}, Once)
 	return err
 }
 
-// isWritten checks one part, since either all parts are written or none.
-func (t *jointCommit) isWritten(ctx context.Context) (bool, error) {
-	if written, err := t.parts[t.first].isWritten(ctx); written || err != nil || t.guard == nil {
+// IsWritten checks one part, since either all parts are written or none.
+func (t *jointCommit) IsWritten(ctx context.Context) (bool, error) {
+	if written, err := t.parts[t.first].IsWritten(ctx); written || err != nil || t.guard == nil {
 		return written, err
 	}
 	// The events may have been removed.
-	command, executed, err := t.engine.jointCommand(ctx, t.commandID)
+	command, executed, err := t.Engine.jointCommand(ctx, t.commandID)
 	return executed && command.CommitID == t.id, err
 }
 
-func (t *jointCommit) redate(now time.Time) {
+func (t *jointCommit) Redate(now time.Time) {
 	for _, p := range t.parts {
-		p.redate(now)
+		p.Redate(now)
 	}
 	t.dateGuard(now)
 	// DynamoDB may remember the earlier request under the old token.
-	t.token = t.config.NewID()
+	t.token = t.Config.NewID()
 }
 
-func (t *jointCommit) explain(err error) error { return t.explainActions(err, t.actionsOf(t.parts)) }
+func (t *jointCommit) Explain(err error) error { return t.ExplainActions(err, t.actionsOf(t.parts)) }
 
-func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
-	unknown := t.parts[t.first].unknown(err)
+func (t *jointCommit) Unknown(err error) *OutcomeUnknownError {
+	unknown := t.parts[t.first].Unknown(err)
 	unknown.Joint, unknown.CommandID = true, t.commandID
 	return unknown
 }
 
-// refusal returns the refusal of the first part whose condition was false. A condition that is
+// Refusal returns the refusal of the first part whose condition was false. A condition that is
 // false stays false, unless a head was put back. So no earlier attempt can still be written. If
 // parts can be adapted to what is stored, all of them are adapted at once.
-func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+func (t *jointCommit) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.actionsOf(t.parts)) {
 		reasons = canceled.CancellationReasons
 	}
 	if ambiguous {
-		if done, readErr := isWrittenWithin(ctx, t, left); done {
+		if done, readErr := IsWrittenWithin(ctx, t, left); done {
 			return nil
-		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
-			return t.unknown(err)
+		} else if readErr != nil || !slices.ContainsFunc(reasons, ConditionFailed) {
+			return t.Unknown(err)
 		}
 	}
 	if reasons == nil {
-		return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
+		return fmt.Errorf("append to %s, nothing written: %w", t.Target(), t.Explain(err))
 	}
 	if t.guard != nil {
-		if guard := reasons[0]; conditionFailed(guard) {
+		if guard := reasons[0]; ConditionFailed(guard) {
 			return t.duplicate(guard.Item)
 		}
 		reasons = reasons[1:]
@@ -263,17 +263,17 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 	var write error
 	adapted, until := false, time.Now().Add(left)
 	for _, p := range t.parts {
-		own := reasons[:len(p.actions())]
+		own := reasons[:len(p.Actions())]
 		reasons = reasons[len(own):]
-		if !slices.ContainsFunc(own, isFinal) {
+		if !slices.ContainsFunc(own, IsFinal) {
 			continue
 		}
-		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, time.Until(until))
+		err := p.Refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, time.Until(until))
 		switch {
-		case errors.Is(err, errSendAgain):
+		case errors.Is(err, ErrSendAgain):
 			adapted = true // other parts may need it too, before the next attempt
 		case errors.Is(err, ErrOutcomeUnknown):
-			return t.unknown(canceled)
+			return t.Unknown(canceled)
 		case errors.As(err, new(*WriteRefusedError)):
 			write = cmp.Or(write, err)
 		default:
@@ -284,10 +284,10 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 	case write != nil:
 		return write
 	case adapted:
-		t.token = t.config.NewID()
-		return errSendAgain
+		t.token = t.Config.NewID()
+		return ErrSendAgain
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
+	return fmt.Errorf("append to %s, nothing written: %w", t.Target(), t.Explain(err))
 }
 
 // Unchanged returns nil if all aggregates are at the given versions at one moment, and
@@ -304,7 +304,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 // ErrRestored (layout Packed), ErrThrottled, ErrContended, ErrTableMissing, ErrAccess,
 // *CorruptItemError, *DeletedError for a place with Kept, *aggregate.InvalidIDError, and the
 // error of ctx.
-func (j *engine) Unchanged(ctx context.Context, places []storage.Place) error {
+func (j *Engine) Unchanged(ctx context.Context, places []storage.Place) error {
 	if len(places) > storage.MaxActions {
 		return &TooLargeError{ID: places[0].Aggregate, What: "the check of versions", Size: len(places), Limit: storage.MaxActions, Unit: storage.UnitActions}
 	}
@@ -313,7 +313,7 @@ func (j *engine) Unchanged(ctx context.Context, places []storage.Place) error {
 			return err
 		}
 	}
-	err := j.layout.unchanged(ctx, places)
+	err := j.Layout.Unchanged(ctx, places)
 	if err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("compare versions: %w", err)
 	}
@@ -321,10 +321,10 @@ func (j *engine) Unchanged(ctx context.Context, places []storage.Place) error {
 }
 
 // resolveJoint implements Resolve for a commit to several aggregates.
-func (j *engine) resolveJoint(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
+func (j *Engine) resolveJoint(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	alone := *unknown
 	alone.CommandID = "" // its guard is in a partition of its own
-	written, _, err := j.layout.lookFor(ctx, &alone)
+	written, _, err := j.Layout.LookFor(ctx, &alone)
 	if err == nil && !written && unknown.CommandID != "" {
 		_, written, err = j.jointCommand(ctx, unknown.CommandID)
 	}

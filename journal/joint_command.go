@@ -14,12 +14,12 @@ import (
 // events that its commit has written.
 const attrCommitParts = "commit_parts"
 
-// commandPartition returns the partition of the guard of a command for several aggregates. It is a
+// CommandPartition returns the partition of the guard of a command for several aggregates. It is a
 // partition of its own, because a repetition of the command may choose other aggregates. It ends in
 // a letter, unlike every shard key, and contains no slash.
-func commandPartition(commandID string) string {
-	digest := commandDigest(commandID)
-	return fmt.Sprintf("%s-command-%xx", descriptorPartition, digest[:15])
+func CommandPartition(commandID string) string {
+	digest := CommandDigest(commandID)
+	return fmt.Sprintf("%s-command-%xx", DescriptorPartition, digest[:15])
 }
 
 // JointCommand returns the commit of a command for several aggregates. It returns false if
@@ -28,7 +28,7 @@ func commandPartition(commandID string) string {
 //
 // Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, and
 // the error of ctx.
-func (j *engine) JointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
+func (j *Engine) JointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
 	if commandID == "" {
 		return storage.JointCommand{}, false, fmt.Errorf("read command: %w: the command id is empty", ErrInvalidCommit)
 	}
@@ -42,8 +42,8 @@ func (j *engine) JointCommand(ctx context.Context, commandID string) (storage.Jo
 	return c, executed, nil
 }
 
-func (j *engine) jointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
-	guards, err := j.transactGet(ctx, j.config.Tables.Journal, []item{j.layout.commandKey(commandID)})
+func (j *Engine) jointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
+	guards, err := j.TransactGet(ctx, j.Config.Tables.Journal, []Item{j.Layout.CommandKey(commandID)})
 	if err != nil || len(guards) == 0 {
 		return storage.JointCommand{}, false, err
 	}
@@ -51,10 +51,10 @@ func (j *engine) jointCommand(ctx context.Context, commandID string) (storage.Jo
 	return c, err == nil, err
 }
 
-func (j *engine) jointCommandOf(guard item) (c storage.JointCommand, err error) {
+func (j *Engine) jointCommandOf(guard Item) (c storage.JointCommand, err error) {
 	var idOK, commitOK bool
-	c.ID, idOK = stringOf(guard[attrCommandID])
-	c.CommitID, commitOK = stringOf(guard[attrCommitID])
+	c.ID, idOK = StringOf(guard[AttrCommandID])
+	c.CommitID, commitOK = StringOf(guard[AttrCommitID])
 	list, partsOK := guard[attrCommitParts].(*types.AttributeValueMemberL)
 	if idOK && commitOK && partsOK {
 		for _, v := range list.Value {
@@ -67,9 +67,9 @@ func (j *engine) jointCommandOf(guard item) (c storage.JointCommand, err error) 
 		}
 	}
 	if !idOK || !commitOK || !partsOK {
-		partition, _ := stringOf(guard[j.config.Attributes.PartitionKey])
+		partition, _ := StringOf(guard[j.Config.Attributes.PartitionKey])
 		return storage.JointCommand{}, &CorruptItemError{
-			Table: j.config.Tables.Journal, PartitionKey: partition, Reason: "is not the guard of a command",
+			Table: j.Config.Tables.Journal, PartitionKey: partition, Reason: "is not the guard of a command",
 		}
 	}
 	return c, nil
@@ -81,15 +81,15 @@ func jointPartOf(v types.AttributeValue) (p storage.JointPart, ok bool) {
 		return p, false
 	}
 	var oks [4]bool
-	p.Aggregate.Type, oks[0] = stringOf(list.Value[0])
-	p.Aggregate.Value, oks[1] = stringOf(list.Value[1])
-	p.First, oks[2] = uintOf(list.Value[2])
-	p.Version, oks[3] = uintOf(list.Value[3])
+	p.Aggregate.Type, oks[0] = StringOf(list.Value[0])
+	p.Aggregate.Value, oks[1] = StringOf(list.Value[1])
+	p.First, oks[2] = UintOf(list.Value[2])
+	p.Version, oks[3] = UintOf(list.Value[3])
 	return p, oks == [4]bool{true, true, true, true}
 }
 
 // setGuard makes the guard of the command, and lists the events of the commit in it.
-func (t *jointCommit) setGuard(drafts []draft, at time.Time) {
+func (t *jointCommit) setGuard(drafts []Draft, at time.Time) {
 	if t.commandID == "" {
 		return
 	}
@@ -97,28 +97,28 @@ func (t *jointCommit) setGuard(drafts []draft, at time.Time) {
 	for _, d := range drafts {
 		if len(d.Events) > 0 {
 			parts = append(parts, &types.AttributeValueMemberL{Value: []types.AttributeValue{
-				stringValue(d.Aggregate.Type), stringValue(d.Aggregate.Value), numberValue(d.Expected + 1), numberValue(d.Version()),
+				StringValue(d.Aggregate.Type), StringValue(d.Aggregate.Value), NumberValue(d.Expected + 1), NumberValue(d.Version()),
 			}})
 		}
 	}
-	t.guard = t.layout.commandKey(t.commandID)
-	t.guard[attrCommandID], t.guard[attrCommitID] = stringValue(t.commandID), stringValue(t.id)
+	t.guard = t.Layout.CommandKey(t.commandID)
+	t.guard[AttrCommandID], t.guard[AttrCommitID] = StringValue(t.commandID), StringValue(t.id)
 	t.guard[attrCommitParts] = &types.AttributeValueMemberL{Value: parts}
 	t.dateGuard(at)
 }
 
 func (t *jointCommit) dateGuard(at time.Time) {
-	if keep := t.config.CommandRetention; keep > 0 && t.guard != nil {
-		t.guard[t.config.Attributes.TTL] = numberValue(at.Add(keep).Unix() + 1)
+	if keep := t.Config.CommandRetention; keep > 0 && t.guard != nil {
+		t.guard[t.Config.Attributes.TTL] = NumberValue(at.Add(keep).Unix() + 1)
 	}
 }
 
 // duplicate explains why the guard exists already. It returns nil if this commit wrote it.
-func (t *jointCommit) duplicate(guard item) error {
-	command, err := t.engine.jointCommandOf(guard)
+func (t *jointCommit) duplicate(guard Item) error {
+	command, err := t.Engine.jointCommandOf(guard)
 	switch {
 	case err != nil:
-		return fmt.Errorf("append to %s, nothing written: %w", t.target(), err)
+		return fmt.Errorf("append to %s, nothing written: %w", t.Target(), err)
 	case command.CommitID == t.id:
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Journal is an open journal. It is safe for concurrent use.
-type Journal struct{ engine *engine }
+type Journal struct{ engine *Engine }
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It reads the descriptor
 // with one strongly consistent read and compares it with config. If config leaves out the number of
@@ -26,41 +26,41 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stored descriptor
+	var stored Descriptor
 	var asOf time.Time
 	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		asOf = time.Now()
 		if config.Layout == "" {
-			stored, err = j.findDescriptor(ctx)
+			stored, err = j.FindDescriptor(ctx)
 		} else {
-			stored, err = j.givenDescriptor(ctx)
+			stored, err = j.GivenDescriptor(ctx)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if j.config.Shards == 0 {
-		j.config.Shards = stored.Shards
+	if j.Config.Shards == 0 {
+		j.Config.Shards = stored.Shards
 	}
 	if config.OccurredAtUnit == 0 {
-		j.config.OccurredAtUnit = stored.Unit
+		j.Config.OccurredAtUnit = stored.Unit
 	}
 	if len(config.RequiredEncodings) == 0 {
-		j.config.RequiredEncodings = stored.RequiredEncodings
+		j.Config.RequiredEncodings = stored.RequiredEncodings
 	}
-	if err := checkLayout(&j.config); err != nil {
+	if err := checkLayout(&j.Config); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := stored.matches(describe(&j.config)); err != nil {
+	if err := stored.Matches(Describe(&j.Config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j.layout.opened(stored, asOf)
+	j.Layout.Opened(stored, asOf)
 	return &Journal{j}, nil
 }
 
 // connect returns an engine for a config.
-func connect(client Client, config Config) (*engine, error) {
+func connect(client Client, config Config) (*Engine, error) {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return nil, &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 	}
@@ -68,22 +68,22 @@ func connect(client Client, config Config) (*engine, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return newEngine(client, config.settings(), layouts), nil
+	return NewEngine(client, config.settings(), layouts), nil
 }
 
 // Shards returns the number of logical shards of each aggregate type.
-func (j *Journal) Shards() int { return j.engine.config.Shards }
+func (j *Journal) Shards() int { return j.engine.Config.Shards }
 
 // Client returns the client that was passed to [Open].
-func (j *Journal) Client() Client { return j.engine.given }
+func (j *Journal) Client() Client { return j.engine.Given }
 
 // Config returns the configuration with all defaults, and with the values that [Open] took from the
 // descriptor.
-func (j *Journal) Config() Config { return configOf(&j.engine.config) }
+func (j *Journal) Config() Config { return configOf(&j.engine.Config) }
 
 // Internal returns the engine of the journal, and nil for nil. It is for the packages of this
 // module: no program can import its package, and it may change in any release.
-func (j *Journal) Internal() *engine {
+func (j *Journal) Internal() *Engine {
 	if j == nil {
 		return nil
 	}

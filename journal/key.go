@@ -6,18 +6,18 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-func (s *store) Shard(id aggregate.ID) int {
-	return s.config.Resolver.Shard(id, s.config.Shards)
+func (s *Store) Shard(id aggregate.ID) int {
+	return s.Config.Resolver.Shard(id, s.Config.Shards)
 }
 
-// keysOf returns the keys of an item for an error message. They are empty if they are missing.
-func (s *store) keysOf(it item) (partition, sort string) {
-	partition, _ = stringOf(it[s.config.Attributes.PartitionKey])
-	sort, _ = stringOf(it[s.config.Attributes.SortKey])
+// KeysOf returns the keys of an item for an error message. They are empty if they are missing.
+func (s *Store) KeysOf(it Item) (partition, sort string) {
+	partition, _ = StringOf(it[s.Config.Attributes.PartitionKey])
+	sort, _ = StringOf(it[s.Config.Attributes.SortKey])
 	return partition, sort
 }
 
-func attributeNames(pairs ...string) map[string]string {
+func AttributeNames(pairs ...string) map[string]string {
 	names := make(map[string]string, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		names[pairs[i]] = pairs[i+1]

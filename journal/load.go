@@ -27,14 +27,14 @@ import (
 //
 // Errors: ErrNotFound, *DeletedError for a tombstone, an error of apply unchanged, and the
 // errors of Journal.Head and Journal.Events.
-func (j *engine) Load(
+func (j *Engine) Load(
 	ctx context.Context, id aggregate.ID, begin func(Head, error) uint64, apply func(*Record) error,
 ) (storage.Loaded, error) {
 	if err := id.Validate(); err != nil {
 		return storage.Loaded{}, err
 	}
 	var own error // of begin or apply, which is returned as it is
-	loaded, err := j.layout.load(ctx, id, func(head Head) (uint64, error) {
+	loaded, err := j.Layout.Load(ctx, id, func(head Head) (uint64, error) {
 		var snapshotErr error
 		if head.Snapshot, snapshotErr, own = j.snapshotToLoad(ctx, head); own != nil {
 			return 0, own
@@ -59,7 +59,7 @@ func (j *engine) Load(
 
 // snapshotToLoad decodes the snapshot of a head. If the snapshot cannot be decoded, it leaves the
 // snapshot out and returns the reason in left.
-func (j *engine) snapshotToLoad(ctx context.Context, head Head) (s *Snapshot, left, err error) {
+func (j *Engine) snapshotToLoad(ctx context.Context, head Head) (s *Snapshot, left, err error) {
 	s, err = j.decodeSnapshot(ctx, head.Aggregate, head.Snapshot)
 	if err == nil {
 		return s, nil, nil

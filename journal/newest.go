@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// newestAtOnce is the number of partitions of the tail that are read at the same time.
-const newestAtOnce = 16
+// NewestAtOnce is the number of partitions of the tail that are read at the same time.
+const NewestAtOnce = 16
 
 // Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt. It
 // reads up to limit entries of each shard. In the layout [Classic] an entry of the tail index is an
@@ -45,42 +45,42 @@ func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) i
 	return j.engine.Newest(ctx, aggregateType, limit)
 }
 
-func (j *engine) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
+func (j *Engine) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()
 		if err == nil && limit < 1 {
 			err = &ConfigError{Field: "limit", Reason: fmt.Sprintf("of Newest is %d: use 1 or more", limit)}
 		}
 		if err == nil {
-			err = j.layout.newest(ctx, aggregateType, limit, func(page storage.TailPage) error { return j.yieldPage(ctx, page, yield) })
+			err = j.Layout.Newest(ctx, aggregateType, limit, func(page storage.TailPage) error { return j.yieldPage(ctx, page, yield) })
 		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !errors.Is(err, ErrStop) {
 			yield(nil, fmt.Errorf("read newest events of %s: %w", aggregateType, err))
 		}
 	}
 }
 
 // yieldPage yields the corrupt items of a page, and then its events.
-func (j *engine) yieldPage(ctx context.Context, page storage.TailPage, yield func(*Record, error) bool) error {
+func (j *Engine) yieldPage(ctx context.Context, page storage.TailPage, yield func(*Record, error) bool) error {
 	for _, item := range page.Corrupt {
 		if !yield(nil, item) {
-			return errStop
+			return ErrStop
 		}
 	}
 	for _, stored := range page.Records {
 		if !yield(j.Decode(ctx, stored)) {
-			return errStop
+			return ErrStop
 		}
 	}
 	return nil
 }
 
-// backwards reads up to limit entries of a partition of the tail, beginning with the last one.
-func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
+// Backwards reads up to limit entries of a partition of the tail, beginning with the last one.
+func Backwards[T any](ctx context.Context, s *Store, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
 	input.ScanIndexForward = aws.Bool(false)
 	for {
 		input.Limit = aws.Int32(int32(min(limit-len(entries), math.MaxInt32)))
-		page, err := rows.Query(ctx, s.source, input, of)
+		page, err := rows.Query(ctx, s.Source, input, of)
 		if err != nil {
 			return nil, err
 		}
@@ -91,9 +91,9 @@ func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput,
 	}
 }
 
-// sortNewest sorts records so that the newest is first. Among records of the same time, the events
+// SortNewest sorts records so that the newest is first. Among records of the same time, the events
 // of an aggregate stay together, the last one first.
-func sortNewest(records []*Record) {
+func SortNewest(records []*Record) {
 	slices.SortStableFunc(records, func(a, b *Record) int {
 		return cmp.Or(b.WrittenAt.Compare(a.WrittenAt), strings.Compare(b.Aggregate.Value, a.Aggregate.Value), cmp.Compare(b.Number, a.Number))
 	})

@@ -31,7 +31,7 @@ import (
 // In the snapshot table, the same partition holds the latest snapshot under 0 and the one that
 // stands for truncated events under -1. Redundant snapshots are under their numbers.
 type packed struct {
-	*store
+	*Store
 	tailing partitions
 }
 
@@ -39,16 +39,16 @@ type packed struct {
 // also the unit of reading.
 const packedGroupBytes = 32 << 10
 
-func newPacked(s *store) layout {
-	return &packed{store: s}
+func NewPacked(s *Store) Storage {
+	return &packed{Store: s}
 }
 
-func (p *packed) traits() traits {
-	return traits{groupBytes: packedGroupBytes, tailByWriteTime: true, snapshotsApart: true}
+func (p *packed) Traits() Traits {
+	return Traits{GroupBytes: packedGroupBytes, TailByWriteTime: true, SnapshotsApart: true}
 }
 
-func (p *packed) attributeNames() []string {
-	a := p.config.Attributes
+func (p *packed) AttributeNames() []string {
+	a := p.Config.Attributes
 	return []string{a.PartitionKey, a.SortKey, a.TTL}
 }
 
@@ -108,59 +108,59 @@ func idOf(partition string) (aggregate.ID, bool) {
 	return id, ok && id.Validate() == nil
 }
 
-func (p *packed) keyIn(partition, number string) item {
-	return item{
-		p.config.Attributes.PartitionKey: stringValue(partition),
-		p.config.Attributes.SortKey:      &types.AttributeValueMemberN{Value: number},
+func (p *packed) keyIn(partition, number string) Item {
+	return Item{
+		p.Config.Attributes.PartitionKey: StringValue(partition),
+		p.Config.Attributes.SortKey:      &types.AttributeValueMemberN{Value: number},
 	}
 }
 
-func (p *packed) key(id aggregate.ID, number uint64) item {
+func (p *packed) key(id aggregate.ID, number uint64) Item {
 	return p.keyIn(partitionOf(id), strconv.FormatUint(number, 10))
 }
 
-func (p *packed) snapshotKey(id aggregate.ID, which int) item {
+func (p *packed) snapshotKey(id aggregate.ID, which int) Item {
 	return p.keyIn(partitionOf(id), strconv.Itoa(which))
 }
 
-func (p *packed) descriptorKey() item { return p.keyIn(descriptorPartition, "0") }
+func (p *packed) DescriptorKey() Item { return p.keyIn(DescriptorPartition, "0") }
 
-// commandDigest returns the digest that replaces a command id in keys.
-func commandDigest(commandID string) [32]byte { return sha256.Sum256([]byte(commandID)) }
+// CommandDigest returns the digest that replaces a command id in keys.
+func CommandDigest(commandID string) [32]byte { return sha256.Sum256([]byte(commandID)) }
 
-func (p *packed) guardKey(id aggregate.ID, commandID string) item {
-	sum := commandDigest(commandID)
+func (p *packed) guardKey(id aggregate.ID, commandID string) Item {
+	sum := CommandDigest(commandID)
 	number := new(big.Int).SetBytes(sum[:15]) // 120 bits are at most 37 digits, of DynamoDB's 38
 	return p.keyIn(partitionOf(id), "-"+number.Add(number, big.NewInt(1)).String())
 }
 
-func (p *packed) commandKey(commandID string) item {
-	return p.keyIn(commandPartition(commandID), "-1")
+func (p *packed) CommandKey(commandID string) Item {
+	return p.keyIn(CommandPartition(commandID), "-1")
 }
 
 // placeOf returns the keys of an item for an error message. They are empty if they are missing.
-func (p *packed) placeOf(it item) (partition, number string) {
-	partition, _ = stringOf(it[p.config.Attributes.PartitionKey])
-	if n, ok := it[p.config.Attributes.SortKey].(*types.AttributeValueMemberN); ok {
+func (p *packed) placeOf(it Item) (partition, number string) {
+	partition, _ = StringOf(it[p.Config.Attributes.PartitionKey])
+	if n, ok := it[p.Config.Attributes.SortKey].(*types.AttributeValueMemberN); ok {
 		number = n.Value
 	}
 	return partition, number
 }
 
-func (p *packed) corrupt(table string, it item, reason string) *CorruptItemError {
+func (p *packed) corrupt(table string, it Item, reason string) *CorruptItemError {
 	partition, number := p.placeOf(it)
 	return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: number, Reason: reason}
 }
 
-func (p *packed) tables() []*dynamodb.CreateTableInput {
-	a, x, t := p.config.Attributes, p.config.Indexes, p.config.Tables
-	keys := []types.AttributeDefinition{textKey(a.PartitionKey), numberKey(a.SortKey)}
-	tail, listed := p.index(x.JournalTail, attrTail, attrTime), p.index(x.JournalAggregate, attrListed, a.PartitionKey)
+func (p *packed) Tables() []*dynamodb.CreateTableInput {
+	a, x, t := p.Config.Attributes, p.Config.Indexes, p.Config.Tables
+	keys := []types.AttributeDefinition{TextKey(a.PartitionKey), NumberKey(a.SortKey)}
+	tail, listed := p.Index(x.JournalTail, attrTail, attrTime), p.Index(x.JournalAggregate, attrListed, a.PartitionKey)
 	tail.Projection = including(attrCommit, attrCount, attrSmall, attrSize)
 	listed.Projection = including(attrBefore)
 	return []*dynamodb.CreateTableInput{
-		p.table(t.Journal, slices.Concat(keys, []types.AttributeDefinition{textKey(attrTail), numberKey(attrTime), textKey(attrListed)}), tail, listed),
-		p.table(t.Snapshot, keys),
+		p.TableInput(t.Journal, slices.Concat(keys, []types.AttributeDefinition{TextKey(attrTail), NumberKey(attrTime), TextKey(attrListed)}), tail, listed),
+		p.TableInput(t.Snapshot, keys),
 	}
 }
 
@@ -168,8 +168,8 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// checkPacked refuses settings that only serve to share tables with other programs.
-func checkPacked(c *tableSettings) error {
+// CheckPacked refuses settings that only serve to share tables with other programs.
+func CheckPacked(c *TableSettings) error {
 	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
 		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout needs resolver.FNV1a, which is the default", name)}
 	}

@@ -98,7 +98,7 @@ func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Comman
 	return found, err
 }
 
-func (p *packed) command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+func (p *packed) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	commands, err := p.commands(ctx, id)
 	if err != nil {
 		return storage.Command{}, false, err
@@ -111,46 +111,46 @@ func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storag
 	if c, known := commands.Find(commandID); known || !commands.Guards {
 		return c, known, nil
 	}
-	it, err := p.getItem(ctx, p.config.Tables.Journal, p.guardKey(id, commandID))
+	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.guardKey(id, commandID))
 	if err != nil || it == nil {
 		return storage.Command{}, false, err
 	}
-	stored, ok := stringOf(it[attrID])
+	stored, ok := StringOf(it[attrID])
 	c := storage.Command{ID: stored}
 	var firstOK, versionOK, commitOK bool
 	_, c.CommitID, commitOK = commitOf(it[attrCommit])
-	c.First, firstOK = uintOf(it[attrFirst])
-	c.Version, versionOK = uintOf(it[attrLast])
+	c.First, firstOK = UintOf(it[attrFirst])
+	c.Version, versionOK = UintOf(it[attrLast])
 	if !ok || !firstOK || !versionOK || !commitOK {
-		return storage.Command{}, false, p.corrupt(p.config.Tables.Journal, it, "is not the guard of a command")
+		return storage.Command{}, false, p.corrupt(p.Config.Tables.Journal, it, "is not the guard of a command")
 	}
 	return c, stored == commandID, nil
 }
 
 // keepCommands adds the command ids to the row of a snapshot. Before the row is stored, ids for
 // which it has no room become guards. The receipt returns the ids that the row keeps.
-func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) error {
+func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row Item) error {
 	commands := c.known
-	if commands == nil || commands.Version != c.receipt.Version {
+	if commands == nil || commands.Version != c.Receipt.Version {
 		var err error
 		if commands, err = p.commands(ctx, c.Aggregate); err != nil {
 			return err
 		}
 	}
-	kept, err := p.putCommands(ctx, c.Aggregate, row, commands, c.receipt.Version)
+	kept, err := p.putCommands(ctx, c.Aggregate, row, commands, c.Receipt.Version)
 	if err == nil {
-		c.receipt.Commands = kept
+		c.Receipt.Commands = kept
 	}
 	return err
 }
 
 // putCommands adds the commands up to a version to the row of a snapshot, and writes guards for
 // those that have no room. It returns the commands that the row keeps.
-func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
+func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row Item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
 	kept := storage.Commands{Guards: commands.Guards}
 	var dated []storage.DatedCommand
 	for _, d := range commands.Dated() {
-		if d.IsKept(p.config.Now()) && d.Version <= version {
+		if d.IsKept(p.Config.Now()) && d.Version <= version {
 			dated = append(dated, d)
 		}
 	}
@@ -176,20 +176,20 @@ const guardsAtOnce = 16
 
 // guard stores each command in an item of its own.
 func (p *packed) guard(ctx context.Context, id aggregate.ID, commands []storage.DatedCommand) error {
-	table := p.config.Tables.Journal
+	table := p.Config.Tables.Journal
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(guardsAtOnce)
 	for _, d := range commands {
 		writes.Go(func() error {
 			it := p.guardKey(id, d.ID)
-			it[attrID] = stringValue(d.ID)
+			it[attrID] = StringValue(d.ID)
 			it[attrCommit] = commitValue(d.CommitID)
-			it[attrFirst] = numberValue(d.First)
-			it[attrLast] = numberValue(d.Version)
+			it[attrFirst] = NumberValue(d.First)
+			it[attrLast] = NumberValue(d.Version)
 			if d.Keep > 0 { // DynamoDB removes the guard afterwards; the commit stays
-				it[p.config.Attributes.TTL] = numberValue(d.At.Add(d.Keep).Unix() + 1)
+				it[p.Config.Attributes.TTL] = NumberValue(d.At.Add(d.Keep).Unix() + 1)
 			}
-			_, err := p.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: it})
+			_, err := p.Client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: it})
 			return dynamo.Explain(err, table)
 		})
 	}

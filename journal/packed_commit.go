@@ -22,10 +22,10 @@ import (
 // it has several items or the caller added writes.
 type packedCommit struct {
 	p *packed
-	draft
+	Draft
 
 	// items of the commit, in order; or the placeholder of a command without events
-	items       []item
+	items       []Item
 	put         *dynamodb.PutItemInput
 	transaction *dynamodb.TransactWriteItemsInput // nil if put is sent
 	writes      int                               // index of the first of the caller's own actions
@@ -44,11 +44,11 @@ type packedCommit struct {
 	known *storage.Commands
 }
 
-func (p *packed) part(ctx context.Context, d draft) (part, error) {
+func (p *packed) Part(ctx context.Context, d Draft) (Part, error) {
 	if p.isRestored(ctx) {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}
-	c := &packedCommit{p: p, draft: d}
+	c := &packedCommit{p: p, Draft: d}
 	if err := c.lookForCommand(ctx); err != nil {
 		return nil, err
 	}
@@ -70,13 +70,13 @@ func (p *packed) isRestored(ctx context.Context) bool {
 	return p.tailing.isStale()
 }
 
-func (c *packedCommit) actions() []types.TransactWriteItem { return c.transaction.TransactItems }
-func (c *packedCommit) bytes() int                         { return c.size }
+func (c *packedCommit) Actions() []types.TransactWriteItem { return c.transaction.TransactItems }
+func (c *packedCommit) Bytes() int                         { return c.size }
 
-func (c *packedCommit) finish(ctx context.Context) storage.Receipt {
+func (c *packedCommit) Finish(ctx context.Context) storage.Receipt {
 	c.remember()
 	c.p.storeSnapshot(ctx, c)
-	return c.receipt
+	return c.Receipt
 }
 
 // lookForCommand returns an error if the command was executed before.
@@ -118,7 +118,7 @@ func (c *packedCommit) prove(ctx context.Context) error {
 
 // isAtVersion returns a [*ConflictError] if an aggregate is not at that version.
 func (p *packed) isAtVersion(ctx context.Context, place storage.Place) error {
-	actual, err := p.version(ctx, place.Aggregate)
+	actual, err := p.Version(ctx, place.Aggregate)
 	if errors.Is(err, ErrNotFound) {
 		actual, err = 0, nil
 	}
@@ -138,19 +138,19 @@ func (c *packedCommit) remember() {
 	case c.known == nil:
 		return
 	case c.CommandID == "":
-		c.known = c.known.With(c.receipt.Version, c.noted...)
+		c.known = c.known.With(c.Receipt.Version, c.noted...)
 	default:
-		c.known = c.known.With(c.receipt.Version, append(slices.Clip(c.noted), c.dated())...)
+		c.known = c.known.With(c.Receipt.Version, append(slices.Clip(c.noted), c.dated())...)
 	}
 	c.known.Guards = c.known.Guards || c.guards // With has made a copy
-	c.receipt.Commands = c.known
+	c.Receipt.Commands = c.known
 }
 
 func (c *packedCommit) dated() storage.DatedCommand {
 	return storage.DatedCommand{
-		Command: storage.Command{ID: c.CommandID, CommitID: c.receipt.CommitID, First: c.Expected + 1, Version: c.receipt.Version},
-		At:      c.receipt.OccurredAt,
-		Keep:    c.p.config.CommandRetention,
+		Command: storage.Command{ID: c.CommandID, CommitID: c.Receipt.CommitID, First: c.Expected + 1, Version: c.Receipt.Version},
+		At:      c.Receipt.OccurredAt,
+		Keep:    c.p.Config.CommandRetention,
 	}
 }
 
@@ -160,8 +160,8 @@ func (c *packedCommit) duplicate(earlier storage.Command) error {
 	}
 }
 
-func (c *packedCommit) build(at dates) error {
-	c.date(at)
+func (c *packedCommit) Build(at Dates) error {
+	c.Date(at)
 	switch {
 	case len(c.Events) > 0:
 		if err := c.pack(); err != nil {
@@ -169,31 +169,31 @@ func (c *packedCommit) build(at dates) error {
 		}
 	case c.CommandID != "":
 		placeholder := c.p.key(c.Aggregate, c.Expected+1)
-		placeholder[attrCommit], placeholder[attrCount] = commitValue(c.receipt.CommitID), numberValue(0)
+		placeholder[attrCommit], placeholder[attrCount] = commitValue(c.Receipt.CommitID), NumberValue(0)
 		noted, err := commandsValue([]storage.DatedCommand{c.dated()})
 		if err != nil {
 			return fmt.Errorf("append to %s: %w: %w", c.Aggregate, ErrInvalidCommit, err)
 		}
 		placeholder[attrNoted] = noted
-		c.items = []item{placeholder}
+		c.items = []Item{placeholder}
 	}
 	c.size = 0
 	for _, it := range c.items {
-		c.size += itemSize(it)
+		c.size += ItemSize(it)
 	}
 	for _, w := range c.Writes {
-		c.size += writeSize(w)
+		c.size += WriteSize(w)
 	}
 	if c.size > storage.MaxCommitBytes {
 		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
 	}
-	if len(c.items) == 1 && len(c.Writes) == 0 && c.beside == nil {
-		c.put = alone(c.p.putNew(c.p.config.Tables.Journal, c.items[0]))
+	if len(c.items) == 1 && len(c.Writes) == 0 && c.Beside == nil {
+		c.put = Alone(c.p.PutNew(c.p.Config.Tables.Journal, c.items[0]))
 		return nil
 	}
-	c.transaction = &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(c.receipt.CommitID)}
+	c.transaction = &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(c.Receipt.CommitID)}
 	for _, it := range c.items {
-		c.transaction.TransactItems = append(c.transaction.TransactItems, c.p.putNew(c.p.config.Tables.Journal, it))
+		c.transaction.TransactItems = append(c.transaction.TransactItems, c.p.PutNew(c.p.Config.Tables.Journal, it))
 	}
 	if len(c.items) == 0 {
 		c.transaction.TransactItems = append(c.transaction.TransactItems, c.checkEnd())
@@ -203,13 +203,13 @@ func (c *packedCommit) build(at dates) error {
 	return nil
 }
 
-func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
+func (p *packed) Unchanged(ctx context.Context, places []storage.Place) error {
 	if p.isRestored(ctx) {
 		return ErrRestored
 	}
-	keys, at := make([]item, len(places)), map[aggregate.ID]uint64{}
+	keys, at := make([]Item, len(places)), map[aggregate.ID]uint64{}
 	kept, within := errgroup.WithContext(ctx)
-	kept.SetLimit(readsAtOnce)
+	kept.SetLimit(ReadsAtOnce)
 	for i, place := range places {
 		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version
 		// After a restore the next place may be free although the version is wrong.
@@ -220,8 +220,8 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	if err := kept.Wait(); err != nil {
 		return err
 	}
-	items, err := p.transactGetUnless(ctx, p.config.Tables.Journal, keys, func(ctx context.Context, key int) error {
-		raw, err := p.getItem(ctx, p.config.Tables.Journal, keys[key])
+	items, err := p.TransactGetUnless(ctx, p.Config.Tables.Journal, keys, func(ctx context.Context, key int) error {
+		raw, err := p.GetItem(ctx, p.Config.Tables.Journal, keys[key])
 		if err != nil || raw == nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 
 // follows returns a [*ConflictError] if an item follows the version of its aggregate. A placeholder
 // does not count.
-func (p *packed) follows(raw item, versions map[aggregate.ID]uint64) error {
+func (p *packed) follows(raw Item, versions map[aggregate.ID]uint64) error {
 	it, err := p.parse(raw)
 	switch {
 	case err != nil:
@@ -257,32 +257,32 @@ func (p *packed) follows(raw item, versions map[aggregate.ID]uint64) error {
 // that gets no events. Placeholders may follow.
 func (c *packedCommit) checkEnd() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName:           &c.p.config.Tables.Journal,
+		TableName:           &c.p.Config.Tables.Journal,
 		Key:                 c.p.key(c.Aggregate, c.Expected+1),
 		ConditionExpression: aws.String("attribute_not_exists(#pk) OR #n = :none AND attribute_not_exists(#d)"),
-		ExpressionAttributeNames: attributeNames("#pk", c.p.config.Attributes.PartitionKey, "#n", attrCount,
+		ExpressionAttributeNames: AttributeNames("#pk", c.p.Config.Attributes.PartitionKey, "#n", attrCount,
 			"#d", attrDeleted),
-		ExpressionAttributeValues:           item{":none": numberValue(0)},
+		ExpressionAttributeValues:           Item{":none": NumberValue(0)},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 
 // pack puts the events into one item, or into as few as possible.
 func (c *packedCommit) pack() error {
-	events := make([][]byte, len(c.events))
-	for i := range c.events {
+	events := make([][]byte, len(c.Encoded))
+	for i := range c.Encoded {
 		var err error
-		if events[i], err = packEvent(&c.events[i], nil); err != nil {
+		if events[i], err = packEvent(&c.Encoded[i], nil); err != nil {
 			return fmt.Errorf("append to %s: %w: event %d of the commit: %w", c.Aggregate, ErrInvalidCommit, i+1, err)
 		}
 	}
-	items, large, err := c.p.itemsOf(c.Aggregate, c.Expected+1, commitValue(c.receipt.CommitID), c.receipt.OccurredAt, events, c.CommandID)
+	items, large, err := c.p.itemsOf(c.Aggregate, c.Expected+1, commitValue(c.Receipt.CommitID), c.Receipt.OccurredAt, events, c.CommandID)
 	if err != nil {
 		return err
 	}
 	if large > 0 {
 		return &TooLargeError{
-			ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", large, c.events[large-1].Type),
+			ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", large, c.Encoded[large-1].Type),
 			Size: len(events[large-1]), Limit: storage.MaxItemBytes, Unit: storage.UnitBytes,
 		}
 	}
@@ -293,9 +293,9 @@ func (c *packedCommit) pack() error {
 // itemsOf makes the items of a commit. If an event is too large, large is its position, from 1.
 func (p *packed) itemsOf(
 	id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, events [][]byte, commandID string,
-) (items []item, large int, err error) {
+) (items []Item, large int, err error) {
 	bare := p.commitItem(id, first, commit, at, commandID)
-	room := storage.MaxItemBytes - itemSize(bare) - itemSpare
+	room := storage.MaxItemBytes - ItemSize(bare) - itemSpare
 	for from := 0; from < len(events); {
 		to, size := from, 0
 		for to < len(events) && size+len(events[to]) <= room {
@@ -310,9 +310,9 @@ func (p *packed) itemsOf(
 			return nil, 0, err
 		}
 		it := p.commitItem(id, first+uint64(from), commit, at, commandID)
-		it[attrCount] = numberValue(to - from)
+		it[attrCount] = NumberValue(to - from)
 		if to-from < len(events) {
-			it[attrFirst], it[attrLast] = numberValue(first), numberValue(first+uint64(len(events))-1)
+			it[attrFirst], it[attrLast] = NumberValue(first), NumberValue(first+uint64(len(events))-1)
 		}
 		p.setEvents(it, joined)
 		items = append(items, it)
@@ -325,62 +325,62 @@ func (p *packed) itemsOf(
 const itemSpare = 128
 
 // setEvents stores the events in the attribute that the tail index contains, if the item is small.
-func (p *packed) setEvents(it item, joined []byte) {
-	it[attrSmall] = binaryValue(joined)
-	if itemSize(it) > projectedBytes {
+func (p *packed) setEvents(it Item, joined []byte) {
+	it[attrSmall] = BinaryValue(joined)
+	if ItemSize(it) > projectedBytes {
 		delete(it, attrSmall)
-		it[attrLarge] = binaryValue(joined)
-		it[attrSize] = numberValue(itemSize(it)>>10 + 1)
+		it[attrLarge] = BinaryValue(joined)
+		it[attrSize] = NumberValue(ItemSize(it)>>10 + 1)
 	}
 }
 
 // commitItem returns the item of a commit without its events.
-func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) item {
+func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) Item {
 	it := p.key(id, first)
 	it[attrCommit] = commit
-	it[attrCount] = numberValue(0)
-	it[attrTime] = numberValue(at.UnixMilli())
-	it[attrTail] = stringValue(partKey(id.Type, p.tailPart(id, at)))
+	it[attrCount] = NumberValue(0)
+	it[attrTime] = NumberValue(at.UnixMilli())
+	it[attrTail] = StringValue(partKey(id.Type, p.tailPart(id, at)))
 	if commandID != "" {
-		it[attrID] = stringValue(commandID)
-		if keep := p.config.CommandRetention; keep > 0 {
-			it[attrHold] = numberValue(secondsOf(keep))
+		it[attrID] = StringValue(commandID)
+		if keep := p.Config.CommandRetention; keep > 0 {
+			it[attrHold] = NumberValue(secondsOf(keep))
 		}
 	}
 	if first == 1 {
-		it[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))
+		it[attrListed] = StringValue(partKey(id.Type, p.Shard(id)))
 	}
 	return it
 }
 
-func (p *packed) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
+func (p *packed) LookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
 	written, err = p.isAt(ctx, unknown.ID, unknown.First, unknown.CommitID)
 	if written {
 		return true, true, nil
 	}
 	if err == nil && unknown.CommandID != "" {
 		var c storage.Command
-		c, executed, err = p.command(ctx, unknown.ID, unknown.CommandID)
+		c, executed, err = p.Command(ctx, unknown.ID, unknown.CommandID)
 		written = executed && c.CommitID == unknown.CommitID
 	}
 	return written, executed, err
 }
 
-func (p *packed) isOwn(c *storage.Commit, table string, key item) bool {
+func (p *packed) IsOwn(c *storage.Commit, table string, key Item) bool {
 	partition, number := p.placeOf(key)
-	if partition != partitionOf(c.Aggregate) || table != p.config.Tables.Journal {
+	if partition != partitionOf(c.Aggregate) || table != p.Config.Tables.Journal {
 		return false
 	}
 	n, err := strconv.ParseUint(number, 10, 64)
 	return err == nil && n > c.Expected && n <= max(c.Version(), c.Expected+1)
 }
 
-func (p *packed) eventSize(id aggregate.ID, e storage.Event, overhead int) int {
+func (p *packed) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
 	packed, err := packEvent(&e, nil)
 	if err != nil {
 		return storage.MaxItemBytes + 1
 	}
-	return len(packed) + overhead + itemSize(p.commitItem(id, 1, commitValue(longestCommitID), time.UnixMilli(0), "")) + itemSpare
+	return len(packed) + overhead + ItemSize(p.commitItem(id, 1, commitValue(longestCommitID), time.UnixMilli(0), "")) + itemSpare
 }
 
 // longestCommitID has as many characters as DynamoDB allows for a ClientRequestToken.

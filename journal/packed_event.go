@@ -149,5 +149,5 @@ func corruptAt(err error, number uint64) error {
 
 // eventIDIn derives the id of an event that was stored without one.
 func eventIDIn(commit string, number uint64) string {
-	return uuid.NewSHA1(eventIDs, []byte(commit+"\x00"+strconv.FormatUint(number, 10))).String()
+	return uuid.NewSHA1(EventIDs, []byte(commit+"\x00"+strconv.FormatUint(number, 10))).String()
 }

@@ -34,10 +34,10 @@ const (
 	checkPause    = time.Second // after a read that failed
 )
 
-// growth is a number of partitions, and the time in milliseconds from which writers use it.
-type growth struct {
-	parts int
-	since int64
+// Growth is a number of partitions, and the time in milliseconds from which writers use it.
+type Growth struct {
+	Parts int
+	Since int64
 }
 
 // partitions holds the information of a process about the partitions of the tail.
@@ -46,7 +46,7 @@ type partitions struct {
 	reading  chan struct{} // closed at the end of the current read of the descriptor
 	failure  error         // of the last read
 	failedAt time.Time
-	growths  []growth
+	growths  []Growth
 	asOf     moment
 	// restored is the mark of restores in the descriptor at the time when the journal was opened.
 	restored string
@@ -57,12 +57,12 @@ type partitions struct {
 // somebody may set the second one.
 type moment struct{ machine, wall time.Time }
 
-func (p *packed) opened(d descriptor, asOf time.Time) {
+func (p *packed) Opened(d Descriptor, asOf time.Time) {
 	p.tailing.restored = d.Restored
-	p.tailing.learn(d.Growths, d.Restored, moment{asOf, p.config.Now().Add(-time.Since(asOf))})
+	p.tailing.learn(d.Growths, d.Restored, moment{asOf, p.Config.Now().Add(-time.Since(asOf))})
 }
 
-func (t *partitions) learn(growths []growth, restored string, asOf moment) {
+func (t *partitions) learn(growths []Growth, restored string, asOf moment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.growths, t.asOf = growths, asOf
@@ -76,14 +76,14 @@ func (t *partitions) isStale() bool {
 	return t.stale
 }
 
-func (t *partitions) all() []growth {
+func (t *partitions) all() []Growth {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.growths
 }
 
 // known returns the known growths, and the age of this information at a time of Config.Now.
-func (p *packed) known(now time.Time) ([]growth, time.Duration) {
+func (p *packed) known(now time.Time) ([]Growth, time.Duration) {
 	t := &p.tailing
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 // check may have to wait for a second read.
 func (p *packed) check(ctx context.Context, patience time.Duration) error {
 	for range 2 {
-		_, age := p.known(p.config.Now())
+		_, age := p.known(p.Config.Now())
 		if age < checkEvery {
 			return nil
 		}
@@ -152,7 +152,7 @@ func (t *partitions) failed() error {
 // knowPartitions ensures that a reader knows all partitions that writers may use.
 func (p *packed) knowPartitions(ctx context.Context) error {
 	err := p.check(ctx, mostUnchecked)
-	if _, age := p.known(p.config.Now()); err != nil && age >= mostUnchecked {
+	if _, age := p.known(p.Config.Now()); err != nil && age >= mostUnchecked {
 		return fmt.Errorf("learn of new partitions of the tail: %w", err)
 	}
 	return nil
@@ -161,19 +161,19 @@ func (p *packed) knowPartitions(ctx context.Context) error {
 func (p *packed) learnGrowth(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	asOf := moment{time.Now(), p.config.Now()}
-	it, err := p.getItem(ctx, p.config.Tables.Journal, p.descriptorKey())
+	asOf := moment{time.Now(), p.Config.Now()}
+	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.DescriptorKey())
 	if dynamo.IsContext(err) { // it is not the context of a caller
 		err = fmt.Errorf("%w: the descriptor could not be read within %s", ErrUnavailable, checkTimeout)
 	}
 	if err != nil {
 		return err
 	}
-	growths, ok := growthsOf(it)
+	growths, ok := GrowthsOf(it)
 	if !ok {
-		return p.corrupt(p.config.Tables.Journal, it, "does not say how the tail has grown")
+		return p.corrupt(p.Config.Tables.Journal, it, "does not say how the tail has grown")
 	}
-	restored, _ := stringOf(it[attrRestored])
+	restored, _ := StringOf(it[AttrRestored])
 	p.tailing.learn(growths, restored, asOf)
 	return nil
 }
@@ -181,15 +181,15 @@ func (p *packed) learnGrowth(ctx context.Context) error {
 // tailPart returns the tail partition of an item that an aggregate stores at a time.
 func (p *packed) tailPart(id aggregate.ID, at time.Time) int {
 	growths, _ := p.known(at)
-	return p.config.Resolver.Shard(id, p.partsAt(growths, at.UnixMilli()))
+	return p.Config.Resolver.Shard(id, p.partsAt(growths, at.UnixMilli()))
 }
 
 // partsAt returns the number of partitions that writers use at a time.
-func (p *packed) partsAt(growths []growth, millis int64) int {
-	parts := p.config.Shards
+func (p *packed) partsAt(growths []Growth, millis int64) int {
+	parts := p.Config.Shards
 	for _, g := range growths {
-		if g.since <= millis {
-			parts = g.parts
+		if g.Since <= millis {
+			parts = g.Parts
 		}
 	}
 	return parts
@@ -199,46 +199,46 @@ func (p *packed) partsAt(growths []growth, millis int64) int {
 func (p *packed) tailParts(shard int) []int {
 	growths := p.tailing.all()
 	var parts []int
-	for part := shard; part < p.partsAt(growths, math.MaxInt64); part += p.config.Shards {
+	for part := shard; part < p.partsAt(growths, math.MaxInt64); part += p.Config.Shards {
 		parts = append(parts, part)
 	}
 	return parts
 }
 
-func (p *packed) tailFactor(ctx context.Context) (int, error) {
+func (p *packed) TailFactor(ctx context.Context) (int, error) {
 	err := p.knowPartitions(ctx)
 	return len(p.tailParts(0)), err
 }
 
-func (p *packed) grow(ctx context.Context, to int) (since time.Time, err error) {
-	table := p.config.Tables.Journal
-	it, err := p.getItem(ctx, table, p.descriptorKey())
+func (p *packed) Grow(ctx context.Context, to int) (since time.Time, err error) {
+	table := p.Config.Tables.Journal
+	it, err := p.GetItem(ctx, table, p.DescriptorKey())
 	if err != nil {
 		return since, err
 	}
-	growths, ok := growthsOf(it)
+	growths, ok := GrowthsOf(it)
 	if !ok {
 		return since, p.corrupt(table, it, "does not say how the tail has grown")
 	}
-	now := p.config.Now()
+	now := p.Config.Now()
 	if err := p.mayGrow(growths, to, now); err != nil {
 		return since, err
 	}
 	since = now.Add(growthGrace).Truncate(time.Millisecond)
 	update := &dynamodb.UpdateItemInput{
-		TableName: &table, Key: p.descriptorKey(),
+		TableName: &table, Key: p.DescriptorKey(),
 		UpdateExpression:         aws.String("SET #g = :new"),
 		ConditionExpression:      aws.String("attribute_exists(#pk) AND attribute_not_exists(#g)"),
-		ExpressionAttributeNames: attributeNames("#g", attrGrowths, "#pk", p.config.Attributes.PartitionKey),
-		ExpressionAttributeValues: item{
-			":new": growthsValue(append(growths[:len(growths):len(growths)], growth{to, since.UnixMilli()})),
+		ExpressionAttributeNames: AttributeNames("#g", AttrGrowths, "#pk", p.Config.Attributes.PartitionKey),
+		ExpressionAttributeValues: Item{
+			":new": GrowthsValue(append(growths[:len(growths):len(growths)], Growth{to, since.UnixMilli()})),
 		},
 	}
 	if len(growths) > 0 {
 		update.ConditionExpression = aws.String("attribute_exists(#pk) AND #g = :old")
-		update.ExpressionAttributeValues[":old"] = it[attrGrowths]
+		update.ExpressionAttributeValues[":old"] = it[AttrGrowths]
 	}
-	err = p.updateItem(ctx, update)
+	err = p.UpdateItem(ctx, update)
 	if errors.As(err, new(*types.ConditionalCheckFailedException)) {
 		return since, &ConfigError{Field: "partitions", Reason: "were changed by another process at the same time: read Journal.TailPartitions and decide again"}
 	}
@@ -247,51 +247,51 @@ func (p *packed) grow(ctx context.Context, to int) (since time.Time, err error) 
 
 // mayGrow returns an error if to is not an allowed number of partitions, or if the last growth has
 // not taken effect yet.
-func (p *packed) mayGrow(growths []growth, to int, now time.Time) error {
+func (p *packed) mayGrow(growths []Growth, to int, now time.Time) error {
 	from := p.partsAt(growths, math.MaxInt64)
 	refuse := func(format string, args ...any) error {
 		return &ConfigError{Field: "partitions", Reason: fmt.Sprintf(format, args...)}
 	}
-	factor := to / p.config.Shards
+	factor := to / p.Config.Shards
 	switch {
 	case to <= from:
 		return refuse("are %d already, and cannot become %d: the tail only grows", from, to)
-	case to%p.config.Shards != 0 || factor&(factor-1) != 0:
-		return refuse("cannot become %d: their number is %d, the number of shards, times a power of two", to, p.config.Shards)
-	case to > maxShards:
-		return refuse("cannot become %d: there are at most %d", to, maxShards)
+	case to%p.Config.Shards != 0 || factor&(factor-1) != 0:
+		return refuse("cannot become %d: their number is %d, the number of shards, times a power of two", to, p.Config.Shards)
+	case to > MaxShards:
+		return refuse("cannot become %d: there are at most %d", to, MaxShards)
 	}
 	if n := len(growths); n > 0 {
-		if since := time.UnixMilli(growths[n-1].since); now.Before(since.Add(growthGrace)) {
-			return refuse("become %d at %s: let them grow again after %s", growths[n-1].parts, since.UTC().Format(time.RFC3339), since.Add(growthGrace).UTC().Format(time.RFC3339))
+		if since := time.UnixMilli(growths[n-1].Since); now.Before(since.Add(growthGrace)) {
+			return refuse("become %d at %s: let them grow again after %s", growths[n-1].Parts, since.UTC().Format(time.RFC3339), since.Add(growthGrace).UTC().Format(time.RFC3339))
 		}
 	}
 	return nil
 }
 
-func growthsValue(growths []growth) types.AttributeValue {
+func GrowthsValue(growths []Growth) types.AttributeValue {
 	texts := make([]string, len(growths))
 	for i, g := range growths {
-		texts[i] = strconv.Itoa(g.parts) + "@" + strconv.FormatInt(g.since, 10)
+		texts[i] = strconv.Itoa(g.Parts) + "@" + strconv.FormatInt(g.Since, 10)
 	}
-	return stringValue(strings.Join(texts, " "))
+	return StringValue(strings.Join(texts, " "))
 }
 
-// growthsOf decodes the growths in the descriptor. It returns false if it cannot decode them.
-func growthsOf(it item) ([]growth, bool) {
-	text, there := stringOf(it[attrGrowths])
+// GrowthsOf decodes the growths in the descriptor. It returns false if it cannot decode them.
+func GrowthsOf(it Item) ([]Growth, bool) {
+	text, there := StringOf(it[AttrGrowths])
 	if !there {
-		return nil, it[attrGrowths] == nil && it != nil
+		return nil, it[AttrGrowths] == nil && it != nil
 	}
-	var growths []growth
+	var growths []Growth
 	for _, field := range strings.Fields(text) {
 		parts, since, _ := strings.Cut(field, "@")
 		n, err := strconv.Atoi(parts)
 		at, err2 := strconv.ParseInt(since, 10, 64)
-		if err != nil || err2 != nil || n < 1 || n > maxShards {
+		if err != nil || err2 != nil || n < 1 || n > MaxShards {
 			return nil, false
 		}
-		growths = append(growths, growth{n, at})
+		growths = append(growths, Growth{n, at})
 	}
 	return growths, true
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
+func (p *packed) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	last, err := p.end(ctx, id)
 	if err != nil {
 		return Head{}, err
@@ -61,7 +61,7 @@ func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64,
 	if last.first == 1 {
 		return last.before, nil
 	}
-	first, err := p.getItem(ctx, p.config.Tables.Journal, p.key(last.id, 1))
-	before, _ := uintOf(first[attrBefore])
+	first, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(last.id, 1))
+	before, _ := UintOf(first[attrBefore])
 	return before, err
 }

@@ -24,21 +24,21 @@ const indexLag = 2 * time.Second
 // listedPage is the largest number of aggregates in a page of the index.
 const listedPage = 200
 
-func (p *packed) heads(ctx context.Context, q HeadsQuery, pages *headPages, yield func(Head) bool) error {
-	var start item
+func (p *packed) Heads(ctx context.Context, q HeadsQuery, pages *HeadPages, yield func(Head) bool) error {
+	var start Item
 	shard := 0
 	if q.After != (aggregate.ID{}) {
 		start, shard = p.listedKey(q.After), p.Shard(q.After)
 	}
 	if q.AggregateType == "" {
-		return p.scanAggregates(ctx, start, pages, func(items []item) error { return p.yieldHeads(ctx, items, true, q.Corrupt, yield) })
+		return p.scanAggregates(ctx, start, pages, func(items []Item) error { return p.yieldHeads(ctx, items, true, q.Corrupt, yield) })
 	}
-	for ; shard < p.config.Shards; shard++ {
-		err := p.queryAggregates(ctx, q.AggregateType, shard, start, pages, func(items []item) error {
+	for ; shard < p.Config.Shards; shard++ {
+		err := p.queryAggregates(ctx, q.AggregateType, shard, start, pages, func(items []Item) error {
 			return p.yieldHeads(ctx, items, true, q.Corrupt, yield)
 		})
 		if err != nil {
-			if errors.Is(err, errStop) {
+			if errors.Is(err, ErrStop) {
 				return nil
 			}
 			return err
@@ -48,54 +48,54 @@ func (p *packed) heads(ctx context.Context, q HeadsQuery, pages *headPages, yiel
 	return nil
 }
 
-func (p *packed) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
-	if q.Consistent && !sleep(ctx, indexLag) {
+func (p *packed) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
+	if q.Consistent && !Sleep(ctx, indexLag) {
 		return ctx.Err()
 	}
-	var start item
+	var start Item
 	if q.After != (aggregate.ID{}) {
 		start = p.listedKey(q.After)
 	}
-	err := p.queryAggregates(ctx, q.AggregateType, q.Shard, start, nil, func(items []item) error {
+	err := p.queryAggregates(ctx, q.AggregateType, q.Shard, start, nil, func(items []Item) error {
 		var heads []Head
 		err := p.yieldHeads(ctx, items, q.Consistent, corrupt, func(h Head) bool {
 			heads = append(heads, h)
 			return true
 		})
 		if err == nil && !yield(heads) {
-			err = errStop
+			err = ErrStop
 		}
 		return err
 	})
-	if errors.Is(err, errStop) {
+	if errors.Is(err, ErrStop) {
 		return nil
 	}
 	return err
 }
 
 // listedKey returns the key of an aggregate in the index of aggregates.
-func (p *packed) listedKey(id aggregate.ID) item {
+func (p *packed) listedKey(id aggregate.ID) Item {
 	key := p.key(id, 1)
-	key[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))
+	key[attrListed] = StringValue(partKey(id.Type, p.Shard(id)))
 	return key
 }
 
 func (p *packed) queryAggregates(
-	ctx context.Context, aggregateType string, shard int, start item, pages *headPages, do func([]item) error,
+	ctx context.Context, aggregateType string, shard int, start Item, pages *HeadPages, do func([]Item) error,
 ) error {
 	input := &dynamodb.QueryInput{
-		TableName:                 &p.config.Tables.Journal,
-		IndexName:                 &p.config.Indexes.JournalAggregate,
+		TableName:                 &p.Config.Tables.Journal,
+		IndexName:                 &p.Config.Indexes.JournalAggregate,
 		KeyConditionExpression:    aws.String("#a = :a"),
-		ExpressionAttributeNames:  attributeNames("#a", attrListed),
-		ExpressionAttributeValues: item{":a": stringValue(partKey(aggregateType, shard))},
+		ExpressionAttributeNames:  AttributeNames("#a", attrListed),
+		ExpressionAttributeValues: Item{":a": StringValue(partKey(aggregateType, shard))},
 		ExclusiveStartKey:         start,
 	}
 	for {
-		input.Limit = pages.size(listedPage)
-		out, err := p.client.Query(ctx, input)
+		input.Limit = pages.Size(listedPage)
+		out, err := p.Client.Query(ctx, input)
 		if err != nil {
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		}
 		if err := do(out.Items); err != nil {
 			return err
@@ -106,18 +106,18 @@ func (p *packed) queryAggregates(
 	}
 }
 
-func (p *packed) scanAggregates(ctx context.Context, start item, pages *headPages, do func([]item) error) error {
+func (p *packed) scanAggregates(ctx context.Context, start Item, pages *HeadPages, do func([]Item) error) error {
 	input := &dynamodb.ScanInput{
-		TableName: &p.config.Tables.Journal, IndexName: &p.config.Indexes.JournalAggregate, ExclusiveStartKey: start,
+		TableName: &p.Config.Tables.Journal, IndexName: &p.Config.Indexes.JournalAggregate, ExclusiveStartKey: start,
 	}
 	for {
-		input.Limit = pages.size(listedPage)
-		out, err := p.client.Scan(ctx, input)
+		input.Limit = pages.Size(listedPage)
+		out, err := p.Client.Scan(ctx, input)
 		if err != nil {
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		}
 		if err := do(out.Items); err != nil {
-			if errors.Is(err, errStop) {
+			if errors.Is(err, ErrStop) {
 				return nil
 			}
 			return err
@@ -130,7 +130,7 @@ func (p *packed) scanAggregates(ctx context.Context, start item, pages *headPage
 
 // yieldHeads reads the last item of each aggregate that the index lists, because the index does not
 // contain the version.
-func (p *packed) yieldHeads(ctx context.Context, items []item, consistent bool, corrupt func(*CorruptItemError), yield func(Head) bool) error {
+func (p *packed) yieldHeads(ctx context.Context, items []Item, consistent bool, corrupt func(*CorruptItemError), yield func(Head) bool) error {
 	heads, errs := make([]Head, len(items)), make([]error, len(items))
 	reads, reading := errgroup.WithContext(ctx)
 	reads.SetLimit(endsAtOnce)
@@ -156,17 +156,17 @@ func (p *packed) yieldHeads(ctx context.Context, items []item, consistent bool, 
 		case err != nil:
 			return err
 		case !yield(heads[i]):
-			return errStop
+			return ErrStop
 		}
 	}
 	return nil
 }
 
-func (p *packed) listedHead(ctx context.Context, listed item, consistent bool) (Head, error) {
+func (p *packed) listedHead(ctx context.Context, listed Item, consistent bool) (Head, error) {
 	partition, _ := p.placeOf(listed)
 	id, ok := idOf(partition)
 	if !ok {
-		return Head{}, p.corrupt(p.config.Tables.Journal, listed, "has a partition key that names no aggregate")
+		return Head{}, p.corrupt(p.Config.Tables.Journal, listed, "has a partition key that names no aggregate")
 	}
 	last, err := p.endBy(ctx, id, consistent)
 	if err != nil {
@@ -177,6 +177,6 @@ func (p *packed) listedHead(ctx context.Context, listed item, consistent bool) (
 		return Head{}, err
 	}
 	head := Head{Aggregate: id, Version: last.last(), DeletedAt: last.deleted}
-	head.TruncatedBefore, _ = uintOf(listed[attrBefore])
+	head.TruncatedBefore, _ = UintOf(listed[attrBefore])
 	return head, nil
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
+func (p *packed) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*Record)) error {
 	var corrupt *CorruptItemError
-	head, err := p.head(ctx, id)
+	head, err := p.Head(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
 	case errors.As(err, &corrupt):
@@ -40,7 +40,7 @@ func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *storage.In
 	next := uint64(1)
 	return p.query(ctx, id, "1", endOfNumbers, nil, func(it *packedItem, err error) error {
 		if err != nil {
-			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+			found.Corrupt = append(found.Corrupt, AsCorrupt(err))
 			return nil
 		}
 		if it.first != next {
@@ -49,7 +49,7 @@ func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *storage.In
 		next = it.first + it.count
 		records, err := p.recordsOf(it)
 		if err != nil {
-			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+			found.Corrupt = append(found.Corrupt, AsCorrupt(err))
 		}
 		for _, r := range records {
 			each(r)
@@ -58,23 +58,23 @@ func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *storage.In
 	})
 }
 
-func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
-	a, table := p.config.Attributes, p.config.Tables.Journal
+func (p *packed) Strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
+	a, table := p.Config.Attributes, p.Config.Tables.Journal
 	input := &dynamodb.ScanInput{
 		TableName:                &table,
 		ProjectionExpression:     aws.String("#pk, #sk, #a, #p, #n, #b, #format"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#a", attrListed, "#p", attrTail, "#n", attrCount, "#b", attrBefore, "#format", attrFormat),
+		ExpressionAttributeNames: AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#a", attrListed, "#p", attrTail, "#n", attrCount, "#b", attrBefore, "#format", AttrFormat),
 	}
 	if aggregateType != "" {
 		input.FilterExpression = aws.String("begins_with(#pk, :type)")
-		input.ExpressionAttributeValues = item{":type": stringValue(typeKey(aggregateType) + "/")}
+		input.ExpressionAttributeValues = Item{":type": StringValue(typeKey(aggregateType) + "/")}
 	}
 	if err := p.knowPartitions(ctx); err != nil {
 		return err
 	}
 	begun := "" // the last partition in which event 1 was found
 	for {
-		out, err := p.client.Scan(ctx, input)
+		out, err := p.Client.Scan(ctx, input)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
@@ -94,15 +94,15 @@ func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*C
 }
 
 // stray returns the reason why readers do not find an item of the journal table, nil if they do.
-func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptItemError, error) {
-	if it[attrFormat] != nil {
+func (p *packed) stray(ctx context.Context, it Item, begun *string) (*CorruptItemError, error) {
+	if it[AttrFormat] != nil {
 		return nil, nil // the descriptor
 	}
 	partition, number := p.placeOf(it)
 	if strings.HasPrefix(number, "-") {
 		return nil, nil // the guard of a command
 	}
-	stray := p.corrupt(p.config.Tables.Journal, it, "")
+	stray := p.corrupt(p.Config.Tables.Journal, it, "")
 	id, ok := idOf(partition)
 	if !ok {
 		stray.Reason = "has a partition key that names no aggregate"
@@ -116,18 +116,18 @@ func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptIte
 	stray.Aggregate, stray.Number = id, first
 	if first == 1 {
 		*begun = partition // the items of an aggregate follow one another
-		count, _ := uintOf(it[attrCount])
-		if listed, _ := stringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
+		count, _ := UintOf(it[attrCount])
+		if listed, _ := StringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
 			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates instead of %q", listed, partKey(id.Type, p.Shard(id)))
 			return stray, nil
 		}
 	}
-	if part, ok := stringOf(it[attrTail]); ok && !slices.ContainsFunc(p.tailParts(p.Shard(id)), func(n int) bool { return part == partKey(id.Type, n) }) {
+	if part, ok := StringOf(it[attrTail]); ok && !slices.ContainsFunc(p.tailParts(p.Shard(id)), func(n int) bool { return part == partKey(id.Type, n) }) {
 		stray.Reason = fmt.Sprintf("is in the tail's partition %q, which its shard does not have", part)
 		return stray, nil
 	}
 	if *begun != partition {
-		one, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
+		one, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, 1))
 		if err != nil {
 			return nil, err
 		}

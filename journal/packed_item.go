@@ -82,7 +82,7 @@ type readItem struct {
 }
 
 // parse decodes an item. It treats attributes that a projection left out as absent.
-func (p *packed) parse(it item) (*packedItem, error) {
+func (p *packed) parse(it Item) (*packedItem, error) {
 	read := p.parseRow(rows.Of(it))
 	if read.err != nil {
 		return nil, read.err
@@ -91,8 +91,8 @@ func (p *packed) parse(it item) (*packedItem, error) {
 }
 
 func (p *packed) parseRow(row rows.Row) readItem {
-	it := &packedItem{table: p.config.Tables.Journal}
-	return readItem{it, it.parse(row, p.config.Attributes)}
+	it := &packedItem{table: p.Config.Tables.Journal}
+	return readItem{it, it.parse(row, p.Config.Attributes)}
 }
 
 func (it *packedItem) parse(row rows.Row, names Attributes) error {
@@ -215,12 +215,12 @@ const (
 func commitValue(commitID string) types.AttributeValue {
 	switch id := packID(commitID).(type) {
 	case []byte:
-		return binaryValue(id)
+		return BinaryValue(id)
 	default:
 		if commitID == "" {
-			return stringValue(markForeign + uuid.NewString())
+			return StringValue(markForeign + uuid.NewString())
 		}
-		return stringValue(markText + commitID)
+		return StringValue(markText + commitID)
 	}
 }
 

@@ -70,7 +70,7 @@ func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error
 		}
 	}
 	encoded, err := cbor.Marshal(stored)
-	return binaryValue(encoded), err
+	return BinaryValue(encoded), err
 }
 
 func (k *keptCommand) dated() storage.DatedCommand {

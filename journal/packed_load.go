@@ -14,11 +14,11 @@ import (
 // errAgain means that a load must start again.
 var errAgain = errors.New("begin again")
 
-// load reads the latest snapshot by key, and the later items with one Query. The Query begins with
+// Load reads the latest snapshot by key, and the later items with one Query. The Query begins with
 // the item that the snapshot ends with, which shows whether the snapshot belongs to this history.
 // If a snapshot cannot be used, load tries the one that stands for truncated events, and then all
 // events.
-func (p *packed) load(
+func (p *packed) Load(
 	ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error,
 ) (storage.Loaded, error) {
 	row, err := p.latest(ctx, id)
@@ -29,7 +29,7 @@ func (p *packed) load(
 		return storage.Loaded{}, p.deletedSince(ctx, id)
 	}
 	ignored := map[string]bool{} // names of snapshots
-	wait := untilShown()
+	wait := UntilShown()
 	for {
 		l := &packedLoad{packed: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
 		err := l.run(ctx)

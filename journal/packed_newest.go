@@ -17,7 +17,7 @@ import (
 // newestTogether is the number of entries whose events are read together.
 const newestTogether = 50
 
-func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
+func (p *packed) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
 	entries, corrupt, err := p.newestEntries(ctx, aggregateType, limit)
 	if err != nil {
 		return err
@@ -25,9 +25,9 @@ func (p *packed) newest(ctx context.Context, aggregateType string, limit int, yi
 	page := storage.TailPage{Corrupt: corrupt}
 	for some := range slices.Chunk(entries, newestTogether) {
 		if err := p.addEvents(ctx, &page, some); err != nil {
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		}
-		sortNewest(page.Records)
+		SortNewest(page.Records)
 		if err := yield(page); err != nil {
 			return err
 		}
@@ -42,22 +42,22 @@ func (p *packed) newestEntries(ctx context.Context, aggregateType string, limit 
 		return nil, nil, err
 	}
 	var parts []int
-	for shard := range p.config.Shards {
+	for shard := range p.Config.Shards {
 		parts = append(parts, p.tailParts(shard)...)
 	}
 	found := make([][]readItem, len(parts))
 	reads, reading := errgroup.WithContext(ctx)
-	reads.SetLimit(newestAtOnce)
+	reads.SetLimit(NewestAtOnce)
 	for i, part := range parts {
 		reads.Go(func() (err error) {
-			found[i], err = backwards(reading, p.store, &dynamodb.QueryInput{
-				TableName:                 &p.config.Tables.Journal,
-				IndexName:                 &p.config.Indexes.JournalTail,
+			found[i], err = Backwards(reading, p.Store, &dynamodb.QueryInput{
+				TableName:                 &p.Config.Tables.Journal,
+				IndexName:                 &p.Config.Indexes.JournalTail,
 				KeyConditionExpression:    aws.String("#p = :p"),
-				ExpressionAttributeNames:  attributeNames("#p", attrTail),
-				ExpressionAttributeValues: item{":p": stringValue(partKey(aggregateType, part))},
+				ExpressionAttributeNames:  AttributeNames("#p", attrTail),
+				ExpressionAttributeValues: Item{":p": StringValue(partKey(aggregateType, part))},
 			}, limit, p.parseRow)
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		})
 	}
 	if err := reads.Wait(); err != nil {
@@ -65,12 +65,12 @@ func (p *packed) newestEntries(ctx context.Context, aggregateType string, limit 
 	}
 	for _, read := range slices.Concat(found...) {
 		if read.err != nil {
-			corrupt = append(corrupt, asCorrupt(read.err))
+			corrupt = append(corrupt, AsCorrupt(read.err))
 		} else {
 			entries = append(entries, read.item)
 		}
 	}
-	slices.SortFunc(entries, func(a, b *packedItem) int { // the same order as in sortNewest
+	slices.SortFunc(entries, func(a, b *packedItem) int { // the same order as in SortNewest
 		return cmp.Or(cmp.Compare(b.millis, a.millis), strings.Compare(b.id.Value, a.id.Value), cmp.Compare(b.first, a.first))
 	})
 	return entries, corrupt, nil

@@ -20,15 +20,15 @@ const (
 )
 
 // replace takes over the commands of a placeholder in the commit's place, and changes the commit so
-// that it replaces the placeholder. It returns errSendAgain, or an error if the command is among
+// that it replaces the placeholder. It returns ErrSendAgain, or an error if the command is among
 // them.
-func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored item) error {
+func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored Item) error {
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
 		if d.ID == c.CommandID {
 			return c.duplicate(d.Command)
 		}
-		if d.IsKept(c.p.config.Now()) {
+		if d.IsKept(c.p.Config.Now()) {
 			c.noted = append(c.noted, d)
 		}
 	}
@@ -38,7 +38,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		switch {
 		case err != nil:
 			return &unreadError{err}
-		case executed && earlier.CommitID == c.receipt.CommitID:
+		case executed && earlier.CommitID == c.Receipt.CommitID:
 			return nil
 		case executed:
 			return c.duplicate(earlier)
@@ -47,17 +47,17 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 	if err := c.note(ctx); err != nil {
 		return &unreadError{err}
 	}
-	condition, names := aws.String("#c = :c"), attributeNames("#c", attrCommit)
-	values := item{":c": stored[attrCommit]}
+	condition, names := aws.String("#c = :c"), AttributeNames("#c", attrCommit)
+	values := Item{":c": stored[attrCommit]}
 	if c.transaction == nil {
 		c.put.ConditionExpression, c.put.ExpressionAttributeNames, c.put.ExpressionAttributeValues = condition, names, values
-		return errSendAgain
+		return ErrSendAgain
 	}
 	first := c.transaction.TransactItems[0].Put
 	first.ConditionExpression, first.ExpressionAttributeNames, first.ExpressionAttributeValues = condition, names, values
 	// DynamoDB may remember the earlier request under the old token.
-	c.transaction.ClientRequestToken = aws.String(c.p.config.NewID())
-	return errSendAgain
+	c.transaction.ClientRequestToken = aws.String(c.p.Config.NewID())
+	return ErrSendAgain
 }
 
 // note adds the commands to the commit's first item, or writes guards for them if there are many.
@@ -71,15 +71,15 @@ func (c *packedCommit) note(ctx context.Context) error {
 		return err
 	}
 	delete(first, attrNoted)
-	size := valueSize(value)
+	size := ValueSize(value)
 	if c.mostNoted == 0 {
 		c.mostNoted = fewNoted + rand.IntN(mostNoted-fewNoted)
 	}
 	used := c.size
-	if c.beside != nil {
-		used += c.beside.bytes + c.beside.parts*mostNotedBytes // each part may note that much
+	if c.Beside != nil {
+		used += c.Beside.Bytes + c.Beside.Parts*mostNotedBytes // each part may note that much
 	}
-	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || used+size > storage.MaxCommitBytes {
+	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || ItemSize(first)+size+itemSpare > storage.MaxItemBytes || used+size > storage.MaxCommitBytes {
 		if err := c.guardOnce(ctx); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (c *packedCommit) guardOnce(ctx context.Context) error {
 }
 
 // takeOver copies the noted commands of a placeholder to the item that replaces it.
-func takeOver(it, placeholder item) {
+func takeOver(it, placeholder Item) {
 	for _, name := range []string{attrNoted, attrGuards} {
 		delete(it, name)
 		if value, there := placeholder[name]; there {

@@ -21,23 +21,23 @@ import (
 const endOfNumbers = "99999999999999999999"
 
 // query reads the items of an aggregate with the numbers from..to, strongly consistent, page by
-// page. It ends if do returns errStop or another error.
+// page. It ends if do returns ErrStop or another error.
 func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
-	table := p.config.Tables.Journal
+	table := p.Config.Tables.Journal
 	input := &dynamodb.QueryInput{
 		TableName:                &table,
 		ConsistentRead:           aws.Bool(true),
 		KeyConditionExpression:   aws.String("#pk = :pk AND #sk BETWEEN :from AND :to"),
-		ExpressionAttributeNames: attributeNames("#pk", p.config.Attributes.PartitionKey, "#sk", p.config.Attributes.SortKey),
-		ExpressionAttributeValues: item{
-			":pk": stringValue(partitionOf(id)), ":from": &types.AttributeValueMemberN{Value: from}, ":to": &types.AttributeValueMemberN{Value: to},
+		ExpressionAttributeNames: AttributeNames("#pk", p.Config.Attributes.PartitionKey, "#sk", p.Config.Attributes.SortKey),
+		ExpressionAttributeValues: Item{
+			":pk": StringValue(partitionOf(id)), ":from": &types.AttributeValueMemberN{Value: from}, ":to": &types.AttributeValueMemberN{Value: to},
 		},
 	}
 	if options != nil {
 		options(input)
 	}
 	for {
-		page, err := rows.Query(ctx, p.source, input, p.parseRow)
+		page, err := rows.Query(ctx, p.Source, input, p.parseRow)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
@@ -71,7 +71,7 @@ func (p *packed) end(ctx context.Context, id aggregate.ID) (*packedItem, error) 
 }
 
 func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*packedItem, error) {
-	wait := untilShown()
+	wait := UntilShown()
 	for {
 		last, err := p.lastUpTo(ctx, id, endOfNumbers, func(in *dynamodb.QueryInput) {
 			in.ConsistentRead = &consistent
@@ -93,14 +93,14 @@ func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*
 // the caller show that it was written. A Query may see only a part of a transaction. When the waits
 // are used up, awaitItem decides by a transactional read.
 func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
-	if sleep(ctx, wait.NextBackOff()) {
+	if Sleep(ctx, wait.NextBackOff()) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	key := p.key(id, number)
-	items, err := p.transactGet(ctx, p.config.Tables.Journal, []item{key})
+	items, err := p.TransactGet(ctx, p.Config.Tables.Journal, []Item{key})
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 			return nil
 		}
 	}
-	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, although later events or the caller show that it was written")
+	missing := p.corrupt(p.Config.Tables.Journal, key, "is missing, although later events or the caller show that it was written")
 	missing.Aggregate, missing.Number, missing.Missing = id, number, true
 	return missing
 }
@@ -138,7 +138,7 @@ func (p *packed) lastUpTo(
 			return err
 		}
 		found = it
-		return errStop
+		return ErrStop
 	})
 	switch {
 	case found != nil:
@@ -153,7 +153,7 @@ func notFound(id aggregate.ID) error {
 	return fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
 }
 
-func (p *packed) version(ctx context.Context, id aggregate.ID) (uint64, error) {
+func (p *packed) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	last, err := p.end(ctx, id)
 	if err != nil {
 		return 0, err
@@ -164,13 +164,13 @@ func (p *packed) version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return last.last(), nil
 }
 
-func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
+func (p *packed) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
 	if from > to {
 		return nil
 	}
 	next := min(max(from, 1), math.MaxInt64) // no event has a higher number
 	to = min(to, math.MaxInt64)
-	wait := untilShown()
+	wait := UntilShown()
 	for next <= to {
 		begun := next
 		err := p.eventsOnce(ctx, id, &next, to, yield)
@@ -207,7 +207,7 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 				continue
 			}
 			if *next++; !yield(r) {
-				return errStop
+				return ErrStop
 			}
 		}
 		return nil
@@ -253,11 +253,11 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 
 // truncated returns the first number after the removed events, given an item without its events.
 func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
-	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
+	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, 1))
 	if err != nil {
 		return err
 	}
-	before, _ := uintOf(it[attrBefore])
+	before, _ := UintOf(it[attrBefore])
 	// A truncation writes this value before it removes events.
 	if before <= blank.last() {
 		return blank.corrupt("has no events, although the first item does not say that they were removed")
@@ -265,7 +265,7 @@ func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedIt
 	return &TruncatedError{ID: id, Before: before}
 }
 
-func (p *packed) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (string, error) {
+func (p *packed) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (string, error) {
 	it, err := p.commitAt(ctx, id, number)
 	if err != nil {
 		return "", err

@@ -31,7 +31,7 @@ func errNoExpiry() error {
 		"leave it 0, and remove the events when all groups have read them"}
 }
 
-func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (p *packed) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}
@@ -86,7 +86,7 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 			continue
 		}
 		it := p.rowOf(p.snapshotKey(id, baseSnapshot), row.snapshot, row.from, row.commit)
-		it[attrBefore] = numberValue(before)
+		it[attrBefore] = NumberValue(before)
 		if row.encoded != nil {
 			it[attrID] = row.encoded
 		}
@@ -95,34 +95,34 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 		}
 		return p.putBase(ctx, id, it)
 	}
-	return notCovered(before)
+	return NotCovered(before)
 }
 
 // putBase stores the snapshot that stands for truncated events, unless a later truncation has
 // stored one that covers them too. It does not store anything for a deleted aggregate.
-func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
+func (p *packed) putBase(ctx context.Context, id aggregate.ID, it Item) error {
 	put := &types.Put{
-		TableName:                           &p.config.Tables.Snapshot,
+		TableName:                           &p.Config.Tables.Snapshot,
 		Item:                                it,
 		ConditionExpression:                 aws.String("attribute_not_exists(#b) OR #b < :b"),
-		ExpressionAttributeNames:            attributeNames("#b", attrBefore),
-		ExpressionAttributeValues:           item{":b": it[attrBefore]},
+		ExpressionAttributeNames:            AttributeNames("#b", attrBefore),
+		ExpressionAttributeValues:           Item{":b": it[attrBefore]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	wait := p.patience()
+	wait := p.Patience()
 	for {
-		err := p.transact(ctx, types.TransactWriteItem{Put: put}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName:                &p.config.Tables.Snapshot,
+		err := p.Transact(ctx, types.TransactWriteItem{Put: put}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName:                &p.Config.Tables.Snapshot,
 			Key:                      p.snapshotKey(id, latestSnapshot),
 			ConditionExpression:      aws.String("attribute_not_exists(#d)"),
-			ExpressionAttributeNames: attributeNames("#d", attrDeleted),
+			ExpressionAttributeNames: AttributeNames("#d", attrDeleted),
 		}})
-		if _, deleted := refusedItem(err, 1); deleted {
+		if _, deleted := RefusedItem(err, 1); deleted {
 			return p.deletedSince(ctx, id)
 		}
-		stored, refused := refusedItem(err, 0)
+		stored, refused := RefusedItem(err, 0)
 		if !refused {
-			return dynamo.Explain(err, p.config.Tables.Snapshot)
+			return dynamo.Explain(err, p.Config.Tables.Snapshot)
 		}
 		if stored == nil { // the row was removed since: the aggregate is being deleted
 			return p.deletedSince(ctx, id)
@@ -131,7 +131,7 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 		if err != nil {
 			return err
 		}
-		before, _ := uintOf(it[attrBefore])
+		before, _ := UintOf(it[attrBefore])
 		if there.snapshot != nil && there.before >= before {
 			if sound, err := p.isSound(ctx, id, there); sound || err != nil {
 				return err
@@ -139,9 +139,9 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 		}
 		// The stored snapshot belongs to a history that was replaced, or another truncation has
 		// replaced the row meanwhile.
-		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), attributeNames("#b", attrBefore, "#c", attrCommit)
-		put.ExpressionAttributeValues = item{":b": stored[attrBefore], ":c": stored[attrCommit]}
-		if !sleep(ctx, wait.NextBackOff()) {
+		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), AttributeNames("#b", attrBefore, "#c", attrCommit)
+		put.ExpressionAttributeValues = Item{":b": stored[attrBefore], ":c": stored[attrCommit]}
+		if !Sleep(ctx, wait.NextBackOff()) {
 			return cmp.Or(ctx.Err(), ErrContended)
 		}
 	}
@@ -150,14 +150,14 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 // blank removes the events of the items that end before a number, after recording this number on
 // the first item.
 func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
-	table := p.config.Tables.Journal
-	err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
+	table := p.Config.Tables.Journal
+	err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &table,
 		Key:                       p.key(id, 1),
 		UpdateExpression:          aws.String("SET #b = :b"),
 		ConditionExpression:       aws.String("attribute_exists(#pk) AND (attribute_not_exists(#b) OR #b < :b)"),
-		ExpressionAttributeNames:  attributeNames("#b", attrBefore, "#pk", p.config.Attributes.PartitionKey),
-		ExpressionAttributeValues: item{":b": numberValue(before)},
+		ExpressionAttributeNames:  AttributeNames("#b", attrBefore, "#pk", p.Config.Attributes.PartitionKey),
+		ExpressionAttributeValues: Item{":b": NumberValue(before)},
 	})
 	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
 		return dynamo.Explain(err, table)
@@ -176,10 +176,10 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 		}
 		return nil
 	}
-	wait := untilShown()
+	wait := UntilShown()
 	for {
 		gap, err := p.eachFull(ctx, id, before, flush)
-		if err != nil || !gap || !sleep(ctx, wait.NextBackOff()) {
+		if err != nil || !gap || !Sleep(ctx, wait.NextBackOff()) {
 			return cmp.Or(err, ctx.Err())
 		}
 	}
@@ -205,7 +205,7 @@ func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, d
 			return nil // its events are removed already
 		}
 		due = append(due, it)
-		if pending += it.count; pending < removesBetweenReports {
+		if pending += it.count; pending < RemovesBetweenReports {
 			return nil
 		}
 		pending = 0
@@ -224,23 +224,23 @@ func (p *packed) blankAll(ctx context.Context, items []*packedItem) error {
 	updates.SetLimit(blanksAtOnce)
 	for _, it := range items {
 		updates.Go(func() error {
-			err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
-				TableName:                &p.config.Tables.Journal,
+			err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName:                &p.Config.Tables.Journal,
 				Key:                      p.keyIn(it.partition, it.number),
 				UpdateExpression:         aws.String("REMOVE #e, #E, #p, #z"),
 				ConditionExpression:      aws.String("attribute_exists(#pk)"),
-				ExpressionAttributeNames: attributeNames("#e", attrSmall, "#E", attrLarge, "#p", attrTail, "#z", attrSize, "#pk", p.config.Attributes.PartitionKey),
+				ExpressionAttributeNames: AttributeNames("#e", attrSmall, "#E", attrLarge, "#p", attrTail, "#z", attrSize, "#pk", p.Config.Attributes.PartitionKey),
 			})
 			if errors.As(err, new(*types.ConditionalCheckFailedException)) {
 				return nil
 			}
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		})
 	}
 	return updates.Wait()
 }
 
-func (p *packed) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+func (p *packed) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}
@@ -265,16 +265,16 @@ func (p *packed) delete(ctx context.Context, id aggregate.ID, expected uint64, r
 // bury puts the tombstone in the place of the next commit.
 func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) error {
 	stone := p.key(id, version+1)
-	stone[attrCommit] = commitValue(p.config.NewID())
-	stone[attrCount] = numberValue(0)
-	stone[attrDeleted] = numberValue(p.config.Now().UnixMilli())
-	in := alone(p.putNew(p.config.Tables.Journal, stone))
-	last := time.Now().Add(p.config.RetryBudget)
+	stone[attrCommit] = commitValue(p.Config.NewID())
+	stone[attrCount] = NumberValue(0)
+	stone[attrDeleted] = NumberValue(p.Config.Now().UnixMilli())
+	in := Alone(p.PutNew(p.Config.Tables.Journal, stone))
+	last := time.Now().Add(p.Config.RetryBudget)
 	for {
-		err := p.putItem(ctx, in)
+		err := p.PutItem(ctx, in)
 		var failed *types.ConditionalCheckFailedException
 		if !errors.As(err, &failed) {
-			return dynamo.Explain(err, p.config.Tables.Journal)
+			return dynamo.Explain(err, p.Config.Tables.Journal)
 		}
 		there, err := p.parse(failed.Item)
 		switch {
@@ -286,9 +286,9 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 			return &ConflictError{ID: id, Expected: version, Actual: there.last()}
 		}
 		takeOver(stone, failed.Item)
-		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
-		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
-		if time.Now().After(last) || !sleep(ctx, rand.N(sendAgainPause)) {
+		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), AttributeNames("#c", attrCommit)
+		in.ExpressionAttributeValues = Item{":c": failed.Item[attrCommit]}
+		if time.Now().After(last) || !Sleep(ctx, rand.N(SendAgainPause)) {
 			return fmt.Errorf("delete %s, nothing removed: %w", id, cmp.Or(ctx.Err(), ErrContended))
 		}
 	}
@@ -297,16 +297,16 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 // buryStates removes all snapshots and leaves a tombstone, which a late snapshot does not replace.
 // It keeps the command ids.
 func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
-	table := p.config.Tables.Snapshot
+	table := p.Config.Tables.Snapshot
 	var before map[string]types.AttributeValue
-	err := p.whileUnderWay(ctx, func() error {
-		out, err := p.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	err := p.WhileUnderWay(ctx, func() error {
+		out, err := p.Client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:        &table,
 			Key:              p.snapshotKey(id, latestSnapshot),
 			UpdateExpression: aws.String("SET #n = :most, #d = :now REMOVE #s, #v, #x, #r"),
-			ExpressionAttributeNames: attributeNames("#n", attrCount, "#d", attrDeleted, "#s", attrState, "#v", attrSchema,
+			ExpressionAttributeNames: AttributeNames("#n", attrCount, "#d", attrDeleted, "#s", attrState, "#v", attrSchema,
 				"#x", attrApplied, "#r", attrKept),
-			ExpressionAttributeValues: item{":most": numberValue(uint64(noMoreSnapshots)), ":now": numberValue(p.config.Now().UnixMilli())},
+			ExpressionAttributeValues: Item{":most": NumberValue(uint64(noMoreSnapshots)), ":now": NumberValue(p.Config.Now().UnixMilli())},
 			ReturnValues:              types.ReturnValueUpdatedOld,
 		})
 		if err == nil {
@@ -319,22 +319,22 @@ func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 	}
 	// Rows beside the latest snapshot that a transaction may still be writing.
 	late := []string{strconv.Itoa(baseSnapshot)}
-	for _, n := range numbersOf(before[attrKept]) {
+	for _, n := range NumbersOf(before[attrKept]) {
 		late = append(late, strconv.FormatUint(n, 10))
 	}
-	pages := dynamodb.NewQueryPaginator(p.client, &dynamodb.QueryInput{
+	pages := dynamodb.NewQueryPaginator(p.Client, &dynamodb.QueryInput{
 		TableName: &table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("#pk = :pk"),
 		ProjectionExpression:      aws.String("#pk, #sk"),
-		ExpressionAttributeNames:  attributeNames("#pk", p.config.Attributes.PartitionKey, "#sk", p.config.Attributes.SortKey),
-		ExpressionAttributeValues: item{":pk": stringValue(partitionOf(id))},
+		ExpressionAttributeNames:  AttributeNames("#pk", p.Config.Attributes.PartitionKey, "#sk", p.Config.Attributes.SortKey),
+		ExpressionAttributeValues: Item{":pk": StringValue(partitionOf(id))},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
-		var keys []item
+		var keys []Item
 		for _, key := range page.Items {
 			_, number := p.placeOf(key)
 			if number != strconv.Itoa(latestSnapshot) {
@@ -342,13 +342,13 @@ func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 			}
 			late = slices.DeleteFunc(late, func(other string) bool { return other == number })
 		}
-		if err := p.deleteAll(ctx, table, keys); err != nil {
+		if err := p.DeleteAll(ctx, table, keys); err != nil {
 			return err
 		}
 	}
-	keys := make([]item, len(late))
+	keys := make([]Item, len(late))
 	for i, number := range late {
 		keys[i] = p.keyIn(partitionOf(id), number)
 	}
-	return p.deleteLate(ctx, table, keys)
+	return p.DeleteLate(ctx, table, keys)
 }

@@ -16,21 +16,21 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (p *packed) restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
+func (p *packed) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
-	r2 := &packedRestoration{packed: p, Restoration: r, token: p.config.NewID(), at: p.now()}
+	r2 := &packedRestoration{packed: p, Restoration: r, token: p.Config.NewID(), at: p.Now()}
 	if err := r2.build(); err != nil {
 		return storage.Receipt{}, err
 	}
 	if s := r.Head.Snapshot; s != nil && r.Head.TruncatedBefore > 1 { // a load needs it
 		base := p.rowOf(p.snapshotKey(id, baseSnapshot), s, s.Number, commitValue(longestCommitID))
-		base[attrBefore] = numberValue(r.Head.TruncatedBefore)
-		if size := itemSize(base); size > storage.MaxItemBytes {
+		base[attrBefore] = NumberValue(r.Head.TruncatedBefore)
+		if size := ItemSize(base); size > storage.MaxItemBytes {
 			return storage.Receipt{}, &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 		}
 	}
 	if r.Expected > 0 {
-		actual, err := p.version(ctx, id)
+		actual, err := p.Version(ctx, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return storage.Receipt{}, &ConflictError{ID: id, Expected: r.Expected}
@@ -43,8 +43,8 @@ func (p *packed) restore(ctx context.Context, r *storage.Restoration) (storage.R
 		}
 	}
 	r2.begun = time.Now()
-	r2.redate(p.now())
-	if err := p.send(ctx, r2); err != nil {
+	r2.Redate(p.Now())
+	if err := p.Send(ctx, r2); err != nil {
 		if err := r2.unlessThere(ctx, err); err != nil {
 			return storage.Receipt{}, err
 		}
@@ -67,13 +67,13 @@ type packedRestoration struct {
 	token string
 	at    time.Time
 	input *dynamodb.TransactWriteItemsInput
-	items []item
+	items []Item
 }
 
 // build makes one item of each commit with its original values, or of a part of a commit. The last
 // event of a snapshot ends an item, so that a load can begin with the snapshot.
 func (r *packedRestoration) build() error {
-	id, next := r.Restoration.Head.Aggregate, firstOf(r.Restoration)
+	id, next := r.Restoration.Head.Aggregate, FirstOf(r.Restoration)
 	if r.Expected == 0 && next > 1 {
 		r.items = append(r.items, r.blankItem(id, next))
 	}
@@ -89,15 +89,15 @@ func (r *packedRestoration) build() error {
 			r.items = append(r.items, r.blankItem(id, r.Restoration.Head.Version+1))
 		}
 		stone := r.key(id, r.Restoration.Head.Version+1)
-		stone[attrCommit], stone[attrCount] = commitValue(""), numberValue(0)
-		stone[attrDeleted] = numberValue(r.Restoration.Head.DeletedAt.UnixMilli())
+		stone[attrCommit], stone[attrCount] = commitValue(""), NumberValue(0)
+		stone[attrDeleted] = NumberValue(r.Restoration.Head.DeletedAt.UnixMilli())
 		r.items = append(r.items, stone)
 	}
 	size := 0
 	r.input = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &r.token}
 	for _, it := range r.items {
-		size += itemSize(it)
-		r.input.TransactItems = append(r.input.TransactItems, r.putNew(r.config.Tables.Journal, it))
+		size += ItemSize(it)
+		r.input.TransactItems = append(r.input.TransactItems, r.PutNew(r.Config.Tables.Journal, it))
 	}
 	if size > storage.MaxCommitBytes {
 		return &TooLargeError{ID: id, What: "the restoration", Size: size, Limit: storage.MaxCommitBytes, Unit: storage.UnitBytes}
@@ -106,9 +106,9 @@ func (r *packedRestoration) build() error {
 }
 
 // blankItem stands for the removed events before a number.
-func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) item {
+func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) Item {
 	it := r.commitItem(id, 1, commitValue(""), r.at, "")
-	it[attrCount], it[attrBefore] = numberValue(before-1), numberValue(before)
+	it[attrCount], it[attrBefore] = NumberValue(before-1), NumberValue(before)
 	delete(it, attrTail)
 	return it
 }
@@ -120,7 +120,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 	stored := commitValue(first.CommitID)
 	commit, _, _ := commitOf(stored)
 	bare := r.commitItem(first.Aggregate, first.Number, stored, r.at, "")
-	room := storage.MaxItemBytes - itemSize(bare) - itemSpare
+	room := storage.MaxItemBytes - ItemSize(bare) - itemSpare
 	if first.CommitID == "" {
 		room = min(room, packedGroupBytes)
 	}
@@ -135,7 +135,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 		if size += len(event); size > room && len(events) > 0 {
 			break
 		}
-		if size > storage.MaxItemBytes-itemSize(bare)-itemSpare {
+		if size > storage.MaxItemBytes-ItemSize(bare)-itemSpare {
 			return 0, &TooLargeError{
 				ID: record.Aggregate, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes,
 			}
@@ -150,7 +150,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	bare[attrCount] = numberValue(len(events))
+	bare[attrCount] = NumberValue(len(events))
 	r.setEvents(bare, joined)
 	r.items = append(r.items, bare)
 	return to, nil
@@ -183,7 +183,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 	if end.last() != s.Number {
 		return fmt.Errorf("it is of event %d, inside a commit", s.Number)
 	}
-	it, err := r.getItem(ctx, r.config.Tables.Journal, r.key(id, end.first))
+	it, err := r.GetItem(ctx, r.Config.Tables.Journal, r.key(id, end.first))
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if size := itemSize(row); size > storage.MaxItemBytes {
+	if size := ItemSize(row); size > storage.MaxItemBytes {
 		return &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}
 	if err := r.pinRestored(ctx, row); err != nil {
@@ -209,21 +209,21 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 // pinRestored also stores the snapshot as the one that stands for truncated events, if this journal
 // lacks those events too. It does so before the latest snapshot is stored. If the restoration is
 // interrupted in between, the latest snapshot is missing, so the next run repeats it.
-func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
+func (r *packedRestoration) pinRestored(ctx context.Context, row Item) error {
 	id, before := r.Restoration.Head.Aggregate, r.Restoration.Head.TruncatedBefore
 	if before <= 1 {
 		return nil
 	}
-	first, err := r.getItem(ctx, r.config.Tables.Journal, r.key(id, 1))
+	first, err := r.GetItem(ctx, r.Config.Tables.Journal, r.key(id, 1))
 	if err != nil {
 		return err
 	}
-	if here, _ := uintOf(first[attrBefore]); here != before {
+	if here, _ := UintOf(first[attrBefore]); here != before {
 		return nil // the events exist here
 	}
 	base := maps.Clone(row)
 	maps.Copy(base, r.snapshotKey(id, baseSnapshot))
-	base[attrBefore] = numberValue(before)
+	base[attrBefore] = NumberValue(before)
 	return r.putBase(ctx, id, base)
 }
 
@@ -246,7 +246,7 @@ func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 }
 
 func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
-	head, err := r.head(ctx, r.Restoration.Head.Aggregate)
+	head, err := r.packed.Head(ctx, r.Restoration.Head.Aggregate)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return false, nil
@@ -257,7 +257,7 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 			head.DeletedAt.UnixMilli() == r.Restoration.Head.DeletedAt.UnixMilli(), nil
 	}
 	i, same := 0, true
-	err = r.events(ctx, r.Restoration.Head.Aggregate, firstOf(r.Restoration), r.Restoration.Head.Version, func(record *Record) bool {
+	err = r.Events(ctx, r.Restoration.Head.Aggregate, FirstOf(r.Restoration), r.Restoration.Head.Version, func(record *Record) bool {
 		same = record.Equal(r.Records[i])
 		i++
 		return same
@@ -270,66 +270,66 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 
 // The methods below make packedRestoration a sending.
 
-func (r *packedRestoration) target() string     { return r.Restoration.Head.Aggregate.String() }
-func (r *packedRestoration) begunAt() time.Time { return r.begun }
+func (r *packedRestoration) Target() string     { return r.Restoration.Head.Aggregate.String() }
+func (r *packedRestoration) BegunAt() time.Time { return r.begun }
 
-// redate changes only the place in the tail: the events have dates of their own.
-func (r *packedRestoration) redate(now time.Time) {
-	if now.Sub(r.at) < dateAge {
+// Redate changes only the place in the tail: the events have dates of their own.
+func (r *packedRestoration) Redate(now time.Time) {
+	if now.Sub(r.at) < DateAge {
 		return
 	}
-	r.at, r.token = now, r.config.NewID()
+	r.at, r.token = now, r.Config.NewID()
 	for _, it := range r.items {
 		if it[attrTime] != nil {
-			it[attrTime] = numberValue(now.UnixMilli())
+			it[attrTime] = NumberValue(now.UnixMilli())
 		}
 	}
 }
 
-func (r *packedRestoration) attempt(ctx context.Context) error {
-	_, err := r.client.TransactWriteItems(ctx, r.input, once)
+func (r *packedRestoration) Attempt(ctx context.Context) error {
+	_, err := r.Client.TransactWriteItems(ctx, r.input, Once)
 	return err
 }
 
-func (r *packedRestoration) explain(err error) error {
-	return dynamo.Explain(err, r.config.Tables.Journal)
+func (r *packedRestoration) Explain(err error) error {
+	return dynamo.Explain(err, r.Config.Tables.Journal)
 }
 
-func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
+func (r *packedRestoration) Unknown(err error) *OutcomeUnknownError {
 	return &OutcomeUnknownError{ID: r.Restoration.Head.Aggregate, First: r.Restoration.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
 }
 
-func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
+func (r *packedRestoration) IsWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
 
 // replace takes over the commands of a placeholder in the place of the first item.
-func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored item) error {
+func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored Item) error {
 	first := r.input.TransactItems[0].Put
 	takeOver(first.Item, stored)
 	size := 0
 	for _, it := range r.items {
-		size += itemSize(it)
+		size += ItemSize(it)
 	}
-	if itemSize(first.Item) > storage.MaxItemBytes || size > storage.MaxCommitBytes {
+	if ItemSize(first.Item) > storage.MaxItemBytes || size > storage.MaxCommitBytes {
 		if err := r.guard(ctx, r.Restoration.Head.Aggregate, placeholder.commands()); err != nil {
 			return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, err)
 		}
 		delete(first.Item, attrNoted)
 		first.Item[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
 	}
-	first.ConditionExpression, first.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
-	first.ExpressionAttributeValues = item{":c": stored[attrCommit]}
+	first.ConditionExpression, first.ExpressionAttributeNames = aws.String("#c = :c"), AttributeNames("#c", attrCommit)
+	first.ExpressionAttributeValues = Item{":c": stored[attrCommit]}
 	// DynamoDB may remember the earlier request under the old token.
-	r.token = r.config.NewID()
-	return errSendAgain
+	r.token = r.Config.NewID()
+	return ErrSendAgain
 }
 
-func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+func (r *packedRestoration) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, MinAttempt))
 	defer cancel()
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
 		for i, reason := range canceled.CancellationReasons {
-			if !conditionFailed(reason) {
+			if !ConditionFailed(reason) {
 				continue
 			}
 			if there, err := r.parse(reason.Item); i == 0 && err == nil && there.isPlaceholder() {
@@ -338,7 +338,7 @@ func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bo
 			there, err := r.end(ctx, r.Restoration.Head.Aggregate)
 			switch {
 			case err != nil && ambiguous:
-				return r.unknown(err)
+				return r.Unknown(err)
 			case err != nil:
 				return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, err)
 			case there.isTombstone():
@@ -348,7 +348,7 @@ func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bo
 		}
 	}
 	if ambiguous {
-		return r.unknown(err)
+		return r.Unknown(err)
 	}
-	return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, r.explain(err))
+	return fmt.Errorf("restore %s, nothing written: %w", r.Restoration.Head.Aggregate, r.Explain(err))
 }

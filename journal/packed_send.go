@@ -18,47 +18,47 @@ import (
 
 // The methods below make packedCommit a sending.
 
-func (c *packedCommit) attempt(ctx context.Context) (err error) {
+func (c *packedCommit) Attempt(ctx context.Context) (err error) {
 	if c.transaction == nil {
-		_, err = c.p.client.PutItem(ctx, c.put, once)
+		_, err = c.p.Client.PutItem(ctx, c.put, Once)
 		return err
 	}
-	_, err = c.p.client.TransactWriteItems(ctx, c.transaction, once)
+	_, err = c.p.Client.TransactWriteItems(ctx, c.transaction, Once)
 	return err
 }
 
-func (c *packedCommit) redate(now time.Time) {
-	if now.Sub(c.receipt.OccurredAt) < dateAge {
+func (c *packedCommit) Redate(now time.Time) {
+	if now.Sub(c.Receipt.OccurredAt) < DateAge {
 		return
 	}
-	c.receipt.OccurredAt = now
+	c.Receipt.OccurredAt = now
 	for _, it := range c.items {
 		if len(c.Events) > 0 {
-			it[attrTime] = numberValue(now.UnixMilli())
+			it[attrTime] = NumberValue(now.UnixMilli())
 		} else if noted, err := commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < fewNoted {
 			it[attrNoted] = noted
 		}
 	}
 	if c.transaction != nil {
-		c.transaction.ClientRequestToken = aws.String(c.p.config.NewID())
+		c.transaction.ClientRequestToken = aws.String(c.p.Config.NewID())
 	}
 }
 
-func (c *packedCommit) explain(err error) error {
+func (c *packedCommit) Explain(err error) error {
 	if c.transaction != nil {
-		return c.p.explainActions(err, c.transaction.TransactItems)
+		return c.p.ExplainActions(err, c.transaction.TransactItems)
 	}
-	return dynamo.ExplainAny(err, []string{c.p.config.Tables.Journal}, "journal.Create")
+	return dynamo.ExplainAny(err, []string{c.p.Config.Tables.Journal}, "journal.Create")
 }
 
-func (c *packedCommit) isWritten(ctx context.Context) (bool, error) {
-	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.receipt.CommitID)
+func (c *packedCommit) IsWritten(ctx context.Context) (bool, error) {
+	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.Receipt.CommitID)
 }
 
 // isAt reports whether a commit wrote the item under a number, or whether the item notes its
 // command.
 func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commitID string) (bool, error) {
-	raw, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, number))
+	raw, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, number))
 	if err != nil || raw == nil {
 		return false, err
 	}
@@ -66,10 +66,10 @@ func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commi
 	return err == nil && it.isOf(commitID), err
 }
 
-// refusal compares the commit with the items in its places. These never disappear, so they show
+// Refusal compares the commit with the items in its places. These never disappear, so they show
 // permanently which commit has the place.
-func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
-	within, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+func (c *packedCommit) Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	within, cancel := context.WithTimeout(ctx, max(left, MinAttempt))
 	defer cancel()
 	explained := c.explainRefusal(within, err, ambiguous)
 	var unread *unreadError
@@ -77,7 +77,7 @@ func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, l
 	case !errors.As(explained, &unread):
 		return explained
 	case ambiguous && len(c.Events) == 0: // its command may be among the guards
-		return c.unknown(unread.err)
+		return c.Unknown(unread.err)
 	case !errors.Is(unread.err, context.DeadlineExceeded) || ctx.Err() != nil:
 		return c.notWritten(unread.err)
 	}
@@ -97,7 +97,7 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 		switch {
 		case err != nil:
 			return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
-		case it.isOf(c.receipt.CommitID):
+		case it.isOf(c.Receipt.CommitID):
 			return nil
 		case it.isPlaceholder() && it.first == c.Expected+1:
 			return c.replace(ctx, it, taken)
@@ -105,21 +105,21 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 		return c.conflict(ctx, it)
 	}
 	if ambiguous {
-		if written, _ := c.isWritten(ctx); written {
+		if written, _ := c.IsWritten(ctx); written {
 			return nil
 		}
 		// An attempt may still be under way even if the item is absent.
-		return c.unknown(err)
+		return c.Unknown(err)
 	}
 	if refused != nil {
 		return refused
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, c.explain(err))
+	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, c.Explain(err))
 }
 
 // taken returns the item that occupies one of the places of the commit. If a write of the caller
 // was refused, it returns an error.
-func (c *packedCommit) taken(err error) (item, error) {
+func (c *packedCommit) taken(err error) (Item, error) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {
 		return failed.Item, nil
@@ -129,15 +129,15 @@ func (c *packedCommit) taken(err error) (item, error) {
 		return nil, nil
 	}
 	for _, reason := range canceled.CancellationReasons[:c.writes] {
-		if conditionFailed(reason) {
+		if ConditionFailed(reason) {
 			return reason.Item, nil
 		}
 	}
 	for i, reason := range canceled.CancellationReasons[c.writes:] {
-		if isFinal(reason) {
-			w, _ := targetOf(c.Writes[i])
+		if IsFinal(reason) {
+			w, _ := TargetOf(c.Writes[i])
 			return nil, &WriteRefusedError{
-				ID: c.Aggregate, Index: i, Table: w.table,
+				ID: c.Aggregate, Index: i, Table: w.Table,
 				Code: aws.ToString(reason.Code), Message: aws.ToString(reason.Message), Item: reason.Item,
 			}
 		}
@@ -165,7 +165,7 @@ func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 		switch {
 		case err != nil:
 			return &unreadError{err}
-		case executed && earlier.CommitID == c.receipt.CommitID:
+		case executed && earlier.CommitID == c.Receipt.CommitID:
 			return nil
 		case executed:
 			return c.duplicate(earlier)

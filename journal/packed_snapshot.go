@@ -40,23 +40,23 @@ func (p *packed) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, err
 }
 
 func (p *packed) snapshotAt(ctx context.Context, id aggregate.ID, number string) (*snapshotRow, error) {
-	it, err := p.getItem(ctx, p.config.Tables.Snapshot, p.keyIn(partitionOf(id), number))
+	it, err := p.GetItem(ctx, p.Config.Tables.Snapshot, p.keyIn(partitionOf(id), number))
 	if err != nil || it == nil {
 		return nil, err
 	}
 	return p.snapshotOf(it)
 }
 
-func (p *packed) snapshotOf(it item) (*snapshotRow, error) {
-	row := &snapshotRow{commit: it[attrCommit], kept: numbersOf(it[attrKept]), guards: it[attrGuards] != nil}
-	row.before, _ = uintOf(it[attrBefore])
-	row.from, _ = uintOf(it[attrFirst])
-	if millis, ok := intOf(it[attrDeleted]); ok {
+func (p *packed) snapshotOf(it Item) (*snapshotRow, error) {
+	row := &snapshotRow{commit: it[attrCommit], kept: NumbersOf(it[attrKept]), guards: it[attrGuards] != nil}
+	row.before, _ = UintOf(it[attrBefore])
+	row.from, _ = UintOf(it[attrFirst])
+	if millis, ok := IntOf(it[attrDeleted]); ok {
 		row.deleted = time.UnixMilli(millis).UTC()
 	}
 	if b, ok := it[attrID].(*types.AttributeValueMemberB); ok {
 		if err := unmarshalCommands(b.Value, &row.commands); err != nil {
-			return nil, p.corrupt(p.config.Tables.Snapshot, it, fmt.Sprintf("has command ids that cannot be read: %v", err))
+			return nil, p.corrupt(p.Config.Tables.Snapshot, it, fmt.Sprintf("has command ids that cannot be read: %v", err))
 		}
 		row.encoded = b
 	}
@@ -66,11 +66,11 @@ func (p *packed) snapshotOf(it item) (*snapshotRow, error) {
 	}
 	s := &Snapshot{Payload: payload.Value}
 	var numbered bool
-	s.Number, numbered = uintOf(it[attrCount])
-	s.Schema, _ = uintOf(it[attrSchema])
-	s.Encoding, _ = stringOf(it[attrApplied])
+	s.Number, numbered = UintOf(it[attrCount])
+	s.Schema, _ = UintOf(it[attrSchema])
+	s.Encoding, _ = StringOf(it[attrApplied])
 	if !numbered || s.Number == 0 || row.from == 0 || row.commit == nil {
-		return nil, p.corrupt(p.config.Tables.Snapshot, it, "is a snapshot that does not name the commit with its last event")
+		return nil, p.corrupt(p.Config.Tables.Snapshot, it, "is a snapshot that does not name the commit with its last event")
 	}
 	row.snapshot = s
 	return row, nil
@@ -90,7 +90,7 @@ func (row *snapshotRow) name() string {
 
 // isSound reads the item that a snapshot ends with, and reports whether it still exists.
 func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
-	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, row.from))
+	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, row.from))
 	if err != nil || it == nil {
 		return false, err
 	}
@@ -100,7 +100,7 @@ func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow)
 
 // snapshots returns the latest snapshot, and the one that stands for truncated events.
 func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
-	items, err := p.batchGetKeys(ctx, p.config.Tables.Snapshot, []item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)
+	items, err := p.BatchGetKeys(ctx, p.Config.Tables.Snapshot, []Item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)
 	for _, it := range items {
 		row, err := p.snapshotOf(it)
 		if err != nil {
@@ -124,7 +124,7 @@ func newestFirst(rows ...*snapshotRow) []*snapshotRow {
 	return rows
 }
 
-func (p *packed) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+func (p *packed) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	for _, listed := range slices.Backward(head.Redundant) {
 		if listed > number {
 			continue
@@ -151,25 +151,25 @@ func (p *packed) snapshotBefore(ctx context.Context, head Head, number uint64) (
 	return base.snapshot, nil
 }
 
-func (p *packed) removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
-	keys := make([]item, len(numbers))
+func (p *packed) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+	keys := make([]Item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = p.key(id, n)
 	}
-	return p.deleteAll(ctx, p.config.Tables.Snapshot, keys)
+	return p.DeleteAll(ctx, p.Config.Tables.Snapshot, keys)
 }
 
 // rowOf returns the row of a snapshot. from and commit name the item with its last event.
-func (p *packed) rowOf(key item, s *Snapshot, from uint64, commit types.AttributeValue) item {
-	key[attrState] = binaryValue(s.Payload)
-	key[attrCount] = numberValue(s.Number)
-	key[attrFirst] = numberValue(from)
+func (p *packed) rowOf(key Item, s *Snapshot, from uint64, commit types.AttributeValue) Item {
+	key[attrState] = BinaryValue(s.Payload)
+	key[attrCount] = NumberValue(s.Number)
+	key[attrFirst] = NumberValue(from)
 	key[attrCommit] = commit
 	if s.Schema != 0 {
-		key[attrSchema] = numberValue(s.Schema)
+		key[attrSchema] = NumberValue(s.Schema)
 	}
 	if s.Encoding != "" {
-		key[attrApplied] = stringValue(s.Encoding)
+		key[attrApplied] = StringValue(s.Encoding)
 	}
 	return key
 }
@@ -185,24 +185,24 @@ func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
 	}
 	if len(c.Events) == 0 {
 		// The commit has no item with which a load could begin.
-		c.leaveOut(storage.ErrNoRoom)
+		c.LeaveOut(storage.ErrNoRoom)
 		return
 	}
-	if c.Snapshot.Number != c.receipt.Version {
-		c.leaveOut(fmt.Errorf("it is of event %d, not of the last event: %w", c.Snapshot.Number, storage.ErrNoRoom))
+	if c.Snapshot.Number != c.Receipt.Version {
+		c.LeaveOut(fmt.Errorf("it is of event %d, not of the last event: %w", c.Snapshot.Number, storage.ErrNoRoom))
 		return
 	}
 	// The commit is written, but its caller waits.
-	ctx, cancel := context.WithTimeout(ctx, p.config.RetryBudget)
+	ctx, cancel := context.WithTimeout(ctx, p.Config.RetryBudget)
 	defer cancel()
 	if err := p.tryToStore(ctx, c); err != nil {
-		c.leaveOut(err)
+		c.LeaveOut(err)
 	}
 }
 
 func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
 	end := c.items[len(c.items)-1]
-	from, _ := uintOf(end[p.config.Attributes.SortKey])
+	from, _ := UintOf(end[p.Config.Attributes.SortKey])
 	row := p.rowOf(p.snapshotKey(c.Aggregate, latestSnapshot), c.Snapshot, from, end[attrCommit])
 	if err := p.keepCommands(ctx, c, row); err != nil {
 		return err
@@ -211,13 +211,13 @@ func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
 	if err != nil {
 		return err
 	}
-	if err := p.removeSnapshots(ctx, c.Aggregate, due); err != nil {
+	if err := p.RemoveSnapshots(ctx, c.Aggregate, due); err != nil {
 		kept = append(slices.Clone(due), kept...) // a later commit removes them
 	}
 	if kept != nil {
-		row[attrKept] = listValue(kept)
+		row[attrKept] = ListValue(kept)
 	}
-	if size := itemSize(row); size > storage.MaxItemBytes {
+	if size := ItemSize(row); size > storage.MaxItemBytes {
 		return &TooLargeError{ID: c.Aggregate, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}
 	var redundant []types.TransactWriteItem
@@ -234,9 +234,9 @@ func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
 // listRedundant puts the list of redundant snapshots into the receipt, if the caller passed one.
 func (c *packedCommit) listRedundant(listed []uint64) {
 	if r := c.Redundancy; r != nil && r.Listed != nil {
-		c.receipt.Redundant, c.receipt.Surplus = listed, nil
+		c.Receipt.Redundant, c.Receipt.Surplus = listed, nil
 		if surplus := len(listed) - r.Keep; surplus > 0 && r.TTL == 0 {
-			c.receipt.Surplus = listed[:surplus]
+			c.Receipt.Surplus = listed[:surplus]
 		}
 	}
 }
@@ -270,9 +270,9 @@ func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due 
 func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
 	row := p.rowOf(p.key(c.Aggregate, c.Snapshot.Number), c.Snapshot, from, commit)
 	if ttl := c.Redundancy.TTL; ttl > 0 {
-		row[p.config.Attributes.TTL] = numberValue(c.receipt.OccurredAt.Add(ttl).Unix())
+		row[p.Config.Attributes.TTL] = NumberValue(c.Receipt.OccurredAt.Add(ttl).Unix())
 	}
-	return types.TransactWriteItem{Put: &types.Put{TableName: &p.config.Tables.Snapshot, Item: row}}
+	return types.TransactWriteItem{Put: &types.Put{TableName: &p.Config.Tables.Snapshot, Item: row}}
 }
 
 // putSnapshot replaces the latest snapshot, and reports whether it did. It does not replace a
@@ -280,10 +280,10 @@ func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.Attribu
 // the highest number. If the row has no list of redundant snapshots, the stored list stays. The
 // actions in beside are in the same transaction, because a separate request could arrive late,
 // after a deletion.
-func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, beside ...types.TransactWriteItem) (stored bool, err error) {
-	a, table := p.config.Attributes, p.config.Tables.Snapshot
+func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row Item, beside ...types.TransactWriteItem) (stored bool, err error) {
+	a, table := p.Config.Attributes, p.Config.Tables.Snapshot
 	var sets, removes []string
-	names, values := map[string]string{}, item{}
+	names, values := map[string]string{}, Item{}
 	for _, name := range []string{attrState, attrCount, attrFirst, attrCommit, attrSchema, attrApplied, attrID, attrGuards, attrKept, attrBefore} {
 		alias := "#" + name
 		value, given := row[name]
@@ -303,7 +303,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 	}
 	update := &types.Update{
 		TableName:                           &table,
-		Key:                                 item{a.PartitionKey: row[a.PartitionKey], a.SortKey: row[a.SortKey]},
+		Key:                                 Item{a.PartitionKey: row[a.PartitionKey], a.SortKey: row[a.SortKey]},
 		UpdateExpression:                    &expression,
 		ConditionExpression:                 aws.String("attribute_not_exists(#n) OR #n < :n"),
 		ExpressionAttributeNames:            names,
@@ -312,7 +312,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 	}
 	for again := range 2 {
 		err := p.update(ctx, update, beside)
-		there, refused := refusedItem(err, 0)
+		there, refused := RefusedItem(err, 0)
 		if !refused {
 			return err == nil, dynamo.Explain(err, table)
 		}
@@ -320,7 +320,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 		if err == nil && old.snapshot != nil {
 			var sound bool
 			if sound, err = p.isSound(ctx, id, old); sound {
-				number, _ := uintOf(row[attrCount])
+				number, _ := UintOf(row[attrCount])
 				// A snapshot with the same number is this one: the reply to an earlier attempt was
 				// lost.
 				return old.snapshot.Number == number, nil
@@ -338,9 +338,9 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, bes
 // update sends a transaction only if there are actions beside the update.
 func (p *packed) update(ctx context.Context, u *types.Update, beside []types.TransactWriteItem) error {
 	if len(beside) > 0 {
-		return p.transact(ctx, append([]types.TransactWriteItem{{Update: u}}, beside...)...)
+		return p.Transact(ctx, append([]types.TransactWriteItem{{Update: u}}, beside...)...)
 	}
-	return p.updateItem(ctx, &dynamodb.UpdateItemInput{
+	return p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
 		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,

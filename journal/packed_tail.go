@@ -52,7 +52,7 @@ type partCursor struct {
 	more, few bool
 }
 
-func (p *packed) tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+func (p *packed) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	if err := p.knowPartitions(ctx); err != nil {
 		return storage.TailPage{}, err
 	}
@@ -63,9 +63,9 @@ func (p *packed) tail(ctx context.Context, q storage.TailQuery) (storage.TailPag
 	cursors := p.cursorsOf(q.After, parts)
 	pages, err := p.partPages(ctx, q, parts, cursors)
 	if err != nil {
-		return storage.TailPage{}, dynamo.Explain(err, p.config.Tables.Journal)
+		return storage.TailPage{}, dynamo.Explain(err, p.Config.Tables.Journal)
 	}
-	if _, age := p.known(p.config.Now()); age >= mostUnchecked {
+	if _, age := p.known(p.Config.Now()); age >= mostUnchecked {
 		return storage.TailPage{}, fmt.Errorf("%w: a page of the tail took %s", ErrUnavailable, age)
 	}
 	return p.joinPages(ctx, q, parts, cursors, pages)
@@ -122,11 +122,11 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 	if !some {
 		return page, nil
 	}
-	found, err := rows.Query(ctx, p.source, input, func(row rows.Row) tailEntry {
+	found, err := rows.Query(ctx, p.Source, input, func(row rows.Row) tailEntry {
 		read := p.parseRow(row)
 		it := read.item
 		return tailEntry{
-			item: it, corrupt: asCorrupt(read.err),
+			item: it, corrupt: AsCorrupt(read.err),
 			at: partCursor{millis: millisOfKey(it), partition: it.partition, number: it.number, time: it.time},
 		}
 	})
@@ -197,7 +197,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 		}
 		return joined, nil
 	}
-	return joined, dynamo.Explain(p.addEvents(ctx, &joined, entries), p.config.Tables.Journal)
+	return joined, dynamo.Explain(p.addEvents(ctx, &joined, entries), p.Config.Tables.Journal)
 }
 
 // largeKB returns how many KB must be read from the table for an entry.
@@ -209,15 +209,15 @@ func (e *tailEntry) largeKB(q storage.TailQuery) int {
 }
 
 func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCursor) (input *dynamodb.QueryInput, some bool) {
-	a := p.config.Attributes
+	a := p.Config.Attributes
 	partition := partKey(q.AggregateType, part)
 	input = &dynamodb.QueryInput{
-		TableName:                &p.config.Tables.Journal,
-		IndexName:                &p.config.Indexes.JournalTail,
+		TableName:                &p.Config.Tables.Journal,
+		IndexName:                &p.Config.Indexes.JournalTail,
 		KeyConditionExpression:   aws.String("#p = :p AND #t >= :from"),
-		ExpressionAttributeNames: attributeNames("#p", attrTail, "#t", attrTime),
-		ExpressionAttributeValues: item{
-			":p": stringValue(partition), ":from": numberValue(after.millis),
+		ExpressionAttributeNames: AttributeNames("#p", attrTail, "#t", attrTime),
+		ExpressionAttributeValues: Item{
+			":p": StringValue(partition), ":from": NumberValue(after.millis),
 		},
 	}
 	if !q.Until.IsZero() {
@@ -226,7 +226,7 @@ func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 			return nil, false // DynamoDB refuses an empty range
 		}
 		input.KeyConditionExpression = aws.String("#p = :p AND #t BETWEEN :from AND :until")
-		input.ExpressionAttributeValues[":until"] = numberValue(until)
+		input.ExpressionAttributeValues[":until"] = NumberValue(until)
 	}
 	if q.NumbersOnly {
 		input.ProjectionExpression = aws.String("#pk, #sk, #t, #c, #n")
@@ -250,7 +250,7 @@ func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 	}
 	if after.partition != "" {
 		input.ExclusiveStartKey = p.keyIn(after.partition, after.number)
-		input.ExclusiveStartKey[attrTail] = stringValue(partition)
+		input.ExclusiveStartKey[attrTail] = StringValue(partition)
 		input.ExclusiveStartKey[attrTime] = &types.AttributeValueMemberN{Value: after.time}
 	}
 	return input, true
@@ -265,8 +265,8 @@ func millisOfKey(it *packedItem) int64 {
 	return int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
 }
 
-// asCorrupt converts the error of parse or recordsOf, which always is a [*CorruptItemError].
-func asCorrupt(err error) *CorruptItemError {
+// AsCorrupt converts the error of parse or recordsOf, which always is a [*CorruptItemError].
+func AsCorrupt(err error) *CorruptItemError {
 	if err == nil {
 		return nil
 	}
@@ -295,13 +295,13 @@ func (p *packed) addEvents(ctx context.Context, page *storage.TailPage, entries 
 		}
 	}
 	for _, consistent := range []bool{false, true} {
-		var keys []item
+		var keys []Item
 		for i, it := range entries {
 			if at, ok := missing[it.place()]; ok && at == i { // DynamoDB refuses duplicate keys
 				keys = append(keys, p.keyIn(it.partition, it.number))
 			}
 		}
-		items, err := getMany(ctx, p.store, p.config.Tables.Journal, keys, consistent, p.parseRow)
+		items, err := GetMany(ctx, p.Store, p.Config.Tables.Journal, keys, consistent, p.parseRow)
 		if err != nil {
 			return err
 		}
@@ -309,7 +309,7 @@ func (p *packed) addEvents(ctx context.Context, page *storage.TailPage, entries 
 			it := read.item
 			if read.err != nil {
 				if consistent { // the consistent read follows the other one
-					page.Corrupt = append(page.Corrupt, asCorrupt(read.err))
+					page.Corrupt = append(page.Corrupt, AsCorrupt(read.err))
 				}
 				continue
 			}
@@ -326,7 +326,7 @@ func (p *packed) addEvents(ctx context.Context, page *storage.TailPage, entries 
 		}
 		records, err := p.recordsOf(it)
 		if err != nil {
-			page.Corrupt = append(page.Corrupt, asCorrupt(err))
+			page.Corrupt = append(page.Corrupt, AsCorrupt(err))
 			continue
 		}
 		page.Records = append(page.Records, records...)

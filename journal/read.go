@@ -40,7 +40,7 @@ func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Rec
 	return j.engine.AllEvents(ctx, id)
 }
 
-func (j *engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
+func (j *Engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		version, err := j.Version(ctx, id)
 		if err != nil {
@@ -65,12 +65,12 @@ func (j *engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Reco
 	}
 }
 
-func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
+func (j *Engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		var undecodable error
 		err := id.Validate()
 		if err == nil {
-			err = j.layout.events(ctx, id, from, to, func(stored *Record) bool {
+			err = j.Layout.Events(ctx, id, from, to, func(stored *Record) bool {
 				var r *Record
 				if r, undecodable = j.Decode(ctx, stored); undecodable != nil {
 					return false
@@ -81,11 +81,11 @@ func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) i
 		if undecodable != nil {
 			err = undecodable
 		}
-		if err != nil && !errors.Is(err, errStop) {
+		if err != nil && !errors.Is(err, ErrStop) {
 			yield(nil, fmt.Errorf("read events %d to %d of %s: %w", from, to, id, err))
 		}
 	}
 }
 
-// errStop means that the caller of the sequence wants no more.
-var errStop = errors.New("stop")
+// ErrStop means that the caller of the sequence wants no more.
+var ErrStop = errors.New("stop")

@@ -14,8 +14,8 @@ import (
 // still represent it exactly.
 const maxRestored = 1 << 53
 
-// firstOf returns the number that the first record must have.
-func firstOf(r *storage.Restoration) uint64 {
+// FirstOf returns the number that the first record must have.
+func FirstOf(r *storage.Restoration) uint64 {
 	if r.Expected == 0 {
 		return max(r.Head.TruncatedBefore, 1)
 	}
@@ -40,11 +40,11 @@ func firstOf(r *storage.Restoration) uint64 {
 // Except for such a snapshot, nothing was written if the error is ErrConflict, *DeletedError,
 // ErrInvalidCommit, *EncodingError, *TooLargeError, *ConfigError, *aggregate.InvalidIDError,
 // ErrThrottled, ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess or *CorruptItemError.
-func (j *engine) Restore(ctx context.Context, r storage.Restoration) (storage.Receipt, error) {
+func (j *Engine) Restore(ctx context.Context, r storage.Restoration) (storage.Receipt, error) {
 	if err := j.validateRestoration(&r); err != nil {
 		return storage.Receipt{}, fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
 	}
-	receipt, err := j.layout.restore(ctx, &r)
+	receipt, err := j.Layout.Restore(ctx, &r)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
@@ -54,7 +54,7 @@ func (j *engine) Restore(ctx context.Context, r storage.Restoration) (storage.Re
 	return storage.Receipt{Version: r.Head.Version, SnapshotLeftOut: receipt.SnapshotLeftOut, SnapshotError: receipt.SnapshotError}, nil
 }
 
-func (j *engine) validateRestoration(r *storage.Restoration) error {
+func (j *Engine) validateRestoration(r *storage.Restoration) error {
 	head, n := &r.Head, uint64(len(r.Records))
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrInvalidCommit, fmt.Sprintf(format, args...))
@@ -70,8 +70,8 @@ func (j *engine) validateRestoration(r *storage.Restoration) error {
 		return &TooLargeError{ID: head.Aggregate, What: "the restoration", Size: len(r.Records), Limit: storage.MaxEvents, Unit: storage.UnitEvents}
 	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
 		return invalid("it has no events")
-	case head.Version == 0 || head.Version != firstOf(r)+n-1:
-		return invalid("%d events that begin with %d do not end with version %d", n, firstOf(r), head.Version)
+	case head.Version == 0 || head.Version != FirstOf(r)+n-1:
+		return invalid("%d events that begin with %d do not end with version %d", n, FirstOf(r), head.Version)
 	case head.TruncatedBefore > head.Version+1:
 		return invalid("it is truncated before event %d, but has version %d", head.TruncatedBefore, head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
@@ -85,7 +85,7 @@ func (j *engine) validateRestoration(r *storage.Restoration) error {
 		if record == nil {
 			return invalid("record %d is nil", i)
 		}
-		if want := firstOf(r) + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
+		if want := FirstOf(r) + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
 			return invalid("event %d of %s is in the place of event %d", record.Number, record.Aggregate, want)
 		}
 		if record.EventID == "" {
@@ -95,8 +95,8 @@ func (j *engine) validateRestoration(r *storage.Restoration) error {
 			return invalid("event %d has the metadata %s of another stream, which only a publisher's own stream has: the archive is wrong; export the aggregate again",
 				record.Number, metadata.OwnStreamKey)
 		}
-		if at, c := record.OccurredAt.UnixMilli(), j.config; c.OccurredAtUnit < time.Millisecond && c.millisOf(c.storedTime(at)) != at {
-			return invalid("event %d is of %s, which tables with times in %s cannot hold", record.Number, record.OccurredAt.Format(time.RFC3339), unitNames(c.OccurredAtUnit))
+		if at, c := record.OccurredAt.UnixMilli(), j.Config; c.OccurredAtUnit < time.Millisecond && c.MillisOf(c.StoredTime(at)) != at {
+			return invalid("event %d is of %s, which tables with times in %s cannot hold", record.Number, record.OccurredAt.Format(time.RFC3339), UnitNames(c.OccurredAtUnit))
 		}
 		event := storage.Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
 		if err := validateEvent(event); err != nil {

@@ -30,25 +30,25 @@ import (
 func MarkRestored(ctx context.Context, client Client, config Config) error {
 	e, err := connect(client, config)
 	if err == nil {
-		_, err = e.findDescriptor(ctx)
+		_, err = e.FindDescriptor(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("mark the journal as restored: %w", err)
 	}
-	table := e.config.Tables.Journal
+	table := e.Config.Tables.Journal
 	update := &dynamodb.UpdateItemInput{
-		TableName: &table, Key: e.layout.descriptorKey(),
+		TableName: &table, Key: e.Layout.DescriptorKey(),
 		UpdateExpression:          aws.String("SET #r = :r"),
 		ConditionExpression:       aws.String("attribute_exists(#pk)"),
-		ExpressionAttributeNames:  attributeNames("#r", attrRestored, "#pk", e.config.Attributes.PartitionKey),
-		ExpressionAttributeValues: item{":r": stringValue(e.config.NewID())},
+		ExpressionAttributeNames:  AttributeNames("#r", AttrRestored, "#pk", e.Config.Attributes.PartitionKey),
+		ExpressionAttributeValues: Item{":r": StringValue(e.Config.NewID())},
 	}
 	if config.Tables.Snapshot != "" {
 		update.UpdateExpression = aws.String("SET #r = :r, #s = :s")
-		update.ExpressionAttributeNames["#s"] = attrSnapshotTable
-		update.ExpressionAttributeValues[":s"] = stringValue(config.Tables.Snapshot)
+		update.ExpressionAttributeNames["#s"] = AttrSnapshotTable
+		update.ExpressionAttributeValues[":s"] = StringValue(config.Tables.Snapshot)
 	}
-	if err := e.updateItem(ctx, update); err != nil {
+	if err := e.UpdateItem(ctx, update); err != nil {
 		return fmt.Errorf("mark the journal as restored: %w", dynamo.Explain(err, table))
 	}
 	return nil

@@ -21,12 +21,12 @@ func Schema(config Config) ([]TableSchema, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return schemaOf(newEngine(nil, config.settings(), layouts)), nil
+	return schemaOf(NewEngine(nil, config.settings(), layouts)), nil
 }
 
-func schemaOf(j *engine) (tables []TableSchema) {
-	for _, table := range j.layout.tables() {
-		tables = append(tables, TableSchema{Input: table, TimeToLive: j.config.Attributes.TTL})
+func schemaOf(j *Engine) (tables []TableSchema) {
+	for _, table := range j.Layout.Tables() {
+		tables = append(tables, TableSchema{Input: table, TimeToLive: j.Config.Attributes.TTL})
 	}
-	return append(tables, TableSchema{Input: j.checkpointTable()})
+	return append(tables, TableSchema{Input: j.CheckpointTable()})
 }

@@ -16,33 +16,33 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// sending is a commit that is being sent: it makes the requests of a layout that write the commit,
+// Sending is a commit that is being sent: it makes the requests of a layout that write the commit,
 // and interprets their errors.
-type sending interface {
-	target() string     // for errors
-	begunAt() time.Time // when RetryBudget began
-	// attempt sends one request, without the SDK's retries; see once.
-	attempt(ctx context.Context) error
-	// refusal returns the reason why no attempt can succeed any more. It returns nil if an earlier
-	// attempt was written after all. It returns errSendAgain if it has changed the commit, which
+type Sending interface {
+	Target() string     // for errors
+	BegunAt() time.Time // when RetryBudget began
+	// Attempt sends one request, without the SDK's retries; see once.
+	Attempt(ctx context.Context) error
+	// Refusal returns the reason why no attempt can succeed any more. It returns nil if an earlier
+	// attempt was written after all. It returns ErrSendAgain if it has changed the commit, which
 	// should be sent again. Ambiguous is true if an earlier attempt may have been written.
-	refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error
-	// redate replaces the date of a commit if it is old. It may only be called if no attempt can
+	Refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error
+	// Redate replaces the date of a commit if it is old. It may only be called if no attempt can
 	// have been written: otherwise its events could have two dates.
-	redate(now time.Time)
-	// explain converts an error of DynamoDB, and names the tables that it is about.
-	explain(err error) error
-	unknown(err error) *OutcomeUnknownError
-	// isWritten reads the table to find out whether the commit was written.
-	isWritten(ctx context.Context) (bool, error)
+	Redate(now time.Time)
+	// Explain converts an error of DynamoDB, and names the tables that it is about.
+	Explain(err error) error
+	Unknown(err error) *OutcomeUnknownError
+	// IsWritten reads the table to find out whether the commit was written.
+	IsWritten(ctx context.Context) (bool, error)
 }
 
-// send repeats attempts at a commit until its outcome is known. The SDK's own retries are off here,
+// Send repeats attempts at a commit until its outcome is known. The SDK's own retries are off here,
 // because they would hide whether an attempt may have been written.
-func (s *store) send(ctx context.Context, w sending) error {
-	wait := s.patience()
+func (s *Store) Send(ctx context.Context, w Sending) error {
+	wait := s.Patience()
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
+		return fmt.Errorf("append to %s, nothing written: %w", w.Target(), err)
 	}
 	ambiguous := false // whether an earlier attempt may have been written
 	repeats := 0
@@ -52,46 +52,46 @@ func (s *store) send(ctx context.Context, w sending) error {
 		case written:
 			return nil
 		case refused:
-			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errSendAgain) {
+			if err := w.Refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, ErrSendAgain) {
 				return err
 			}
 			// The change is soon out of date if other processes write the same aggregate.
-			if repeats++; repeats > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(sendAgainPause))) {
+			if repeats++; repeats > 1 && (s.left(w) <= 0 || !Sleep(ctx, rand.N(SendAgainPause))) {
 				return giveUp(ctx, w, ErrContended, ambiguous, s.left(w))
 			}
 			if !ambiguous {
-				w.redate(s.now())
+				w.Redate(s.Now())
 			}
 			continue
 		case maybeWritten:
 			ambiguous = true
 		}
-		if !sleep(ctx, wait.NextBackOff()) {
+		if !Sleep(ctx, wait.NextBackOff()) {
 			return giveUp(ctx, w, err, ambiguous, s.left(w))
 		}
 		if !ambiguous {
-			w.redate(s.now())
+			w.Redate(s.Now())
 		}
 	}
 }
 
 // left returns the rest of the retry budget.
-func (s *store) left(w sending) time.Duration {
-	return time.Until(w.begunAt().Add(s.config.RetryBudget))
+func (s *Store) left(w Sending) time.Duration {
+	return time.Until(w.BegunAt().Add(s.Config.RetryBudget))
 }
 
 // attemptWithin makes one attempt. A connection that hangs must not outlast the retry budget,
 // because an event must become visible soon after its date.
-func attemptWithin(ctx context.Context, w sending, left time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+func attemptWithin(ctx context.Context, w Sending, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, MinAttempt))
 	defer cancel()
-	return w.attempt(ctx)
+	return w.Attempt(ctx)
 }
 
-// once turns the SDK's retries off for a request.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+// Once turns the SDK's retries off for a request.
+func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-const minAttempt = time.Second
+const MinAttempt = time.Second
 
 type attemptOutcome int
 
@@ -112,7 +112,7 @@ func classify(err error) attemptOutcome {
 		// Another transaction may be under way on an item. Then the conditions of other items may
 		// be evaluated on a part of its writes, for example on an event whose head has not moved
 		// yet.
-		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
+		if slices.ContainsFunc(canceled.CancellationReasons, IsFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
 			return refused
 		}
 		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
@@ -134,7 +134,7 @@ func classify(err error) attemptOutcome {
 	return maybeWritten // also TransactionInProgressException: an earlier attempt is under way
 }
 
-func isFinal(r types.CancellationReason) bool {
+func IsFinal(r types.CancellationReason) bool {
 	switch aws.ToString(r.Code) {
 	case "ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded":
 		return true
@@ -146,56 +146,56 @@ func isUnderWay(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "TransactionConflict"
 }
 
-func conditionFailed(r types.CancellationReason) bool {
+func ConditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// sendAgainPause is the longest pause before a changed commit is sent again.
-const sendAgainPause = 5 * time.Millisecond
+// SendAgainPause is the longest pause before a changed commit is sent again.
+const SendAgainPause = 5 * time.Millisecond
 
-// errSendAgain means that the commit was changed and should be sent again.
-var errSendAgain = errors.New("send again")
+// ErrSendAgain means that the commit was changed and should be sent again.
+var ErrSendAgain = errors.New("send again")
 
-// isWrittenWithin looks for a commit for no longer than an attempt may take, because a connection
+// IsWrittenWithin looks for a commit for no longer than an attempt may take, because a connection
 // can hang.
-func isWrittenWithin(ctx context.Context, w sending, left time.Duration) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+func IsWrittenWithin(ctx context.Context, w Sending, left time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(left, MinAttempt))
 	defer cancel()
-	return w.isWritten(ctx)
+	return w.IsWritten(ctx)
 }
 
-func giveUp(ctx context.Context, w sending, err error, ambiguous bool, left time.Duration) error {
+func giveUp(ctx context.Context, w Sending, err error, ambiguous bool, left time.Duration) error {
 	if !ambiguous {
-		err = w.explain(err)
+		err = w.Explain(err)
 	}
 	if ctx.Err() != nil && !dynamo.IsContext(err) {
 		err = errors.Join(ctx.Err(), err)
 	}
 	if !ambiguous {
-		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
+		return fmt.Errorf("append to %s, nothing written: %w", w.Target(), err)
 	}
 	if ctx.Err() == nil {
-		if done, _ := isWrittenWithin(ctx, w, left); done {
+		if done, _ := IsWrittenWithin(ctx, w, left); done {
 			return nil
 		}
 	}
-	return w.unknown(err)
+	return w.Unknown(err)
 }
 
-func (d *draft) target() string     { return d.Aggregate.String() }
-func (d *draft) begunAt() time.Time { return d.begun }
+func (d *Draft) Target() string     { return d.Aggregate.String() }
+func (d *Draft) BegunAt() time.Time { return d.Begun }
 
-// unknown keeps the error of the SDK unchanged, because the sentinels of this package mean that
+// Unknown keeps the error of the SDK unchanged, because the sentinels of this package mean that
 // nothing was written.
-func (d *draft) unknown(err error) *OutcomeUnknownError {
-	return &OutcomeUnknownError{ID: d.Aggregate, First: d.Expected + 1, CommitID: d.receipt.CommitID, CommandID: d.CommandID, Err: err}
+func (d *Draft) Unknown(err error) *OutcomeUnknownError {
+	return &OutcomeUnknownError{ID: d.Aggregate, First: d.Expected + 1, CommitID: d.Receipt.CommitID, CommandID: d.CommandID, Err: err}
 }
 
-// dateAge is how old the date of a commit may be when it is sent again.
-const dateAge = 100 * time.Millisecond
+// DateAge is how old the date of a commit may be when it is sent again.
+const DateAge = 100 * time.Millisecond
 
-// sleep waits for d. It returns false if the context ended or the backoff says stop.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits for d. It returns false if the context ended or the backoff says stop.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	if d == backoff.Stop || ctx.Err() != nil {
 		return false
 	}
@@ -209,13 +209,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// explainActions calls dynamo.Explain for a transaction. It passes the tables of the actions that
+// ExplainActions calls dynamo.Explain for a transaction. It passes the tables of the actions that
 // DynamoDB names, or all tables if it names none.
-func (s *store) explainActions(err error, actions []types.TransactWriteItem) error {
+func (s *Store) ExplainActions(err error, actions []types.TransactWriteItem) error {
 	var tables []string
 	add := func(action types.TransactWriteItem) {
-		if t, _ := targetOf(action); !slices.Contains(tables, t.table) {
-			tables = append(tables, t.table)
+		if t, _ := TargetOf(action); !slices.Contains(tables, t.Table) {
+			tables = append(tables, t.Table)
 		}
 	}
 	for _, i := range dynamo.PassingActions(err) {
@@ -230,7 +230,7 @@ func (s *store) explainActions(err error, actions []types.TransactWriteItem) err
 	}
 	slices.Sort(tables)
 	creator := "journal.Create"
-	if slices.ContainsFunc(tables, func(table string) bool { return table != s.config.Tables.Journal && table != s.config.Tables.Snapshot }) {
+	if slices.ContainsFunc(tables, func(table string) bool { return table != s.Config.Tables.Journal && table != s.Config.Tables.Snapshot }) {
 		creator = "journal.Create, or the package that uses the other table,"
 	}
 	return dynamo.ExplainAny(err, tables, creator)

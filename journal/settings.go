@@ -1,8 +1,8 @@
 package journal
 
-// settings are the settings of a journal, with all defaults. Package journal describes them.
-type settings struct {
-	tableSettings
+// EngineSettings are the settings of a journal, with all defaults. Package journal describes them.
+type EngineSettings struct {
+	TableSettings
 
 	Layout            Layout
 	EventType         func(*Record) (string, error)

@@ -14,7 +14,7 @@ import (
 // an event over 400 KB that Append would accept after compression.
 //
 // Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
-func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
+func (j *Engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
@@ -26,7 +26,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	if e.Encoding == "" && !j.raw {
 		overhead = j.encodingOverhead()
 	}
-	size := j.layout.eventSize(id, e, overhead)
+	size := j.Layout.EventSize(id, e, overhead)
 	if size > storage.MaxItemBytes {
 		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
 	}

@@ -37,8 +37,8 @@ func validateRedundancy(r *storage.Redundancy, c *storage.Commit) error {
 //
 // Errors: *EncodingError, ErrKeyDestroyed, *CorruptItemError, ErrTableMissing, ErrThrottled,
 // ErrAccess, and the error of ctx.
-func (j *engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
-	s, err := j.layout.snapshotBefore(ctx, head, number)
+func (j *Engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	s, err := j.Layout.SnapshotBefore(ctx, head, number)
 	if err == nil {
 		s, err = j.decodeSnapshot(ctx, head.Aggregate, s)
 	}
@@ -55,7 +55,7 @@ func (j *engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (
 //
 // Errors: ErrThrottled, ErrTableMissing, ErrAccess, *aggregate.InvalidIDError, the error of
 // ctx, and an error for number 0, which is not a redundant snapshot.
-func (j *engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+func (j *Engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (j *engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers [
 	if len(numbers) > 0 && numbers[0] == 0 {
 		return fmt.Errorf("remove snapshots of %s: %w", id, errors.New("0 is the head, which cannot be removed"))
 	}
-	if err := j.layout.removeSnapshots(ctx, id, numbers); err != nil {
+	if err := j.Layout.RemoveSnapshots(ctx, id, numbers); err != nil {
 		return fmt.Errorf("remove snapshots of %s: %w", id, err)
 	}
 	return nil

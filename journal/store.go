@@ -17,36 +17,36 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// maxKeys is DynamoDB's limit for one BatchGetItem.
-const maxKeys = 100
+// MaxKeys is DynamoDB's limit for one BatchGetItem.
+const MaxKeys = 100
 
-// store is shared by the engine and its layout. It has the settings, and requests for any table.
-type store struct {
-	client Client
-	config *tableSettings
-	source rows.Source // the client, for items that are read as rows
+// Store is shared by the engine and its layout. It has the settings, and requests for any table.
+type Store struct {
+	Client Client
+	Config *TableSettings
+	Source rows.Source // the client, for items that are read as rows
 }
 
-// now returns the time with the precision in which it is stored, so that writer and readers see the
+// Now returns the time with the precision in which it is stored, so that writer and readers see the
 // same time.
-func (s *store) now() time.Time {
-	return time.UnixMilli(s.config.millisOf(s.config.storedTime(s.config.Now().UnixMilli()))).UTC()
+func (s *Store) Now() time.Time {
+	return time.UnixMilli(s.Config.MillisOf(s.Config.StoredTime(s.Config.Now().UnixMilli()))).UTC()
 }
 
-// untilShown paces repeated reads of an item that must exist.
-func untilShown() backoff.BackOff {
+// UntilShown paces repeated reads of an item that must exist.
+func UntilShown() backoff.BackOff {
 	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
 }
 
-// patience paces repeated requests, for as long as RetryBudget.
-func (s *store) patience() *backoff.ExponentialBackOff {
+// Patience paces repeated requests, for as long as RetryBudget.
+func (s *Store) Patience() *backoff.ExponentialBackOff {
 	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.config.RetryBudget))
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.Config.RetryBudget))
 }
 
-func (s *store) getItem(ctx context.Context, table string, key item) (item, error) {
-	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+func (s *Store) GetItem(ctx context.Context, table string, key Item) (Item, error) {
+	out, err := s.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &table,
 		Key:            key,
 		ConsistentRead: aws.Bool(true),
@@ -57,17 +57,17 @@ func (s *store) getItem(ctx context.Context, table string, key item) (item, erro
 	return out.Item, nil
 }
 
-// batchGetKeys reads those of at most maxKeys items that exist, in any order. The layouts use it
+// BatchGetKeys reads those of at most MaxKeys items that exist, in any order. The layouts use it
 // for few items.
-func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
+func (s *Store) BatchGetKeys(ctx context.Context, table string, keys []Item, consistent bool) ([]Item, error) {
 	return batchGetRows(ctx, s, table, keys, consistent, rows.Row.Item)
 }
 
-// batchGetRows reads those of at most maxKeys items that exist, and calls of for each.
-func batchGetRows[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) (items []T, err error) {
-	wait := s.patience()
+// batchGetRows reads those of at most MaxKeys items that exist, and calls of for each.
+func batchGetRows[T any](ctx context.Context, s *Store, table string, keys []Item, consistent bool, of func(rows.Row) T) (items []T, err error) {
+	wait := s.Patience()
 	for len(keys) > 0 {
-		found, unprocessed, err := rows.BatchGet(ctx, s.source, &dynamodb.BatchGetItemInput{
+		found, unprocessed, err := rows.BatchGet(ctx, s.Source, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: &consistent}},
 		}, of)
 		if err != nil {
@@ -79,25 +79,25 @@ func batchGetRows[T any](ctx context.Context, s *store, table string, keys []ite
 			wait.Reset() // a full reply of 16 MB is progress, not throttling
 			continue
 		}
-		if len(keys) > 0 && !sleep(ctx, wait.NextBackOff()) {
+		if len(keys) > 0 && !Sleep(ctx, wait.NextBackOff()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", ErrThrottled, table, len(keys), s.config.RetryBudget)
+			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", ErrThrottled, table, len(keys), s.Config.RetryBudget)
 		}
 	}
 	return items, nil
 }
 
-// readsAtOnce is the number of requests that getMany makes at the same time.
-const readsAtOnce = 4
+// ReadsAtOnce is the number of requests that GetMany makes at the same time.
+const ReadsAtOnce = 4
 
-// getMany calls batchGetRows for any number of items. It calls of in several goroutines.
-func getMany[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) ([]T, error) {
-	chunks := slices.Collect(slices.Chunk(keys, maxKeys))
+// GetMany calls batchGetRows for any number of items. It calls of in several goroutines.
+func GetMany[T any](ctx context.Context, s *Store, table string, keys []Item, consistent bool, of func(rows.Row) T) ([]T, error) {
+	chunks := slices.Collect(slices.Chunk(keys, MaxKeys))
 	found := make([][]T, len(chunks))
 	reads, ctx := errgroup.WithContext(ctx)
-	reads.SetLimit(readsAtOnce)
+	reads.SetLimit(ReadsAtOnce)
 	for i, some := range chunks {
 		reads.Go(func() (err error) {
 			found[i], err = batchGetRows(ctx, s, table, some, consistent, of)
@@ -110,25 +110,25 @@ func getMany[T any](ctx context.Context, s *store, table string, keys []item, co
 	return slices.Concat(found...), nil
 }
 
-// transactGet reads items in a transaction, so it sees either all of a commit or nothing of it. It
+// TransactGet reads items in a transaction, so it sees either all of a commit or nothing of it. It
 // leaves out items that do not exist.
-func (s *store) transactGet(ctx context.Context, table string, keys []item) ([]item, error) {
-	return s.transactGetUnless(ctx, table, keys, func(context.Context, int) error { return nil })
+func (s *Store) TransactGet(ctx context.Context, table string, keys []Item) ([]Item, error) {
+	return s.TransactGetUnless(ctx, table, keys, func(context.Context, int) error { return nil })
 }
 
-// transactGetUnless does the same as transactGet, but ends if moved returns an error. Before it
+// TransactGetUnless does the same as TransactGet, but ends if moved returns an error. Before it
 // sends the request again, it calls moved for each key whose item met another transaction. Without
 // moved, it could repeat endlessly, because there may always be another transaction.
-func (s *store) transactGetUnless(
-	ctx context.Context, table string, keys []item, moved func(ctx context.Context, key int) error,
-) (items []item, err error) {
+func (s *Store) TransactGetUnless(
+	ctx context.Context, table string, keys []Item, moved func(ctx context.Context, key int) error,
+) (items []Item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, key := range keys {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
 	}
-	wait := s.patience()
+	wait := s.Patience()
 	for {
-		out, err := s.client.TransactGetItems(ctx, input)
+		out, err := s.Client.TransactGetItems(ctx, input)
 		if err == nil {
 			for _, r := range out.Responses {
 				if r.Item != nil {
@@ -138,7 +138,7 @@ func (s *store) transactGetUnless(
 			return items, nil
 		}
 		var canceled *types.TransactionCanceledException
-		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, isFinal) || !sleep(ctx, wait.NextBackOff()) {
+		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, IsFinal) || !Sleep(ctx, wait.NextBackOff()) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -154,20 +154,20 @@ func (s *store) transactGetUnless(
 	}
 }
 
-// putNew returns an action that never overwrites an item. A stale writer of the event-store-adapter
+// PutNew returns an action that never overwrites an item. A stale writer of the event-store-adapter
 // family can overwrite one.
-func (s *store) putNew(table string, it item) types.TransactWriteItem {
+func (s *Store) PutNew(table string, it Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           &table,
 		Item:                                it,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-		ExpressionAttributeNames:            attributeNames("#pk", s.config.Attributes.PartitionKey),
+		ExpressionAttributeNames:            AttributeNames("#pk", s.Config.Attributes.PartitionKey),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 
-// alone converts a Put of a transaction to a request of its own.
-func alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
+// Alone converts a Put of a transaction to a request of its own.
+func Alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
 	put := action.Put
 	return &dynamodb.PutItemInput{
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
@@ -175,52 +175,52 @@ func alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
 	}
 }
 
-// putItem sends the request again while a transaction on the item is under way. The SDK does not.
-func (s *store) putItem(ctx context.Context, in *dynamodb.PutItemInput) error {
-	return s.whileUnderWay(ctx, func() error {
-		_, err := s.client.PutItem(ctx, in)
+// PutItem sends the request again while a transaction on the item is under way. The SDK does not.
+func (s *Store) PutItem(ctx context.Context, in *dynamodb.PutItemInput) error {
+	return s.WhileUnderWay(ctx, func() error {
+		_, err := s.Client.PutItem(ctx, in)
 		return err
 	})
 }
 
-// updateItem repeats the request like putItem.
-func (s *store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
-	return s.whileUnderWay(ctx, func() error {
-		_, err := s.client.UpdateItem(ctx, in)
+// UpdateItem repeats the request like PutItem.
+func (s *Store) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	return s.WhileUnderWay(ctx, func() error {
+		_, err := s.Client.UpdateItem(ctx, in)
 		return err
 	})
 }
 
-// transact repeats the request like putItem.
-func (s *store) transact(ctx context.Context, actions ...types.TransactWriteItem) error {
-	return s.whileUnderWay(ctx, func() error {
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
+// Transact repeats the request like PutItem.
+func (s *Store) Transact(ctx context.Context, actions ...types.TransactWriteItem) error {
+	return s.WhileUnderWay(ctx, func() error {
+		_, err := s.Client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
 		return err
 	})
 }
 
-// refusedItem returns the item for which the condition of an action was false. Action is the index
+// RefusedItem returns the item for which the condition of an action was false. Action is the index
 // in a transaction, and 0 for a request with a single action.
-func refusedItem(err error, action int) (it item, refused bool) {
+func RefusedItem(err error, action int) (it Item, refused bool) {
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) && action == 0 {
 		return failed.Item, true
 	}
 	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) && action < len(canceled.CancellationReasons) && conditionFailed(canceled.CancellationReasons[action]) {
+	if errors.As(err, &canceled) && action < len(canceled.CancellationReasons) && ConditionFailed(canceled.CancellationReasons[action]) {
 		return canceled.CancellationReasons[action].Item, true
 	}
 	return nil, false
 }
 
-func (s *store) whileUnderWay(ctx context.Context, send func() error) error {
-	wait := s.patience()
+func (s *Store) WhileUnderWay(ctx context.Context, send func() error) error {
+	wait := s.Patience()
 	for {
 		err := send()
 		if !dynamo.IsContended(err) {
 			return err
 		}
-		if !sleep(ctx, wait.NextBackOff()) {
+		if !Sleep(ctx, wait.NextBackOff()) {
 			return errors.Join(ctx.Err(), err)
 		}
 	}

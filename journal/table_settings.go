@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tableSettings are the settings that requests need.
-type tableSettings struct {
+// TableSettings are the settings that requests need.
+type TableSettings struct {
 	Tables     Tables
 	Indexes    Indexes
 	Attributes Attributes

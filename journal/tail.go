@@ -15,8 +15,8 @@ import (
 // The index is eventually consistent and the clocks of writers differ. So an event can appear
 // before a place that was already read. TailShard only hints at the aggregates that have
 // changed. The order and completeness of their events follow from the sequence numbers.
-func (j *engine) TailShard(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
-	page, err := j.layout.tail(ctx, q)
+func (j *Engine) TailShard(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+	page, err := j.Layout.Tail(ctx, q)
 	if err != nil {
 		return storage.TailPage{}, fmt.Errorf("tail %s: %w", storage.ShardKey(q.AggregateType, q.Shard), err)
 	}

@@ -29,18 +29,18 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 	return j.engine.Tail(ctx, aggregateType, since)
 }
 
-func (j *engine) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
+func (j *Engine) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {
 			yield(nil, err)
 			return
 		}
-		parts, err := j.layout.tailFactor(ctx)
+		parts, err := j.Layout.TailFactor(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		shards := make([]*shardTail, j.config.Shards*parts)
+		shards := make([]*shardTail, j.Config.Shards*parts)
 		for i := range shards {
 			shards[i] = &shardTail{number: i / parts, part: i%parts + 1, more: true}
 			if !since.IsZero() {
@@ -81,7 +81,7 @@ type shardTail struct {
 }
 
 // readAhead reads a page of each partition that has no records ahead and may have more.
-func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*shardTail) (corrupt []*CorruptItemError, err error) {
+func (j *Engine) readAhead(ctx context.Context, aggregateType string, shards []*shardTail) (corrupt []*CorruptItemError, err error) {
 	for _, s := range shards {
 		// A page may consist of corrupt items only.
 		for s.more && len(s.ahead) == 0 {

@@ -15,14 +15,14 @@ import (
 // Several numbers may then be right, and the result is one of them.
 //
 // Errors: *TruncatedError if the event was removed, and the errors of Journal.Events.
-func (j *engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
+func (j *Engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
 	first := max(head.TruncatedBefore, 1)
 	// Events below low had occurred at t. Events from high on had not.
 	low, high := first, head.Version+1
 	for low < high {
 		number := low + (high-low)/2
 		var later bool
-		err := j.layout.events(ctx, head.Aggregate, number, number, func(r *Record) bool {
+		err := j.Layout.Events(ctx, head.Aggregate, number, number, func(r *Record) bool {
 			later = r.OccurredAt.After(t)
 			return true
 		})

@@ -27,8 +27,8 @@ func isMarker(s *Snapshot) bool {
 	return s.Schema == trimmedSchema && s.Encoding == "" && string(s.Payload) == trimmedState
 }
 
-// isTrimmed reports whether an aggregate has no snapshot, or only the one of Trim.
-func isTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema && s.Number > 0 }
+// IsTrimmed reports whether an aggregate has no snapshot, or only the one of Trim.
+func IsTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema && s.Number > 0 }
 
 // Trim truncates an aggregate that no repository loads, like Journal.Truncate. It needs no
 // snapshot: it stores one of its own that stands for the events. A later load of the aggregate
@@ -40,10 +40,10 @@ func isTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema 
 // Errors: storage.ErrHasState, with nothing removed, if the aggregate has a snapshot of another
 // origin, ErrNotCovered if no commit ends with event before-1, and the errors of
 // Journal.Truncate.
-func (j *engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error {
+func (j *Engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error {
 	err := id.Validate()
 	if err == nil && before > 1 {
-		err = j.layout.trim(ctx, id, before, &Snapshot{Number: before - 1, Payload: []byte(trimmedState), Schema: trimmedSchema})
+		err = j.Layout.Trim(ctx, id, before, &Snapshot{Number: before - 1, Payload: []byte(trimmedState), Schema: trimmedSchema})
 	}
 	if err != nil {
 		return fmt.Errorf("trim %s before event %d: %w", id, before, err)
@@ -51,18 +51,18 @@ func (j *engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error
 	return nil
 }
 
-func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
+func (l *ClassicStorage) Trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
 	for attempt := 0; ; attempt++ {
-		head, err := l.head(ctx, id)
+		head, err := l.Head(ctx, id)
 		switch {
 		case err != nil:
 			return err
 		case !head.DeletedAt.IsZero():
-			return deletedError(head)
-		case !isTrimmed(head.Snapshot) || len(head.Redundant) > 0:
+			return DeletedErrorOf(head)
+		case !IsTrimmed(head.Snapshot) || len(head.Redundant) > 0:
 			return storage.ErrHasState
 		case before > head.Version+1:
-			return notCovered(before)
+			return NotCovered(before)
 		case head.Snapshot == nil && head.TruncatedBefore > 1:
 			return storage.ErrHasState // it has a state or had one
 		}
@@ -76,17 +76,17 @@ func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, stat
 		if !errors.Is(err, ErrConflict) || attempt == 9 {
 			return err
 		}
-		if !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+		if !Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
 }
 
 // trimUpdate sets the place of truncation, and stores the snapshot that stands for earlier events.
-func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, names map[string]string, values item) {
-	stored := item{}
+func (l *ClassicStorage) trimUpdate(before uint64, state *Snapshot) (update string, names map[string]string, values Item) {
+	stored := Item{}
 	l.setSnapshot(stored, state)
-	names, values = attributeNames("#t", attrTruncatedBefore), item{":t": numberValue(before)}
+	names, values = AttributeNames("#t", attrTruncatedBefore), Item{":t": NumberValue(before)}
 	sets := []string{"#t = :t"}
 	for i, name := range slices.Sorted(maps.Keys(stored)) {
 		n := strconv.Itoa(i)
@@ -94,14 +94,14 @@ func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, nam
 		sets = append(sets, "#s"+n+" = :s"+n)
 	}
 	update = "SET " + strings.Join(sets, ", ")
-	if _, encoded := stored[attrEncoding]; !encoded {
-		names["#e"] = attrEncoding
+	if _, encoded := stored[AttrEncoding]; !encoded {
+		names["#e"] = AttrEncoding
 		update += " REMOVE #e" // the encoding of an earlier Trim
 	}
 	return update, names, values
 }
 
-func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
+func (p *packed) Trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
 	end, err := p.end(ctx, id)
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state
 	case end.isTombstone():
 		return end.deletedError()
 	case before > end.last()+1:
-		return notCovered(before)
+		return NotCovered(before)
 	}
 	latest, base, err := p.snapshots(ctx, id)
 	switch {
@@ -117,7 +117,7 @@ func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state
 		return err
 	case latest != nil && !latest.deleted.IsZero():
 		return p.deletedSince(ctx, id)
-	case latest != nil && !isTrimmed(latest.snapshot), base != nil && !isTrimmed(base.snapshot):
+	case latest != nil && !IsTrimmed(latest.snapshot), base != nil && !IsTrimmed(base.snapshot):
 		return storage.ErrHasState
 	}
 	if base != nil && base.snapshot != nil && base.before >= before {
@@ -132,18 +132,18 @@ func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state
 	}
 	last, err := p.commitAt(ctx, id, before-1)
 	if err == nil && last.last() != before-1 {
-		err = notCovered(before) // it is inside a commit
+		err = NotCovered(before) // it is inside a commit
 	}
 	if err != nil {
 		return err
 	}
 	// The id of an imported commit without an id.
-	commit := stringValue(last.commit)
+	commit := StringValue(last.commit)
 	if last.commitID != "" {
 		commit = commitValue(last.commitID)
 	}
 	row := p.rowOf(p.snapshotKey(id, baseSnapshot), state, last.first, commit)
-	row[attrBefore] = numberValue(before)
+	row[attrBefore] = NumberValue(before)
 	if err := p.putBase(ctx, id, row); err != nil {
 		return err
 	}

@@ -35,10 +35,10 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 	return j.engine.Truncate(ctx, id, before, removal)
 }
 
-func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	err := id.Validate()
 	if err == nil {
-		err = j.layout.truncate(ctx, id, before, removal)
+		err = j.Layout.Truncate(ctx, id, before, removal)
 	}
 	if err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
@@ -69,10 +69,10 @@ func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, 
 	return j.engine.Delete(ctx, id, expected, removal)
 }
 
-func (j *engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	err := id.Validate()
 	if err == nil {
-		err = j.layout.delete(ctx, id, expected, removal)
+		err = j.Layout.Delete(ctx, id, expected, removal)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -80,7 +80,7 @@ func (j *engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	return nil
 }
 
-// notCovered returns the error for events that no snapshot replaces.
-func notCovered(before uint64) error {
+// NotCovered returns the error for events that no snapshot replaces.
+func NotCovered(before uint64) error {
 	return fmt.Errorf("%w: first store a snapshot of event %d or later", ErrNotCovered, before-1)
 }

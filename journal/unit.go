@@ -8,29 +8,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// timeUnits holds the supported units of stored times.
-var timeUnits = map[time.Duration]string{
+// TimeUnits holds the supported units of stored times.
+var TimeUnits = map[time.Duration]string{
 	time.Second: "seconds", time.Millisecond: "milliseconds", time.Microsecond: "microseconds", time.Nanosecond: "nanoseconds",
 }
 
-func validateUnit(unit time.Duration) error {
-	if _, known := timeUnits[unit]; unit != 0 && !known {
+func ValidateUnit(unit time.Duration) error {
+	if _, known := TimeUnits[unit]; unit != 0 && !known {
 		return &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
 			"is %s: want time.Second, time.Millisecond, time.Microsecond or time.Nanosecond", unit)}
 	}
 	return nil
 }
 
-// unitOf returns the unit in which a stored time lies between the years 2001 and 2286. In every
+// UnitOf returns the unit in which a stored time lies between the years 2001 and 2286. In every
 // other unit it lies outside of these years. It returns false for other values, such as those of
 // event-store-adapter-js, which are below 1,000.
-func unitOf(stored types.AttributeValue) (time.Duration, bool) {
-	value, ok := intOf(stored)
+func UnitOf(stored types.AttributeValue) (time.Duration, bool) {
+	value, ok := IntOf(stored)
 	if !ok {
 		return 0, false
 	}
 	const from, to = 1_000_000_000, 10_000_000_000 // seconds since 1970
-	for unit := range timeUnits {
+	for unit := range TimeUnits {
 		if perSecond := int64(time.Second / unit); value/perSecond >= from && value/perSecond < to {
 			return unit, true
 		}
@@ -38,30 +38,30 @@ func unitOf(stored types.AttributeValue) (time.Duration, bool) {
 	return 0, false
 }
 
-// storedTime converts milliseconds since 1970 to the unit of the table. It rounds down, and does
+// StoredTime converts milliseconds since 1970 to the unit of the table. It rounds down, and does
 // not overflow.
-func (c *tableSettings) storedTime(millis int64) int64 {
+func (c *TableSettings) StoredTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
 		return floorDiv(millis, int64(c.OccurredAtUnit/time.Millisecond))
 	}
 	return saturatedProduct(millis, int64(time.Millisecond/c.OccurredAtUnit))
 }
 
-// lastStoredTime returns the largest stored time within a millisecond.
-func (c *tableSettings) lastStoredTime(millis int64) int64 {
+// LastStoredTime returns the largest stored time within a millisecond.
+func (c *TableSettings) LastStoredTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond || millis == math.MaxInt64 {
-		return c.storedTime(millis)
+		return c.StoredTime(millis)
 	}
-	next := c.storedTime(millis + 1)
+	next := c.StoredTime(millis + 1)
 	if next == math.MaxInt64 {
 		return next
 	}
 	return next - 1
 }
 
-// millisOf converts a time of the table to milliseconds since 1970. It rounds down, and does not
+// MillisOf converts a time of the table to milliseconds since 1970. It rounds down, and does not
 // overflow.
-func (c *tableSettings) millisOf(stored int64) int64 {
+func (c *TableSettings) MillisOf(stored int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond {
 		return saturatedProduct(stored, int64(c.OccurredAtUnit/time.Millisecond))
 	}

@@ -21,7 +21,7 @@ func (j *Journal) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) 
 	return j.engine.VersionAt(ctx, id, at)
 }
 
-func (j *engine) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
+func (j *Engine) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
 	raw := j.Raw()
 	head, err := raw.Head(ctx, id)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 //
 // notify runs in the committer's goroutine. It must return immediately, and must neither append
 // nor call stop. After stop has returned, notify is not called any more.
-func (j *engine) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
+func (j *Engine) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
 	return j.watchers.add(aggregateType, notify)
 }
 

@@ -12,11 +12,11 @@ import (
 
 // target describes an action of any of the four kinds.
 type target struct {
-	kind, table string
-	key, values item
+	Kind, Table string
+	Key, values Item
 }
 
-func targetOf(w types.TransactWriteItem) (target, bool) {
+func TargetOf(w types.TransactWriteItem) (target, bool) {
 	var found []target
 	if a := w.Put; a != nil {
 		found = append(found, target{"Put", aws.ToString(a.TableName), a.Item, a.ExpressionAttributeValues})
@@ -36,50 +36,50 @@ func targetOf(w types.TransactWriteItem) (target, bool) {
 	return found[0], true
 }
 
-// writeSize returns the known part of an action's size. The size of an updated item is not known.
-func writeSize(w types.TransactWriteItem) int {
-	t, _ := targetOf(w)
-	return itemSize(t.key) + itemSize(t.values)
+// WriteSize returns the known part of an action's size. The size of an updated item is not known.
+func WriteSize(w types.TransactWriteItem) int {
+	t, _ := TargetOf(w)
+	return ItemSize(t.Key) + ItemSize(t.values)
 }
 
 // validateWrites refuses writes of the caller that would change events or snapshots.
-func (j *engine) validateWrites(c *storage.Commit) error { return j.validateWritesBeside(c, c) }
+func (j *Engine) validateWrites(c *storage.Commit) error { return j.validateWritesBeside(c, c) }
 
 // validateWritesBeside does the same as validateWrites, for two commits in one transaction.
-func (j *engine) validateWritesBeside(c, other *storage.Commit) error {
+func (j *Engine) validateWritesBeside(c, other *storage.Commit) error {
 	refuse := func(i int, format string, args ...any) error {
 		return fmt.Errorf("append to %s: %w: write %d: %s", c.Aggregate, ErrInvalidCommit, i, fmt.Sprintf(format, args...))
 	}
 	for i, w := range c.Writes {
-		t, ok := targetOf(w)
+		t, ok := TargetOf(w)
 		if !ok {
 			return refuse(i, "set exactly one of Put, Update, Delete and ConditionCheck")
 		}
-		if t.table == "" {
-			return refuse(i, "its %s names no table", t.kind)
+		if t.Table == "" {
+			return refuse(i, "its %s names no table", t.Kind)
 		}
-		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // the name may be an ARN
-		if table != j.config.Tables.Journal && table != j.config.Tables.Snapshot {
+		table := t.Table[strings.LastIndexByte(t.Table, '/')+1:] // the name may be an ARN
+		if table != j.Config.Tables.Journal && table != j.Config.Tables.Snapshot {
 			// This includes the checkpoint table: a handler can store its position in the same
 			// transaction.
 			continue
 		}
-		if t.kind != "ConditionCheck" {
-			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
+		if t.Kind != "ConditionCheck" {
+			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.Kind, t.Table)
 		}
-		if j.layout.isOwn(other, table, t.key) {
+		if j.Layout.IsOwn(other, table, t.Key) {
 			return refuse(i, "ConditionCheck on an item of the commit's own: a transaction can name an item only once; use Expected for the head")
 		}
 	}
 	return nil
 }
 
-// writeRefused returns the error for a cancelled transaction whose reason is about the caller's
+// WriteRefused returns the error for a cancelled transaction whose reason is about the caller's
 // action.
-func (d *draft) writeRefused(i int, reason types.CancellationReason) *WriteRefusedError {
-	w, _ := targetOf(d.Writes[i])
+func (d *Draft) WriteRefused(i int, reason types.CancellationReason) *WriteRefusedError {
+	w, _ := TargetOf(d.Writes[i])
 	return &WriteRefusedError{
-		ID: d.Aggregate, Index: i, Table: w.table,
+		ID: d.Aggregate, Index: i, Table: w.Table,
 		Code: aws.ToString(reason.Code), Message: aws.ToString(reason.Message), Item: reason.Item,
 	}
 }
