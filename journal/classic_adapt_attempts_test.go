@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // transacting returns a journal whose transactions the test sends itself, and their tokens.
-func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error) (*journal.Engine, *[]string) {
+func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error) (*engine.Engine, *[]string) {
 	t.Helper()
 	var tokens []string
 	client := &meddler{Client: s.client}

@@ -8,12 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
-
-// MaxShards is the largest number of shards. Every consumer group polls every shard, so more than a
-// few hundred are rarely useful.
-const MaxShards = 65_536
 
 // Config names the tables and describes how they are used. The zero value opens tables that were
 // created with default names.
@@ -150,9 +148,9 @@ func (c *Config) setDefaults() {
 }
 
 // settings returns the settings of an engine. The defaults must be set.
-func (c *Config) settings() EngineSettings {
-	return EngineSettings{
-		TableSettings: TableSettings{
+func (c *Config) settings() engine.Settings {
+	return engine.Settings{
+		Settings: table.Settings{
 			Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
 			CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget,
 			Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
@@ -162,7 +160,7 @@ func (c *Config) settings() EngineSettings {
 }
 
 // configOf reverses Config.settings.
-func configOf(s *EngineSettings) Config {
+func configOf(s *engine.Settings) Config {
 	return Config{
 		Tables: s.Tables, Indexes: s.Indexes, Attributes: s.Attributes, Shards: s.Shards, Resolver: s.Resolver,
 		CommandRetention: s.CommandRetention, OccurredAtUnit: s.OccurredAtUnit, RetryBudget: s.RetryBudget,
@@ -175,8 +173,8 @@ func configOf(s *EngineSettings) Config {
 // none.
 func (c Config) Validate() error {
 	c.setDefaults()
-	if c.Shards < 0 || c.Shards > MaxShards {
-		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, MaxShards)}
+	if c.Shards < 0 || c.Shards > table.MaxShards {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, table.MaxShards)}
 	}
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
@@ -202,7 +200,7 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	if err := ValidateUnit(c.OccurredAtUnit); err != nil {
+	if err := table.ValidateUnit(c.OccurredAtUnit); err != nil {
 		return err
 	}
 	if err := c.validateEncodings(); err != nil {
@@ -235,7 +233,7 @@ func (c Config) attributeNames() []named {
 			names = append(names, named{r.What, r.Name})
 		}
 	}
-	for _, name := range DescriptorNames {
+	for _, name := range engine.DescriptorNames {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -87,7 +88,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 
 		// in another order now
 		other := s.through(t, s.client, encodings(&wrapped{name: "b"}, &wrapped{name: "a"}))
-		for _, j := range []*journal.Engine{j, other} {
+		for _, j := range []*engine.Engine{j, other} {
 			records, err := read(t, j, user("1"), 1, 2)
 			require.NoError(t, err)
 			assert.Equal(t, "long", string(records[0].Payload))
@@ -246,7 +247,7 @@ func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
 		a := s.Config().Attributes
 		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Payload: binary("the peer's"), a.Version: number(3)})
 
-		for _, j := range []*journal.Engine{j, j.Raw(), s.Engine} {
+		for _, j := range []*engine.Engine{j, j.Raw(), s.Engine} {
 			head, err := j.Head(t.Context(), user("1"))
 			require.NoError(t, err)
 			assert.Equal(t, &journal.Snapshot{Payload: []byte("the peer's")}, head.Snapshot)
@@ -436,7 +437,7 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 func TestARecordThatIsNilIsNotDecoded(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}}})
-	for name, j := range map[string]*journal.Engine{"decoded": s.Engine, "raw": s.Raw()} {
+	for name, j := range map[string]*engine.Engine{"decoded": s.Engine, "raw": s.Raw()} {
 		record, err := j.Decode(t.Context(), nil)
 		require.ErrorContains(t, err, "the record is nil", name)
 		assert.Nil(t, record, name)

@@ -1,6 +1,8 @@
 package journal
 
-import "github.com/millrace-dev/millrace/journal/journaltype"
+import (
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
 // details. All other conditions with details have only a type, for errors.As.

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -26,23 +25,10 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 	return j.engine.GrowTail(ctx, partitions)
 }
 
-func (j *Engine) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
-	since, err = j.Layout.Grow(ctx, partitions)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("grow the tail: %w", err)
-	}
-	return since, nil
-}
-
 // TailPartitions returns the number of partitions of the tail, including those that writers do not
 // use yet. If its information is older than a minute, it reads the descriptor again.
 //
 // Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], and the error of ctx.
 func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
 	return j.engine.TailPartitions(ctx)
-}
-
-func (j *Engine) TailPartitions(ctx context.Context) (int, error) {
-	factor, err := j.Layout.TailFactor(ctx)
-	return j.Config.Shards * factor, err
 }

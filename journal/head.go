@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -21,28 +20,6 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }
 
-func (j *Engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
-	if err := id.Validate(); err != nil {
-		return Head{}, err
-	}
-	head, err := j.Layout.Head(ctx, id)
-	if err != nil {
-		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
-	}
-	if head.Snapshot, err = j.decodeSnapshot(ctx, id, head.Snapshot); err != nil {
-		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
-	}
-	return head, nil
-}
-
-// SetSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
-// that was replaced when the head was put back. The next commit removes it; see adaptToHead.
-func SetSnapshot(h *Head, s *Snapshot) {
-	if s != nil && s.Number <= h.Version {
-		h.Snapshot = s
-	}
-}
-
 // Version returns the number of events of an aggregate, strongly consistent: one round trip with a
 // small reply. DynamoDB bills the whole item. It costs one read unit for each 4 KB of the state in
 // the layout [Classic], and of the last commit in the layout [Packed].
@@ -50,19 +27,4 @@ func SetSnapshot(h *Head, s *Snapshot) {
 // Errors: [*DeletedError] and the errors of [Journal.Head].
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return j.engine.Version(ctx, id)
-}
-
-func (j *Engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
-	if err := id.Validate(); err != nil {
-		return 0, err
-	}
-	version, err := j.Layout.Version(ctx, id)
-	if err != nil {
-		return 0, fmt.Errorf("read version of %s: %w", id, err)
-	}
-	return version, nil
-}
-
-func DeletedErrorOf(h Head) error {
-	return &DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
 }

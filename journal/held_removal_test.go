@@ -14,12 +14,13 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Engine, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		head := db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Snapshot), dynamotest.Times(2))
@@ -40,11 +41,11 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 
 func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsContended(t *testing.T) {
 	t.Parallel()
-	remove := map[string]func(context.Context, *journal.Engine) error{
-		"truncate": func(ctx context.Context, j *journal.Engine) error {
+	remove := map[string]func(context.Context, *engine.Engine) error{
+		"truncate": func(ctx context.Context, j *engine.Engine) error {
 			return j.Truncate(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
-		"delete": func(ctx context.Context, j *journal.Engine) error {
+		"delete": func(ctx context.Context, j *engine.Engine) error {
 			return j.Delete(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
 	}

@@ -8,10 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/engine"
 )
 
 // Journal is an open journal. It is safe for concurrent use.
-type Journal struct{ engine *Engine }
+type Journal struct{ engine *engine.Engine }
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It reads the descriptor
 // with one strongly consistent read and compares it with config. If config leaves out the number of
@@ -26,7 +27,7 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	var stored Descriptor
+	var stored engine.Descriptor
 	var asOf time.Time
 	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		asOf = time.Now()
@@ -52,7 +53,7 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if err := checkLayout(&j.Config); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := stored.Matches(Describe(&j.Config)); err != nil {
+	if err := stored.Matches(engine.Describe(&j.Config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j.Layout.Opened(stored, asOf)
@@ -60,7 +61,7 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 }
 
 // connect returns an engine for a config.
-func connect(client Client, config Config) (*Engine, error) {
+func connect(client Client, config Config) (*engine.Engine, error) {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return nil, &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 	}
@@ -68,7 +69,7 @@ func connect(client Client, config Config) (*Engine, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return NewEngine(client, config.settings(), layouts), nil
+	return engine.New(client, config.settings(), layouts), nil
 }
 
 // Shards returns the number of logical shards of each aggregate type.
@@ -83,7 +84,7 @@ func (j *Journal) Config() Config { return configOf(&j.engine.Config) }
 
 // Internal returns the engine of the journal, and nil for nil. It is for the packages of this
 // module: no program can import its package, and it may change in any release.
-func (j *Journal) Internal() *Engine {
+func (j *Journal) Internal() *engine.Engine {
 	if j == nil {
 		return nil
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // keep commits one event and a snapshot of it.
-func keep(t *testing.T, j *journal.Engine, value string, version uint64) storage.Receipt {
+func keep(t *testing.T, j *engine.Engine, value string, version uint64) storage.Receipt {
 	t.Helper()
 	receipt, err := j.Append(t.Context(), storage.Commit{
 		Aggregate: user(value), Expected: version - 1, Events: events(int(version), 1), Snapshot: stateAt(version),
@@ -129,7 +130,7 @@ func TestTablesMadeBeforeThereWasALayoutAreClassic(t *testing.T) {
 	s.change(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"), item{"millrace_layout": nil})
 	for _, layout := range []journal.Layout{"", journal.Classic} {
 		j := s.through(t, s.client, func(c *journal.Config) { c.Layout = layout })
-		assert.Equal(t, journal.Classic, j.Config().Layout)
+		assert.Equal(t, journal.Classic, j.Config.Layout)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -23,7 +24,7 @@ type loading struct {
 	fail         error // returned by apply
 }
 
-func (l *loading) load(t *testing.T, j *journal.Engine, id aggregate.ID) (uint64, error) {
+func (l *loading) load(t *testing.T, j *engine.Engine, id aggregate.ID) (uint64, error) {
 	t.Helper()
 	found, err := j.Load(t.Context(), id, func(head journal.Head, snapshotErr error) uint64 {
 		l.heads, l.snapshotErrs, l.applied = append(l.heads, head), append(l.snapshotErrs, snapshotErr), nil
@@ -113,7 +114,7 @@ func TestALoadFindsNoAggregateOrATombstone(t *testing.T) {
 }
 
 // afterHead calls act once, after the first read of a head.
-func (s store) afterHead(t *testing.T, act func()) *journal.Engine {
+func (s store) afterHead(t *testing.T, act func()) *engine.Engine {
 	t.Helper()
 	client := &meddler{Client: s.client}
 	j := s.through(t, client)

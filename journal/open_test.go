@@ -20,7 +20,10 @@ import (
 
 func TestOpenTakesTheStoredShardCountWhereNoneIsGiven(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		j := s.through(t, s.client, func(c *journal.Config) { c.Shards = 0 })
+		config := s.Config()
+		config.Shards = 0
+		j, err := journal.Open(t.Context(), s.client, config)
+		require.NoError(t, err)
 
 		assert.Equal(t, 7, j.Shards())
 		assert.Equal(t, 7, j.Config().Shards)

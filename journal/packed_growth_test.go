@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -26,10 +27,10 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 		for seed := range uint64(8) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
-			open := func() *journal.Engine {
+			open := func() *engine.Engine {
 				return s.through(t, s.client)
 			}
-			writers, readers := []*journal.Engine{open(), open(), open()}, []*journal.Engine{open(), open()}
+			writers, readers := []*engine.Engine{open(), open(), open()}, []*engine.Engine{open(), open()}
 			versions := map[aggregate.ID]uint64{}
 			cursors := make([]storage.Cursor, 2)
 			seen := map[string]bool{}

@@ -250,7 +250,7 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	s.write(t, user("bob"), 1, 5)
 	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.Removal{}))
 	beyond := func(id aggregate.ID) (last error) {
-		for _, err := range s.Journal.Events(t.Context(), id, 6, 6) {
+		for _, err := range s.Engine.Events(t.Context(), id, 6, 6) {
 			last = err
 		}
 		return last

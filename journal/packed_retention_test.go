@@ -19,7 +19,7 @@ func twoRetentions(t *testing.T) (hour, forever store, db *dynamotest.DB) {
 	t.Helper()
 	hour, db = inMemory(t, journal.Config{Layout: journal.Packed, CommandRetention: time.Hour})
 	forever = store{client: hour.client}
-	forever.Log = hour.through(t, hour.client, func(c *journal.Config) { c.CommandRetention = 0 })
+	forever.Engine = hour.through(t, hour.client, func(c *journal.Config) { c.CommandRetention = 0 })
 	return hour, forever, db
 }
 

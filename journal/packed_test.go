@@ -684,7 +684,7 @@ func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
 	}
 	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{Type: "x", Metadata: metadata}}})
 	require.NoError(t, err)
-	for record, err := range s.Journal.Events(t.Context(), user("1"), 1, 1) {
+	for record, err := range s.Engine.Events(t.Context(), user("1"), 1, 1) {
 		require.NoError(t, err)
 		assert.Len(t, record.Metadata, len(metadata))
 	}

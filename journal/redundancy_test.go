@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -25,7 +26,7 @@ func stateAt(n uint64) *journal.Snapshot {
 }
 
 // snap commits one event and a redundant snapshot of it.
-func snap(t *testing.T, j *journal.Engine, id aggregate.ID, expected uint64, r storage.Redundancy) storage.Receipt {
+func snap(t *testing.T, j *engine.Engine, id aggregate.ID, expected uint64, r storage.Redundancy) storage.Receipt {
 	t.Helper()
 	receipt, err := j.Append(t.Context(), storage.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1), Snapshot: stateAt(expected + 1), Redundancy: &r,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -183,11 +184,11 @@ func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
 
 func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		for name, remove := range map[string]func(j *journal.Engine, id aggregate.ID) error{
-			"truncate": func(j *journal.Engine, id aggregate.ID) error {
+		for name, remove := range map[string]func(j *engine.Engine, id aggregate.ID) error{
+			"truncate": func(j *engine.Engine, id aggregate.ID) error {
 				return j.Truncate(t.Context(), id, 4, journal.Removal{})
 			},
-			"delete": func(j *journal.Engine, id aggregate.ID) error {
+			"delete": func(j *engine.Engine, id aggregate.ID) error {
 				return j.Delete(t.Context(), id, 5, journal.Removal{})
 			},
 		} {
@@ -385,7 +386,7 @@ func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 }
 
 // eachRemoval runs a test for truncation and deletion, at once and by time to live.
-func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Engine, aggregate.ID) error)) {
+func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error)) {
 	t.Helper()
 	t.Parallel()
 	for layout, config := range configs() {
@@ -393,11 +394,11 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 			if after > 0 && config.Layout == journal.Packed {
 				continue // commits have no time to live
 			}
-			for name, remove := range map[string]func(context.Context, *journal.Engine, aggregate.ID) error{
-				"truncate": func(ctx context.Context, j *journal.Engine, id aggregate.ID) error {
+			for name, remove := range map[string]func(context.Context, *engine.Engine, aggregate.ID) error{
+				"truncate": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
 					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
 				},
-				"delete": func(ctx context.Context, j *journal.Engine, id aggregate.ID) error {
+				"delete": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
 					return j.Delete(ctx, id, 12, journal.Removal{After: after})
 				},
 			} {
@@ -411,7 +412,7 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 }
 
 func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Engine, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		for name, fault := range map[string]dynamotest.Fault{
 			"refused":    dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
 			"lost reply": dynamotest.LoseReply(),
@@ -449,7 +450,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 }
 
 func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Engine, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		id := user("1")
 		s.covered(t, id, 12)
@@ -464,7 +465,7 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 }
 
 func TestARemovalEndsWithItsContext(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Engine, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		ctx, cancel := cancellable(t)

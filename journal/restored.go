@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 )
 
 // MarkRestored records that the tables of a journal were restored from a backup. Call it after a
@@ -35,21 +37,21 @@ func MarkRestored(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return fmt.Errorf("mark the journal as restored: %w", err)
 	}
-	table := e.Config.Tables.Journal
+	name := e.Config.Tables.Journal
 	update := &dynamodb.UpdateItemInput{
-		TableName: &table, Key: e.Layout.DescriptorKey(),
+		TableName: &name, Key: e.Layout.DescriptorKey(),
 		UpdateExpression:          aws.String("SET #r = :r"),
 		ConditionExpression:       aws.String("attribute_exists(#pk)"),
-		ExpressionAttributeNames:  AttributeNames("#r", AttrRestored, "#pk", e.Config.Attributes.PartitionKey),
-		ExpressionAttributeValues: Item{":r": StringValue(e.Config.NewID())},
+		ExpressionAttributeNames:  table.AttributeNames("#r", engine.AttrRestored, "#pk", e.Config.Attributes.PartitionKey),
+		ExpressionAttributeValues: table.Item{":r": table.StringValue(e.Config.NewID())},
 	}
 	if config.Tables.Snapshot != "" {
 		update.UpdateExpression = aws.String("SET #r = :r, #s = :s")
-		update.ExpressionAttributeNames["#s"] = AttrSnapshotTable
-		update.ExpressionAttributeValues[":s"] = StringValue(config.Tables.Snapshot)
+		update.ExpressionAttributeNames["#s"] = engine.AttrSnapshotTable
+		update.ExpressionAttributeValues[":s"] = table.StringValue(config.Tables.Snapshot)
 	}
 	if err := e.UpdateItem(ctx, update); err != nil {
-		return fmt.Errorf("mark the journal as restored: %w", dynamo.Explain(err, table))
+		return fmt.Errorf("mark the journal as restored: %w", dynamo.Explain(err, name))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -64,9 +65,21 @@ func ownTables(c journal.Config) journal.Config {
 
 // store is an empty journal with its own tables.
 type store struct {
-	*journal.Engine
+	*engine.Engine
 	client *dynamodb.Client
 	clock  *clock
+}
+
+// Config returns the config of the journal.
+func (s store) Config() journal.Config { return configOf(s.Engine) }
+
+func configOf(j *engine.Engine) journal.Config {
+	c := j.Config
+	return journal.Config{
+		Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
+		CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget, Now: c.Now, NewID: c.NewID,
+		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
+	}
 }
 
 // clock stands still unless a test moves it, so all events have one time.
@@ -126,7 +139,7 @@ func inFakeTime(t *testing.T, configs map[string]journal.Config, test func(t *te
 }
 
 // through opens the journal with another client.
-func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *journal.Engine {
+func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *engine.Engine {
 	t.Helper()
 	config := s.Config()
 	for _, c := range change {
@@ -163,7 +176,7 @@ func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 }
 
 // read collects the events of an aggregate that j yields.
-func read(t *testing.T, j *journal.Engine, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
+func read(t *testing.T, j *engine.Engine, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
 	t.Helper()
 	var records []*journal.Record
 	for r, err := range j.Events(t.Context(), id, from, to) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -22,7 +23,7 @@ func (s store) tailOf(id aggregate.ID) storage.TailQuery {
 	return storage.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
 }
 
-func tail(t *testing.T, j *journal.Engine, q storage.TailQuery) storage.TailPage {
+func tail(t *testing.T, j *engine.Engine, q storage.TailQuery) storage.TailPage {
 	t.Helper()
 	page, err := j.TailShard(t.Context(), q)
 	require.NoError(t, err)
@@ -271,7 +272,7 @@ func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
 			s.write(t, user(fmt.Sprint(i)), 1, 2)
 			want = append(want, fmt.Sprintf("%d/1", i), fmt.Sprintf("%d/2", i))
 		}
-		for shard := range s.Shards() {
+		for shard := range s.Engine.Config.Shards {
 			got = append(got, places(tail(t, s.Engine, storage.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
 		}
 		slices.Sort(want)
@@ -359,7 +360,7 @@ func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 		stray := s.get(t, table, s.keyOf(user("n2"), 1))
 		stray[a.SortKey], stray[a.AggregateID] = text("user-account.1-1"), text("user-account.1")
 		s.put(t, table, stray)
-		slow, err := journal.Open(t.Context(), plain{s.Client()}, s.Config())
+		slow, err := journal.Open(t.Context(), plain{s.Given}, s.Config())
 		require.NoError(t, err)
 		for _, numbers := range []bool{false, true} {
 			q := s.tailOf(user("1"))

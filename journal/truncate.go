@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -35,17 +34,6 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 	return j.engine.Truncate(ctx, id, before, removal)
 }
 
-func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
-	err := id.Validate()
-	if err == nil {
-		err = j.Layout.Truncate(ctx, id, before, removal)
-	}
-	if err != nil {
-		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
-	}
-	return nil
-}
-
 // Delete removes an aggregate permanently: state, redundant snapshots and events. The head stays as
 // a tombstone with the number of the last event, so that no number is used twice. Reading or
 // writing the aggregate then returns a [*DeletedError]. The ids of its commands stay too. The
@@ -67,20 +55,4 @@ func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // of ctx.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	return j.engine.Delete(ctx, id, expected, removal)
-}
-
-func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
-	err := id.Validate()
-	if err == nil {
-		err = j.Layout.Delete(ctx, id, expected, removal)
-	}
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", id, err)
-	}
-	return nil
-}
-
-// NotCovered returns the error for events that no snapshot replaces.
-func NotCovered(before uint64) error {
-	return fmt.Errorf("%w: first store a snapshot of event %d or later", ErrNotCovered, before-1)
 }

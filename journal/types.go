@@ -1,6 +1,8 @@
 package journal
 
-import "github.com/millrace-dev/millrace/journal/journaltype"
+import (
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
 
 // These types belong to package journaltype, which the packages below this one share.
 type (

@@ -20,15 +20,3 @@ import (
 func (j *Journal) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
 	return j.engine.VersionAt(ctx, id, at)
 }
-
-func (j *Engine) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
-	raw := j.Raw()
-	head, err := raw.Head(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	if !head.DeletedAt.IsZero() {
-		return 0, &DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
-	}
-	return raw.NumberAt(ctx, head, at)
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -368,7 +369,7 @@ func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
 			}
 			return s.withoutToken(t, in)
 		}
-		for name, j := range map[string]*journal.Engine{"token remembered": remembers, "token forgotten": s.through(t, client)} {
+		for name, j := range map[string]*engine.Engine{"token remembered": remembers, "token forgotten": s.through(t, client)} {
 			commit := with(name, c.count(name), c.insert(item{"id": text("guard of " + name)}))
 
 			receipt, err := j.Append(t.Context(), commit)

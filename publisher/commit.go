@@ -157,7 +157,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	}
 	events := c.events()
 	c.proven = proven
-	receipt, err := p.journal.Append(ctx, storage.Commit{Aggregate: s.id, Expected: version, Proven: proven, Events: events})
+	receipt, err := p.append(ctx, storage.Commit{Aggregate: s.id, Expected: version, Proven: proven, Events: events})
 	var conflict *journal.ConflictError
 	var unknown *journal.OutcomeUnknownError
 	switch {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -31,15 +30,9 @@ func (p *Publisher) Remembered() int {
 
 // Watch makes the Publisher call each for every commit that it sends to the journal.
 func (p *Publisher) Watch(each func(storage.Commit)) {
-	p.journal.Engine = watched{p.journal.Engine, each}
-}
-
-type watched struct {
-	*engine.Engine
-	each func(storage.Commit)
-}
-
-func (w watched) Append(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
-	w.each(c)
-	return w.Engine.Append(ctx, c)
+	write := p.append
+	p.append = func(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
+		each(c)
+		return write(ctx, c)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Publisher appends messages to the journal. It is safe for concurrent use. Use one for each
@@ -17,6 +18,7 @@ import (
 type Publisher struct {
 	config  Config
 	journal *engine.Engine
+	append  func(context.Context, storage.Commit) (storage.Receipt, error) // of the journal
 	logger  watermill.LoggerAdapter
 
 	ctx    context.Context // context of all commits; ends with the Publisher
@@ -52,6 +54,7 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	return &Publisher{
 		config:  config,
 		journal: config.Journal.Internal(),
+		append:  config.Journal.Internal().Append,
 		logger:  logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
 		ctx:     ctx,
 		cancel:  cancel,

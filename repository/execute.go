@@ -55,7 +55,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
-	if err := untilKnown(ctx, e, options.commandID, r.journal.Config().RetryBudget); err != nil {
+	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
 		return Aggregate[S]{}, err
 	}
 	return r.sealed(e.result), nil

@@ -314,5 +314,5 @@ func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped 
 // handledVersion returns the number of the event that is being handled if the event belongs to the
 // aggregate, and otherwise 0.
 func (r *Repository[S]) handledVersion(ctx context.Context, id aggregate.ID) uint64 {
-	return handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id)
+	return handled.VersionOf(ctx, r.journal.Config.Tables.Journal, id)
 }

@@ -1,10 +1,12 @@
 package repository
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -12,6 +14,7 @@ import (
 // nothing in memory between calls, except with a [Config.Cache]. It is safe for concurrent use.
 type Repository[S any] struct {
 	journal    *engine.Engine
+	append     func(context.Context, storage.Commit) (storage.Receipt, error) // of the journal
 	definition aggregate.Definition[S]
 	config     Config
 	codec      SnapshotCodec
@@ -43,6 +46,7 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 	}
 	r := &Repository[S]{
 		journal:    j.Internal(),
+		append:     j.Internal().Append,
 		definition: definition,
 		config:     config,
 		codec:      codec,

@@ -82,7 +82,7 @@ func (r *Repository[S]) commit(
 		return replayed, err
 	}
 	begun := time.Now()
-	receipt, err := r.journal.Append(ctx, commit)
+	receipt, err := r.append(ctx, commit)
 	r.counters.commit(len(events), begun, err)
 	if err != nil {
 		return replayed, err

@@ -70,7 +70,7 @@ func (s *subscription) limits() limits {
 	}
 }
 
-func (s *subscription) now() time.Time { return s.journal.Config().Now() }
+func (s *subscription) now() time.Time { return s.journal.Config.Now() }
 
 func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	if ctx.Err() == nil {

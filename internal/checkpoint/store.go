@@ -70,7 +70,7 @@ func (s *Store) Start(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return t.Truncate(max(time.Millisecond, s.journal.Config().OccurredAtUnit))
+	return t.Truncate(max(time.Millisecond, s.journal.Config.OccurredAtUnit))
 }
 
 // Group identifies the positions of a consumer group between two resets.

@@ -127,7 +127,7 @@ type exported struct {
 
 func (x *exporter) run(ctx context.Context) error {
 	if x.done.Bytes == 0 {
-		if err := x.putLine(headerLine(x.journal.Journal, x.only)); err != nil {
+		if err := x.putLine(headerLine(&x.journal.Config, x.only)); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 	opening, out := headLine(head), newLines()
 	if _, err := opening.head(); err != nil { // no reader would accept it
 		return &journal.CorruptItemError{
-			Aggregate: id, Table: x.journal.Config().Tables.Snapshot,
+			Aggregate: id, Table: x.journal.Config.Tables.Snapshot,
 			PartitionKey: storage.ShardKey(id.Type, x.journal.Shard(id)), SortKey: id.String() + "-0",
 			Reason: "is a head that no archive can hold: " + err.Error(),
 		}

@@ -41,7 +41,7 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 
 // yieldWritten yields the aggregates that have events since a time.
 func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, error) bool) {
-	for shard := range x.journal.Shards() {
+	for shard := range x.journal.Config.Shards {
 		written := map[aggregate.ID]bool{}
 		query := storage.TailQuery{AggregateType: x.only.AggregateType, Shard: shard, After: storage.CursorAt(x.since), NumbersOnly: true}
 		for more := true; more; {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
@@ -94,8 +95,7 @@ type snapshot struct {
 	Payload  []byte `json:"payload"`
 }
 
-func headerLine(j *journal.Journal, s Selection) line {
-	config := j.Config()
+func headerLine(config *engine.Settings, s Selection) line {
 	created := config.Now().UTC()
 	l := line{
 		Kind: kindArchive, Format: formatName, Version: formatVersion, Created: &created, Table: config.Tables.Journal,

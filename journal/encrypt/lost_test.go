@@ -26,12 +26,12 @@ type lost struct {
 }
 
 // open returns the journal as another process opens it, with an empty cache of keys.
-func (l lost) open(t *testing.T, c encrypt.Config) *engine.Engine {
+func (l lost) open(t *testing.T, c encrypt.Config) *journal.Journal {
 	t.Helper()
 	c.Keys = l.keys
 	j, err := journal.Open(t.Context(), l.client, journal.Config{Encodings: []journal.Encoding{newEncryption(t, c)}})
 	require.NoError(t, err)
-	return j.Internal()
+	return j
 }
 
 func said(expected uint64, numbers ...string) storage.Commit {
@@ -63,7 +63,7 @@ func forBothLayouts(t *testing.T, test func(t *testing.T, l lost)) {
 			client := dynamotest.New(t).Client()
 			l := lost{store: setupWith(t, client), client: client}
 			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
-			_, err := l.open(t, encrypt.Config{}).Append(t.Context(), said(0, "first"))
+			_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "first"))
 			require.NoError(t, err)
 			l.key = l.scan(t)[0]
 			l.loseKey(t, customer("1"))
@@ -77,12 +77,12 @@ func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		for _, c := range []encrypt.Config{{}, {AllowLateKeys: true}, {CacheLifetime: -1}} {
-			_, err := l.open(t, c).Append(t.Context(), said(0, "another first", "and second"))
+			_, err := l.open(t, c).Internal().Append(t.Context(), said(0, "another first", "and second"))
 			var conflict *journal.ConflictError
 			require.ErrorAs(t, err, &conflict)
 			assert.Equal(t, journal.ConflictError{ID: customer("1"), Actual: 1}, *conflict)
 			assert.NotErrorAs(t, err, new(*journal.EncodingError), "a caller has to load it again")
-			_, err = l.open(t, c).Append(t.Context(), said(1, "second"))
+			_, err = l.open(t, c).Internal().Append(t.Context(), said(1, "second"))
 			require.ErrorIs(t, err, encrypt.ErrNoKey)
 		}
 		l.requireReadable(t)
@@ -92,7 +92,7 @@ func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 func TestAJointCommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
-		_, err := l.open(t, encrypt.Config{}).AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{
+		_, err := l.open(t, encrypt.Config{}).Internal().AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{
 			said(0, "first"),
 			{Aggregate: customer("2"), Events: []storage.Event{{Type: "said"}}},
 		}})
@@ -105,7 +105,7 @@ func TestAMessageThatExpectsNoVersionDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		publish := func(expect func(*message.Message)) error {
-			pub, err := publisher.NewPublisher(publisher.Config{Journal: l.open(t, encrypt.Config{}).Journal}, nil)
+			pub, err := publisher.NewPublisher(publisher.Config{Journal: l.open(t, encrypt.Config{})}, nil)
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, pub.Close()) }()
 			msg := message.NewMessage("1", nil)
@@ -123,7 +123,7 @@ func TestADeletedAggregateGetsNoKeyForTheLostOne(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		require.NoError(t, l.open(t, encrypt.Config{}).Delete(t.Context(), customer("1"), 1, journal.Removal{}))
-		_, err := l.open(t, encrypt.Config{}).Append(t.Context(), said(0, "another first"))
+		_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "another first"))
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 		assert.Empty(t, l.scan(t))
 	})
@@ -135,7 +135,7 @@ func TestASnapshotOfTheFirstEventDoesNotReplaceALostKey(t *testing.T) {
 		command := said(1)
 		command.CommandID, command.Snapshot = "look", &journal.Snapshot{Number: 1, Payload: []byte("state")}
 		for _, c := range []encrypt.Config{{}, {AllowLateKeys: true}} {
-			receipt, err := l.open(t, c).Append(t.Context(), command)
+			receipt, err := l.open(t, c).Internal().Append(t.Context(), command)
 			if err == nil {
 				assert.ErrorIs(t, receipt.SnapshotError, encrypt.ErrNoKey)
 			}
@@ -152,7 +152,7 @@ func TestALostKeyOfAnAggregateWithoutEventsIsReplaced(t *testing.T) {
 		l.loseKey(t, customer("2"))
 		c := said(0, "first")
 		c.Aggregate = customer("2")
-		_, err = l.open(t, encrypt.Config{}).Append(t.Context(), c)
+		_, err = l.open(t, encrypt.Config{}).Internal().Append(t.Context(), c)
 		require.NoError(t, err)
 	})
 }
@@ -177,13 +177,13 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		c := said(0, "first")
 		c.Aggregate = customer("2")
 		calls, read, write := cost(plain.Internal(), c)
-		first, firstRead, firstWrite := cost(j, said(0, "first"))
+		first, firstRead, firstWrite := cost(j.Internal(), said(0, "first"))
 		assert.Equal(t, calls+3, first, layout)
 		assert.InDelta(t, read+2, firstRead, 0, layout)
 		assert.InDelta(t, write+1, firstWrite, 0, layout)
 		c.Expected = 1
 		calls, read, write = cost(plain.Internal(), c)
-		later, laterRead, laterWrite := cost(j, said(1, "second"))
+		later, laterRead, laterWrite := cost(j.Internal(), said(1, "second"))
 		assert.Equal(t, []float64{float64(calls), read, write}, []float64{float64(later), laterRead, laterWrite}, layout)
 	}
 }

@@ -22,6 +22,7 @@ import (
 type world struct {
 	t      *testing.T
 	db     *dynamotest.DB
+	opened *journal.Journal
 	j      *engine.Engine
 	topic  *topic
 	passed map[place]int
@@ -36,11 +37,11 @@ func newWorld(t *testing.T, layout journal.Layout, shards int) *world {
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: layout}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 	require.NoError(t, err)
-	return &world{t: t, db: db, j: j.Internal(), passed: map[place]int{}}
+	return &world{t: t, db: db, opened: j, j: j.Internal(), passed: map[place]int{}}
 }
 
 func (w *world) follow() {
-	c := Config{Journal: w.j.Journal, Topic: "account", Follow: true, Now: w.db.Clock().Now}
+	c := Config{Journal: w.opened, Topic: "account", Follow: true, Now: w.db.Clock().Now}
 	c.setDefaults()
 	w.topic = newTopic(c, func(events []*journal.Record) error {
 		for _, r := range events {

@@ -55,7 +55,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	if err == nil {
 		err = g.readable(membership)
 	}
-	shards := make([]ShardLag, g.journal.Shards())
+	shards := make([]ShardLag, g.journal.Config.Shards)
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number

@@ -121,7 +121,7 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var all []Group
 	var errs []error
 	for _, k := range keys {
-		now := g.journal.Config().Now()
+		now := g.journal.Config.Now()
 		membership, err := g.store.ReadMembership(ctx, k)
 		switch {
 		case err != nil:
@@ -141,7 +141,7 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 // Errors: [ErrNoGroup] and those of List.
 func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	now := g.journal.Config().Now()
+	now := g.journal.Config.Now()
 	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return Group{}, failed("read", k, err)

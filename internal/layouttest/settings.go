@@ -1,0 +1,55 @@
+package layouttest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"testing"
+
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal/journaltype"
+	"github.com/millrace-dev/millrace/journal/resolver"
+)
+
+// Settings returns settings with the names of package journal and four shards.
+func Settings() engine.Settings {
+	return engine.Settings{Settings: table.Settings{
+		Tables: journaltype.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
+		Indexes: journaltype.Indexes{
+			JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshot-aid-index", JournalTail: "journal-tail-index",
+		},
+		Attributes: journaltype.Attributes{
+			PartitionKey: "pkey", SortKey: "skey", AggregateID: "aid", SequenceNumber: "seq_nr", Payload: "payload",
+			OccurredAt: "occurred_at", Version: "version", TTL: "ttl",
+		},
+		Shards: 4, Resolver: resolver.FNV1a, OccurredAtUnit: time.Millisecond, RetryBudget: 5 * time.Second, NewID: uuid.NewString,
+	}}
+}
+
+// Engine returns an engine. The client may be nil for functions that make no requests.
+func Engine(client journaltype.Client, kind engine.Kind, change ...func(*engine.Settings)) *engine.Engine {
+	settings := Settings()
+	for _, c := range change {
+		c(&settings)
+	}
+	settings.Layout = kind.Name
+	return engine.New(client, settings, []engine.Kind{kind})
+}
+
+// Open returns an engine with empty tables in a database of its own.
+func Open(t *testing.T, kind engine.Kind) *engine.Engine {
+	t.Helper()
+	settings := Settings()
+	settings.Layout = kind.Name
+	client := testdb.Client(t)
+	e := engine.New(client, settings, []engine.Kind{kind})
+	for _, input := range e.Layout.Tables() {
+		_, err := client.CreateTable(t.Context(), input)
+		require.NoError(t, err)
+	}
+	return e
+}
