@@ -10,7 +10,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/table"
-	"github.com/millrace-dev/millrace/journal/internal/classic"
 )
 
 // Adopt takes over the journal table and the snapshot table of another program, for example one of
@@ -34,7 +33,7 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	tables, ok := j.Layout.(*classic.Layout)
+	tables, ok := j.Layout.(adoptable)
 	if !ok {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic: tables of other programs always have the classic layout"}
 	}
@@ -62,9 +61,15 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
+// adoptable is a layout whose tables another program may have made.
+type adoptable interface {
+	VerifyShards(ctx context.Context) error
+	SampleUnits(ctx context.Context) (found []time.Duration, events int, err error)
+}
+
 // findUnit returns the unit of the descriptor, or the unit of the sampled events if there is no
 // descriptor. It compares the sampled units with given, which is 0 if config names no unit.
-func findUnit(ctx context.Context, j *engine.Engine, tables *classic.Layout, given time.Duration) (time.Duration, error) {
+func findUnit(ctx context.Context, j *engine.Engine, tables adoptable, given time.Duration) (time.Duration, error) {
 	var stored engine.Descriptor
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		stored, err = j.ReadDescriptor(ctx)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -112,7 +116,7 @@ func last[T any](all func(func(T, error) bool)) error {
 	return nil
 }
 
-func requireCounts(t *testing.T, of recorder, client journal.Client, layout journal.Layout) {
+func requireCounts(t *testing.T, of recorder, client journal.Client, layout journal.Layout, repeated ...*repeats) {
 	t.Helper()
 	config := journal.Config{Layout: layout, Shards: 3}
 	require.NoError(t, journal.Create(t.Context(), client, config))
@@ -125,15 +129,60 @@ func requireCounts(t *testing.T, of recorder, client journal.Client, layout jour
 		require.NoError(t, do(ctx), name)
 
 		calls.Stop()
+		again := 0
+		for _, r := range repeated {
+			again += r.take(t, name)
+		}
 		read, write := calls.Units()
 		if !testdb.IsLocal() { // it reports nothing for empty results
 			assert.Positive(t, units.Read()+units.Write(), name)
 		}
 		assert.Positive(t, units.Requests(), name)
+		assert.LessOrEqual(t, len(calls.Calls()), units.Requests()+again, "%s: requests: %+v", name, calls.Calls())
+		if again > 0 {
+			continue // a request that is repeated counts once
+		}
 		assert.InDelta(t, read, units.Read(), 0.001, "%s: read units", name)
 		assert.InDelta(t, write, units.Write(), 0.001, "%s: write units", name)
 		assert.Equal(t, len(calls.Calls()), units.Requests(), "%s: requests: %+v", name, calls.Calls())
 	}
+}
+
+// repeats notes the attempts of the SDK that failed, such as those whose connection broke.
+type repeats struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (r *repeats) middleware(s *middleware.Stack) error {
+	return s.Initialize.Add(middleware.InitializeMiddlewareFunc("repeats", func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		out, metadata, err := next.HandleInitialize(ctx, in)
+		if attempts, ok := retry.GetAttemptResults(metadata); ok {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, a := range attempts.Results {
+				if a.Err != nil && a.Retried {
+					r.errs = append(r.errs, a.Err)
+				}
+			}
+		}
+		return out, metadata, err
+	}), middleware.Before)
+}
+
+// take returns the number of failed attempts since the last call, and logs their errors.
+func (r *repeats) take(t *testing.T, name string) int {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, err := range r.errs {
+		t.Logf("%s: the SDK has repeated a request: %v", name, err)
+	}
+	n := len(r.errs)
+	r.errs = nil
+	return n
 }
 
 // passing is a client that is not the SDK's own, so its replies are read without rows.
@@ -155,10 +204,12 @@ func TestCountedUnitsAreThoseThatTheDatabaseConsumed(t *testing.T) {
 				server := httptest.NewServer(db.Handler())
 				t.Cleanup(server.Close)
 				// Close of any server closes connections of the default transport.
+				repeated := &repeats{}
 				client := dynamodb.New(db.Client().Options(), func(o *dynamodb.Options) {
 					o.BaseEndpoint, o.HTTPClient = &server.URL, &http.Client{Transport: &http.Transport{}}
+					o.APIOptions = append(o.APIOptions, repeated.middleware)
 				})
-				requireCounts(t, db, client, layout)
+				requireCounts(t, db, client, layout, repeated)
 			})
 			t.Run("with another client", func(t *testing.T) {
 				t.Parallel()

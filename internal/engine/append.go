@@ -42,10 +42,11 @@ func (j *Engine) Append(ctx context.Context, c storage.Commit) (storage.Receipt,
 	if err := j.Send(ctx, p); err != nil {
 		return storage.Receipt{}, err
 	}
-	p.notify()
+	p.Notify()
 	return p.Finish(ctx), nil
 }
 
+// Resolve implements Journal.Resolve.
 func (j *Engine) Resolve(ctx context.Context, unknown *journaltype.OutcomeUnknownError) (bool, error) {
 	if unknown == nil || unknown.First == 0 || unknown.CommitID == "" {
 		return false, fmt.Errorf("resolve: %w: the error needs ID, First and CommitID of the commit", journaltype.ErrInvalidCommit)

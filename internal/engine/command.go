@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// Attributes of commits and commands.
 const (
 	AttrCommitID      = "commit_id"
 	AttrCommandID     = "command_id"

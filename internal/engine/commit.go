@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -25,15 +28,16 @@ type Draft struct {
 	*storage.Commit                 // with the snapshot in stored form; nil if it was left out
 	Encoded         []storage.Event // in stored form
 	Begun           time.Time       // when RetryBudget began
-	Receipt         storage.Receipt // with CommitID, Version, OccurredAt, and why the snapshot was left out
+	// Receipt has CommitID, Version, OccurredAt, and why the snapshot was left out.
+	Receipt storage.Receipt
 	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func()
 	// Beside describes the other parts of its transaction. It is nil if the commit is sent alone.
-	Beside *beside
+	Beside *Beside
 }
 
-// beside is the size of the other parts of a transaction, and their number.
-type beside struct{ Actions, Bytes, Parts int }
+// Beside is the size of the other parts of a transaction, and their number.
+type Beside struct{ Actions, Bytes, Parts int }
 
 // Part is a commit to one aggregate. It is sent alone, or in one transaction with other parts.
 type Part interface {
@@ -43,13 +47,14 @@ type Part interface {
 	// Actions returns the actions of the transaction. Refusal receives a reason for each of them.
 	Actions() []types.TransactWriteItem
 	Bytes() int
-	// notify wakes readers in this process after the commit was written.
-	notify()
+	// Notify wakes readers in this process after the commit was written.
+	Notify()
 	// Finish does the work that follows a written commit.
 	Finish(ctx context.Context) storage.Receipt
 }
 
-func (d *Draft) notify() { d.announce() }
+// Notify wakes readers in this process.
+func (d *Draft) Notify() { d.announce() }
 
 func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	if err := j.validate(&c); err != nil {
@@ -74,6 +79,7 @@ func (j *Engine) draft(ctx context.Context, c storage.Commit) (Draft, error) {
 	return d, nil
 }
 
+// Date sets when the retry budget began, and the time of the events.
 func (d *Draft) Date(at table.Dates) { d.Begun, d.Receipt.OccurredAt = at.Begun, at.OccurredAt }
 
 // LeaveOut removes the snapshot from the commit. A snapshot never makes a commit fail.
@@ -155,3 +161,49 @@ func validateEvent(e storage.Event) error {
 	}
 	return nil
 }
+
+// EventSize returns the largest number of bytes that an event can take of storage.MaxItemBytes and
+// storage.MaxEventsBytes, at any place in the aggregate. If Append would refuse the event,
+// EventSize returns the error, so that a writer that fills transactions knows beforehand. It does
+// not encode: it counts the plain payload plus the overhead of Config.Encodings. So it also refuses
+// an event over 400 KB that Append would accept after compression.
+//
+// Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
+func (j *Engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
+	if err := id.Validate(); err != nil {
+		return 0, err
+	}
+	if err := validateEvent(e); err != nil {
+		return 0, fmt.Errorf("append to %s: %w", id, err)
+	}
+	e = marked(id, e)
+	overhead := 0
+	if e.Encoding == "" && !j.raw {
+		overhead = j.encodingOverhead()
+	}
+	size := j.Layout.EventSize(id, e, overhead)
+	if size > storage.MaxItemBytes {
+		return 0, &journaltype.TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes, Unit: storage.UnitBytes}
+	}
+	return size, nil
+}
+
+// marked returns an event with the mark of a publisher's own stream if e.OwnStream is true, and
+// otherwise without it. groups.Trim removes marked events. So only a publisher can set the mark,
+// and metadata that was copied from another event loses it. It does not change e.Metadata.
+func marked(id aggregate.ID, e storage.Event) storage.Event {
+	if _, given := e.Metadata[metadata.OwnStreamKey]; !e.OwnStream && !given {
+		return e
+	}
+	with := make(aggregate.Metadata, len(e.Metadata)+1)
+	maps.Copy(with, e.Metadata)
+	delete(with, metadata.OwnStreamKey)
+	if e.OwnStream {
+		with[metadata.OwnStreamKey] = metadata.StreamMark(id)
+	}
+	e.Metadata = with
+	return e
+}
+
+// EventIDs is the namespace of derived event ids. It must never change.
+var EventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")

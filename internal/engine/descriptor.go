@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// The descriptor: its keys, and its attributes.
 const (
 	formatVersion = 1
 
@@ -59,6 +60,7 @@ type Descriptor struct {
 	Restored          string   // changes with every restore
 }
 
+// Describe returns the descriptor of settings.
 func Describe(c *Settings) Descriptor {
 	return Descriptor{
 		Table:         c.Tables.Journal,
@@ -79,8 +81,8 @@ func (stored Descriptor) requiredEncodings() string {
 	return strings.Join(slices.Sorted(slices.Values(stored.RequiredEncodings)), ",")
 }
 
-// Matches returns a [*DescriptorMismatchError] if this process has other settings than the stored
-// ones.
+// Matches returns a *journal.DescriptorMismatchError if this process has other settings than the
+// stored ones.
 func (stored Descriptor) Matches(given Descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
 		{layoutField, string(stored.Layout), string(given.Layout)},
@@ -143,6 +145,7 @@ const snapshotTableField = "snapshot table"
 // keysOfTable is the field of the error for a table whose keys have other names or types.
 const keysOfTable = "keys of"
 
+// ReadDescriptor reads the stored descriptor, strongly consistent.
 func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 	name := j.Config.Tables.Journal
 	it, err := j.GetItem(ctx, name, j.Layout.DescriptorKey())
@@ -238,4 +241,36 @@ func (j *Engine) WriteDescriptor(ctx context.Context) error {
 		return err
 	}
 	return stored.Matches(d)
+}
+
+// OrOtherLayout returns the error about another layout if that is why the keys of a table differ,
+// and else err.
+func (j *Engine) OrOtherLayout(ctx context.Context, err error) error {
+	if !errors.As(err, new(*journaltype.DescriptorMismatchError)) {
+		return err
+	}
+	var other *journaltype.DescriptorMismatchError
+	if _, found := j.GivenDescriptor(ctx); errors.As(found, &other) && other.Field == layoutField {
+		return other
+	}
+	return err
+}
+
+// VerifyUnused refuses tables that have items but no descriptor. It looks for items first: another
+// process can only add the descriptor in between.
+func (j *Engine) VerifyUnused(ctx context.Context) error {
+	for _, input := range j.Layout.Tables() {
+		name := *input.TableName
+		out, err := j.Client.Scan(ctx, &dynamodb.ScanInput{TableName: &name, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return dynamo.Explain(err, name)
+		}
+		if len(out.Items) == 0 {
+			continue
+		}
+		if _, err := j.ReadDescriptor(ctx); err != nil {
+			return fmt.Errorf("table %q is not empty: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -16,6 +16,7 @@ import (
 // no encoding was applied.
 const AttrEncoding = "encoding"
 
+// Decode implements Journal.Decode.
 func (j *Engine) Decode(ctx context.Context, r *journaltype.Record) (*journaltype.Record, error) {
 	if r == nil {
 		return nil, errors.New("decode event: the record is nil")
@@ -202,6 +203,7 @@ func EncodingOf(it table.Item) (names string, ok bool) {
 	return table.StringOf(v)
 }
 
+// SetEncoding sets the attribute for the names of encodings, unless there are none.
 func SetEncoding(it table.Item, names string) {
 	if names != "" {
 		it[AttrEncoding] = table.StringValue(names)

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -15,6 +18,7 @@ type Growth struct {
 	Since int64
 }
 
+// GrowthsValue encodes growths as the descriptor stores them.
 func GrowthsValue(growths []Growth) types.AttributeValue {
 	texts := make([]string, len(growths))
 	for i, g := range growths {
@@ -40,4 +44,19 @@ func GrowthsOf(it table.Item) ([]Growth, bool) {
 		growths = append(growths, Growth{n, at})
 	}
 	return growths, true
+}
+
+// GrowTail implements Journal.GrowTail.
+func (j *Engine) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
+	since, err = j.Layout.Grow(ctx, partitions)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("grow the tail: %w", err)
+	}
+	return since, nil
+}
+
+// TailPartitions implements Journal.TailPartitions.
+func (j *Engine) TailPartitions(ctx context.Context) (int, error) {
+	factor, err := j.Layout.TailFactor(ctx)
+	return j.Config.Shards * factor, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// Head implements Journal.Head.
 func (j *Engine) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error) {
 	if err := id.Validate(); err != nil {
 		return journaltype.Head{}, err
@@ -30,6 +31,7 @@ func SetSnapshot(h *journaltype.Head, s *journaltype.Snapshot) {
 	}
 }
 
+// Version implements Journal.Version.
 func (j *Engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
@@ -41,6 +43,7 @@ func (j *Engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return version, nil
 }
 
+// DeletedErrorOf returns the error for the head of a deleted aggregate.
 func DeletedErrorOf(h journaltype.Head) error {
 	return &journaltype.DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
 }

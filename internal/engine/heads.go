@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// Heads implements Journal.Heads.
 func (j *Engine) Heads(ctx context.Context, q journaltype.HeadsQuery) iter.Seq2[journaltype.Head, error] {
 	return func(yield func(journaltype.Head, error) bool) {
 		err := validateHeadsQuery(q)

@@ -52,7 +52,7 @@ func (j *Engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*jo
 	}
 }
 
-// AsCorrupt converts the error of parse or recordsOf, which always is a [*CorruptItemError].
+// AsCorrupt converts the error of parse or recordsOf, which always is a *journal.CorruptItemError.
 func AsCorrupt(err error) *journaltype.CorruptItemError {
 	if err == nil {
 		return nil

@@ -47,7 +47,7 @@ func (j *Engine) AppendJoint(ctx context.Context, c storage.Joint) ([]storage.Re
 		return nil, err
 	}
 	for _, p := range t.parts {
-		p.notify()
+		p.Notify()
 	}
 	receipts := make([]storage.Receipt, len(t.parts))
 	var finishing errgroup.Group
@@ -75,7 +75,7 @@ func (j *Engine) draftJoint(ctx context.Context, c *storage.Joint) ([]Draft, err
 		if drafts[i], err = j.draft(ctx, p); err != nil {
 			return nil, err
 		}
-		drafts[i].Beside = &beside{}
+		drafts[i].Beside = &Beside{}
 		drafts[i].Receipt.CommitID = drafts[0].Receipt.CommitID
 	}
 	for i := range drafts {
@@ -150,7 +150,7 @@ func (t *jointCommit) build(drafts []Draft) error {
 	}
 	for i, p := range t.parts {
 		least, estimated := t.leastActions(drafts[i].Commit), t.bytesOf(&drafts[i])
-		*drafts[i].Beside = beside{Actions: actions - least, Bytes: bytes - estimated, Parts: len(drafts) - 1}
+		*drafts[i].Beside = Beside{Actions: actions - least, Bytes: bytes - estimated, Parts: len(drafts) - 1}
 		if err := p.Build(at); err != nil {
 			return err
 		}

@@ -14,10 +14,11 @@ import (
 
 // Kind describes a layout and constructs it.
 type Kind struct {
-	Name   journaltype.Layout
-	New    func(*table.Table) Layout
-	Check  func(*table.Settings) error // checks settings for this layout; nil if there is nothing to check
-	// Reserved are the names of attributes that the layout adds to those of TableSettings.
+	Name journaltype.Layout
+	New  func(*table.Table) Layout
+	// Check checks settings for this layout. It is nil if there is nothing to check.
+	Check func(*table.Settings) error
+	// Reserved are the names of attributes that the layout adds to those of table.Settings.
 	Reserved []Reserved
 }
 
@@ -69,14 +70,14 @@ func (j *Engine) use(name journaltype.Layout) {
 	}
 }
 
-// Storage stores an aggregate in items of DynamoDB. The engine validates arguments, encodes and
+// Layout stores an aggregate in items of DynamoDB. The engine validates arguments, encodes and
 // decodes payloads, and adds to errors what failed. So ids are valid here, payloads are in stored
 // form, and errors of DynamoDB are those of package dynamo.
 //
 // A method that yields may return ErrStop, or nil, after yield has returned false.
 type Layout interface {
 	Traits() Traits
-	// AttributeNames returns the names in TableSettings.Attributes that the layout uses.
+	// AttributeNames returns the names in table.Settings.Attributes that the layout uses.
 	AttributeNames() []string
 
 	// Tables.
@@ -99,8 +100,8 @@ type Layout interface {
 	// Part makes a commit, after reading what it needs. The receipt is the draft's receipt, with
 	// the outcome of storing the snapshot.
 	Part(ctx context.Context, d Draft) (Part, error)
-	// Unchanged returns a [*ConflictError] if an aggregate is not at its version. It reads all of
-	// them at once.
+	// Unchanged returns a *journal.ConflictError if an aggregate is not at its version. It reads
+	// all of them at once.
 	Unchanged(ctx context.Context, places []storage.Place) error
 	// CommandKey returns the key of the guard of a command for several aggregates.
 	CommandKey(commandID string) table.Item
@@ -118,7 +119,7 @@ type Layout interface {
 	EventSize(id aggregate.ID, e storage.Event, overhead int) int
 	// IsOwn reports whether the commit itself writes the item with that key. The caller's writes
 	// may not name such an item.
-	IsOwn(c *storage.Commit, name string, key table.Item) bool
+	IsOwn(c *storage.Commit, tableName string, key table.Item) bool
 
 	// Removal.
 
@@ -136,7 +137,7 @@ type Layout interface {
 	Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error)
 	// Load implements engine.Load for payloads in stored form.
 	Load(ctx context.Context, id aggregate.ID, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error) (storage.Loaded, error)
-	// Version returns a [*DeletedError] for a deleted aggregate.
+	// Version returns a *journal.DeletedError for a deleted aggregate.
 	Version(ctx context.Context, id aggregate.ID) (uint64, error)
 	// Events yields the events with the numbers from..to in order. It yields all of them or returns
 	// an error.

@@ -17,6 +17,7 @@ import (
 // NewestAtOnce is the number of partitions of the tail that are read at the same time.
 const NewestAtOnce = 16
 
+// Newest implements Journal.Newest.
 func (j *Engine) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*journaltype.Record, error] {
 	return func(yield func(*journaltype.Record, error) bool) {
 		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()

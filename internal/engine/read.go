@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// AllEvents implements Journal.AllEvents.
 func (j *Engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*journaltype.Record, error] {
 	return func(yield func(*journaltype.Record, error) bool) {
 		version, err := j.Version(ctx, id)
@@ -35,6 +36,7 @@ func (j *Engine) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*jour
 	}
 }
 
+// Events implements Journal.Events.
 func (j *Engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*journaltype.Record, error] {
 	return func(yield func(*journaltype.Record, error) bool) {
 		var undecodable error

@@ -6,8 +6,10 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// Target returns the name of the aggregate.
 func (d *Draft) Target() string { return d.Aggregate.String() }
 
+// BegunAt returns when the retry budget began.
 func (d *Draft) BegunAt() time.Time { return d.Begun }
 
 // Unknown keeps the error of the SDK unchanged, because the sentinels of this package mean that

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// EngineSettings are the settings of a journal, with all defaults. Package journal describes them.
+// Settings are the settings of a journal, with all defaults. Package journal describes them.
 type Settings struct {
 	table.Settings
 

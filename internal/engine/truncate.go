@@ -9,9 +9,10 @@ import (
 )
 
 // RemovesBetweenReports is the largest number of removed events between two calls of
-// [Removal].Progress.
+// journal.Removal.Progress.
 const RemovesBetweenReports = 500
 
+// Truncate implements Journal.Truncate.
 func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
 	err := id.Validate()
 	if err == nil {
@@ -23,6 +24,7 @@ func (j *Engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	return nil
 }
 
+// Delete implements Journal.Delete.
 func (j *Engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
 	err := id.Validate()
 	if err == nil {

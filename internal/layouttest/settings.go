@@ -1,12 +1,12 @@
 package layouttest
 
 import (
+	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-
-	"testing"
 
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/table"
@@ -26,7 +26,8 @@ func Settings() engine.Settings {
 			PartitionKey: "pkey", SortKey: "skey", AggregateID: "aid", SequenceNumber: "seq_nr", Payload: "payload",
 			OccurredAt: "occurred_at", Version: "version", TTL: "ttl",
 		},
-		Shards: 4, Resolver: resolver.FNV1a, OccurredAtUnit: time.Millisecond, RetryBudget: 5 * time.Second, NewID: uuid.NewString,
+		// On a busy machine a commit can take long.
+		Shards: 4, Resolver: resolver.FNV1a, OccurredAtUnit: time.Millisecond, RetryBudget: time.Minute, NewID: uuid.NewString,
 	}}
 }
 
@@ -43,13 +44,16 @@ func Engine(client journaltype.Client, kind engine.Kind, change ...func(*engine.
 // Open returns an engine with empty tables in a database of its own.
 func Open(t *testing.T, kind engine.Kind) *engine.Engine {
 	t.Helper()
-	settings := Settings()
-	settings.Layout = kind.Name
-	client := testdb.Client(t)
-	e := engine.New(client, settings, []engine.Kind{kind})
+	return create(t, testdb.Client(t), kind)
+}
+
+func create(t *testing.T, client *dynamodb.Client, kind engine.Kind) *engine.Engine {
+	t.Helper()
+	e := Engine(client, kind)
 	for _, input := range e.Layout.Tables() {
 		_, err := client.CreateTable(t.Context(), input)
 		require.NoError(t, err)
 	}
+	require.NoError(t, e.WriteDescriptor(t.Context()))
 	return e
 }

@@ -11,6 +11,8 @@ type target struct {
 	Key, values Item
 }
 
+// TargetOf returns what an action writes. It returns false unless the action is of exactly one
+// kind.
 func TargetOf(w types.TransactWriteItem) (target, bool) {
 	var found []target
 	if a := w.Put; a != nil {

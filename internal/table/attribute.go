@@ -7,12 +7,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// Item is an item of a table, or a key.
 type Item = map[string]types.AttributeValue
 
+// StringValue returns a text attribute.
 func StringValue(s string) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: s}
 }
 
+// NumberValue returns a number attribute.
 func NumberValue[N int | int64 | uint64](n N) types.AttributeValue {
 	if n >= 0 {
 		return &types.AttributeValueMemberN{Value: strconv.FormatUint(uint64(n), 10)}
@@ -29,6 +32,7 @@ func BinaryValue(b []byte) types.AttributeValue {
 	return &types.AttributeValueMemberB{Value: b}
 }
 
+// StringOf returns the value of a text attribute.
 func StringOf(v types.AttributeValue) (string, bool) {
 	s, ok := v.(*types.AttributeValueMemberS)
 	if !ok {
@@ -37,6 +41,7 @@ func StringOf(v types.AttributeValue) (string, bool) {
 	return s.Value, true
 }
 
+// UintOf returns the value of a number attribute without a sign.
 func UintOf(v types.AttributeValue) (uint64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -46,6 +51,7 @@ func UintOf(v types.AttributeValue) (uint64, bool) {
 	return u, err == nil
 }
 
+// IntOf returns the value of a number attribute.
 func IntOf(v types.AttributeValue) (int64, bool) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -81,6 +87,7 @@ func ItemSize(it Item) int {
 	return size
 }
 
+// ValueSize returns the size of a value as ItemSize counts it.
 func ValueSize(v types.AttributeValue) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -123,6 +130,7 @@ func ValueSize(v types.AttributeValue) int {
 // ListBytes is the largest size of a number in a list.
 const ListBytes = 22
 
+// ListValue encodes numbers as a binary attribute.
 func ListValue(numbers []uint64) types.AttributeValue {
 	values := make([]types.AttributeValue, len(numbers))
 	for i, n := range numbers {

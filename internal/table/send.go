@@ -95,6 +95,7 @@ func attemptWithin(ctx context.Context, w Sending, left time.Duration) error {
 // Once turns the SDK's retries off for a request.
 func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
+// MinAttempt is the time that an attempt has at least.
 const MinAttempt = time.Second
 
 type attemptOutcome int
@@ -138,6 +139,7 @@ func classify(err error) attemptOutcome {
 	return maybeWritten // also TransactionInProgressException: an earlier attempt is under way
 }
 
+// IsFinal reports whether an action can never succeed, because of its condition or its content.
 func IsFinal(r types.CancellationReason) bool {
 	switch aws.ToString(r.Code) {
 	case "ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded":
@@ -150,6 +152,7 @@ func isUnderWay(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "TransactionConflict"
 }
 
+// ConditionFailed reports whether the condition of an action was false.
 func ConditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }

@@ -12,7 +12,7 @@ import (
 // few hundred are rarely useful.
 const MaxShards = 65_536
 
-// TableSettings are the settings that requests need.
+// Settings are the settings that requests need.
 type Settings struct {
 	Tables     journaltype.Tables
 	Indexes    journaltype.Indexes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -58,6 +59,7 @@ func (s *Table) Patience() *backoff.ExponentialBackOff {
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.Config.RetryBudget))
 }
 
+// GetItem reads an item, strongly consistent. It returns nil if there is none.
 func (s *Table) GetItem(ctx context.Context, name string, key Item) (Item, error) {
 	out, err := s.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &name,
@@ -226,6 +228,7 @@ func RefusedItem(err error, action int) (it Item, refused bool) {
 	return nil, false
 }
 
+// WhileUnderWay repeats a request while a transaction on one of its items is under way.
 func (s *Table) WhileUnderWay(ctx context.Context, send func() error) error {
 	wait := s.Patience()
 	for {
@@ -235,6 +238,26 @@ func (s *Table) WhileUnderWay(ctx context.Context, send func() error) error {
 		}
 		if !Sleep(ctx, wait.NextBackOff()) {
 			return errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+// Date returns the dates of a commit. Call it after everything that may take time, such as a read
+// or an encoding that waits for a key service: an event must become visible soon after its date.
+func (s *Table) Date() Dates { return Dates{time.Now(), s.Now()} }
+
+// Backwards reads up to limit entries of a partition of the tail, beginning with the last one.
+func Backwards[T any](ctx context.Context, s *Table, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
+	input.ScanIndexForward = aws.Bool(false)
+	for {
+		input.Limit = aws.Int32(int32(min(limit-len(entries), math.MaxInt32)))
+		page, err := rows.Query(ctx, s.Source, input, of)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, page.Items...)
+		if input.ExclusiveStartKey = page.LastKey; page.LastKey == nil || len(entries) >= limit {
+			return entries, nil
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
+// UnitNames returns the names of units, separated by commas.
 func UnitNames(units ...time.Duration) string {
 	names := make([]string, len(units))
 	for i, unit := range slices.Sorted(slices.Values(units)) {
@@ -25,6 +26,7 @@ var TimeUnits = map[time.Duration]string{
 	time.Second: "seconds", time.Millisecond: "milliseconds", time.Microsecond: "microseconds", time.Nanosecond: "nanoseconds",
 }
 
+// ValidateUnit returns an error for a unit that is not supported.
 func ValidateUnit(unit time.Duration) error {
 	if _, known := TimeUnits[unit]; unit != 0 && !known {
 		return &journaltype.ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(

@@ -38,9 +38,9 @@ var (
 	// than journal.Config.RetryBudget. A commit that fails with it has written nothing.
 	ErrThrottled = dynamo.ErrThrottled
 	// ErrContended reports that other transactions on the same items were under way for longer than
-	// journal.Config.RetryBudget. In the layout [Packed] it also reports that commands without events of
-	// other processes took the place of a commit or a deletion repeatedly. A commit that fails with
-	// it has written nothing.
+	// journal.Config.RetryBudget. In the layout [Packed] it also reports that commands without
+	// events of other processes took the place of a commit or a deletion repeatedly. A commit that
+	// fails with it has written nothing.
 	ErrContended = dynamo.ErrContended
 	// ErrUnavailable reports that DynamoDB could not be reached or failed in all attempts, or that
 	// a read had no reply within 10 seconds. A commit that fails with it has written nothing. If
@@ -54,8 +54,8 @@ var (
 	// ErrRestored reports that the tables were restored from a backup after the journal was opened;
 	// see journal.MarkRestored. Nothing was written. Restart the process.
 	ErrRestored = errors.New("the journal was restored from a backup since it was opened")
-	// ErrNoDescriptor reports that the tables were neither created by journal.Create nor taken over by
-	// journal.Adopt.
+	// ErrNoDescriptor reports that the tables were neither created by journal.Create nor taken over
+	// by journal.Adopt.
 	ErrNoDescriptor = errors.New("journal has no descriptor")
 )
 
@@ -91,7 +91,8 @@ func (e *DeletedError) Error() string {
 	return fmt.Sprintf("aggregate %s was deleted at %s, after event %d: use another id", e.ID, e.At.Format(time.RFC3339), e.Version)
 }
 
-// EventTypeError reports an event whose type journal.Config.EventType could not find. Err is its error.
+// EventTypeError reports an event whose type journal.Config.EventType could not find. Err is its
+// error.
 type EventTypeError struct {
 	ID     aggregate.ID // the aggregate of the event
 	Number uint64       // its sequence number

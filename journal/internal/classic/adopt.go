@@ -28,7 +28,7 @@ func (p patient) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dy
 
 // VerifyShards reads every row of the snapshot table. A sample would not suffice: in a table that
 // was made with 16 shards, half of the shards look right with 8.
-func (l *Layout) VerifyShards(ctx context.Context) error {
+func (l *layout) VerifyShards(ctx context.Context) error {
 	a, name := l.Config.Attributes, l.Config.Tables.Snapshot
 	pages := dynamodb.NewScanPaginator(patient{l.Client}, &dynamodb.ScanInput{
 		TableName:                &name,
@@ -68,7 +68,7 @@ const (
 
 // SampleUnits returns the units of the times of some events, without repeats, and how many events
 // have a time.
-func (l *Layout) SampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
+func (l *layout) SampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
 	a, name := l.Config.Attributes, l.Config.Tables.Journal
 	for part := range int32(sampledParts) {
 		out, err := patient{l.Client}.Scan(ctx, &dynamodb.ScanInput{

@@ -15,23 +15,24 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// ClassicStorage implements the layout [Classic].
-type Layout struct {
+// layout implements the layout journal.Classic.
+type layout struct {
 	*table.Table
 }
 
-func New(s *table.Table) engine.Layout { return &Layout{s} }
+// New returns the layout for the requests of a table.
+func New(s *table.Table) engine.Layout { return &layout{s} }
 
-func (l *Layout) Traits() engine.Traits {
+func (l *layout) Traits() engine.Traits {
 	return engine.Traits{GroupBytes: storage.MaxEventsBytes, EventsApart: true, StateAtFirst: true}
 }
 
-func (l *Layout) AttributeNames() []string {
+func (l *layout) AttributeNames() []string {
 	a := l.Config.Attributes
 	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 }
 
-// ClassicNames are the attributes that this module adds to those of the family.
+// Names are the attributes that this module adds to those of the family.
 var Names = []engine.Reserved{
 	{What: "the event id", Name: attrEventID},
 	{What: "the event type", Name: attrEventType},
@@ -50,7 +51,7 @@ var Names = []engine.Reserved{
 	{What: "a command's version", Name: engine.AttrCommitVersion},
 }
 
-func (l *Layout) Tables() []*dynamodb.CreateTableInput {
+func (l *layout) Tables() []*dynamodb.CreateTableInput {
 	a, x, t := l.Config.Attributes, l.Config.Indexes, l.Config.Tables
 	keys := []types.AttributeDefinition{table.TextKey(a.PartitionKey), table.TextKey(a.SortKey)}
 	byAggregate := []types.AttributeDefinition{table.TextKey(a.AggregateID), table.NumberKey(a.SequenceNumber)}
@@ -64,17 +65,17 @@ func (l *Layout) Tables() []*dynamodb.CreateTableInput {
 	}
 }
 
-func (l *Layout) DescriptorKey() table.Item {
+func (l *layout) DescriptorKey() table.Item {
 	return table.Item{
 		l.Config.Attributes.PartitionKey: table.StringValue(engine.DescriptorPartition),
 		l.Config.Attributes.SortKey:      table.StringValue(engine.DescriptorSort),
 	}
 }
 
-func (l *Layout) Grow(context.Context, int) (time.Time, error) {
+func (l *layout) Grow(context.Context, int) (time.Time, error) {
 	return time.Time{}, &journaltype.ConfigError{Field: "Layout", Reason: "is Classic, whose keys contain the number of shards: it cannot change"}
 }
 
-func (l *Layout) Opened(engine.Descriptor, time.Time) {}
+func (l *layout) Opened(engine.Descriptor, time.Time) {}
 
-func (l *Layout) TailFactor(context.Context) (int, error) { return 1, nil }
+func (l *layout) TailFactor(context.Context) (int, error) { return 1, nil }

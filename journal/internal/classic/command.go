@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+func (l *layout) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	// A transaction waits while the commit is being written. A plain read could miss the guard
 	// although the aggregate already shows the commit.
 	items, err := l.TransactGet(ctx, l.Config.Tables.Journal, []table.Item{l.guardKey(id, commandID)})
@@ -31,7 +31,7 @@ func (l *Layout) Command(ctx context.Context, id aggregate.ID, commandID string)
 // guardKey returns a key in the partition of the aggregate's events. Command ids differ in length,
 // so the key holds a digest of fixed length. It is not longer than the number in an event's key.
 // Its last character is not a digit, so it is never the key of an event.
-func (l *Layout) guardKey(id aggregate.ID, commandID string) table.Item {
+func (l *layout) guardKey(id aggregate.ID, commandID string) table.Item {
 	sum := sha256.Sum256([]byte(commandID))
 	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
 	return table.Item{
@@ -40,7 +40,7 @@ func (l *Layout) guardKey(id aggregate.ID, commandID string) table.Item {
 	}
 }
 
-func (l *Layout) Unchanged(ctx context.Context, places []storage.Place) error {
+func (l *layout) Unchanged(ctx context.Context, places []storage.Place) error {
 	keys, at := make([]table.Item, len(places)), map[[2]string]int{}
 	for i, p := range places {
 		keys[i] = l.key(p.Aggregate, 0)
@@ -81,8 +81,8 @@ func (l *Layout) Unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// hasMoved returns a [*ConflictError] if the head has another version than place.
-func (l *Layout) hasMoved(ctx context.Context, place storage.Place) error {
+// hasMoved returns a *journal.ConflictError if the head has another version than place.
+func (l *layout) hasMoved(ctx context.Context, place storage.Place) error {
 	version, err := l.Version(ctx, place.Aggregate)
 	switch {
 	case errors.As(err, new(*journaltype.DeletedError)):
@@ -95,7 +95,7 @@ func (l *Layout) hasMoved(ctx context.Context, place storage.Place) error {
 	return nil
 }
 
-func (l *Layout) CommandKey(commandID string) table.Item {
+func (l *layout) CommandKey(commandID string) table.Item {
 	return table.Item{
 		l.Config.Attributes.PartitionKey: table.StringValue(engine.CommandPartition(commandID)),
 		l.Config.Attributes.SortKey:      table.StringValue("command"),
@@ -104,7 +104,7 @@ func (l *Layout) CommandKey(commandID string) table.Item {
 
 // guardItem returns the guard of a command. It has neither an aggregate id nor a time, so no index
 // lists it.
-func (l *Layout) guardItem(t *transaction) table.Item {
+func (l *layout) guardItem(t *transaction) table.Item {
 	it := l.guardKey(t.Commit.Aggregate, t.Commit.CommandID)
 	it[engine.AttrCommandID] = table.StringValue(t.Commit.CommandID)
 	it[engine.AttrCommitID] = table.StringValue(t.Receipt.CommitID)
@@ -117,7 +117,7 @@ func (l *Layout) guardItem(t *transaction) table.Item {
 	return it
 }
 
-func (l *Layout) commandOf(it table.Item) (c storage.Command, err error) {
+func (l *layout) commandOf(it table.Item) (c storage.Command, err error) {
 	var idOK, commitOK, firstOK, versionOK bool
 	c.ID, idOK = table.StringOf(it[engine.AttrCommandID])
 	c.CommitID, commitOK = table.StringOf(it[engine.AttrCommitID])
@@ -134,7 +134,7 @@ func (l *Layout) commandOf(it table.Item) (c storage.Command, err error) {
 
 // checkVersion returns the action on the head for a commit without events. The action checks that
 // the version is still the one on which the command was decided.
-func (l *Layout) checkVersion(c *storage.Commit) types.TransactWriteItem {
+func (l *layout) checkVersion(c *storage.Commit) types.TransactWriteItem {
 	check := &types.ConditionCheck{
 		TableName:                           &l.Config.Tables.Snapshot,
 		Key:                                 l.key(c.Aggregate, 0),

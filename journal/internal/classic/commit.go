@@ -23,7 +23,7 @@ const foreignHeadBytes = 1 << 10
 // ClientRequestToken may change while it is certain that no attempt was written; see redate.
 type transaction struct {
 	engine.Draft
-	layout *Layout
+	layout *layout
 	input  *dynamodb.TransactWriteItemsInput
 	dated  bool // by this process; false if the events bring their dates
 	size   int  // in bytes, as DynamoDB counts them
@@ -35,7 +35,7 @@ type transaction struct {
 	adapted bool       // see adaptToHead
 }
 
-func (l *Layout) Part(_ context.Context, d engine.Draft) (engine.Part, error) {
+func (l *layout) Part(_ context.Context, d engine.Draft) (engine.Part, error) {
 	return &transaction{Draft: d, layout: l, dated: true}, nil
 }
 
@@ -98,7 +98,7 @@ func (t *transaction) hasRoom(actions, bytes int) bool {
 	return len(t.input.TransactItems)+len(t.Commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
 }
 
-func (l *Layout) IsOwn(c *storage.Commit, name string, key table.Item) bool {
+func (l *layout) IsOwn(c *storage.Commit, name string, key table.Item) bool {
 	partition, sort := l.KeysOf(key)
 	number, ok := strings.CutPrefix(sort, c.Aggregate.String()+"-")
 	if !ok || partition != l.partitionKey(c.Aggregate) {

@@ -29,7 +29,7 @@ const (
 // noSnapshot is the number of the snapshot on a tombstone: it is higher than every version.
 const noSnapshot = math.MaxUint64
 
-func (l *Layout) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error) {
+func (l *layout) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error) {
 	it, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(id, 0))
 	if err != nil {
 		return journaltype.Head{}, err
@@ -37,7 +37,7 @@ func (l *Layout) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, e
 	return l.headOf(id, it)
 }
 
-func (l *Layout) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+func (l *layout) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	a := l.Config.Attributes
 	out, err := l.Client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:                &l.Config.Tables.Snapshot,
@@ -60,7 +60,7 @@ func (l *Layout) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 }
 
 // headOf decodes the row of a head. The row is nil if the aggregate has no head.
-func (l *Layout) headOf(id aggregate.ID, it table.Item) (journaltype.Head, error) {
+func (l *layout) headOf(id aggregate.ID, it table.Item) (journaltype.Head, error) {
 	if it == nil {
 		return journaltype.Head{}, fmt.Errorf("%w: %q of type %q has no events", journaltype.ErrNotFound, id.Value, id.Type)
 	}
@@ -85,7 +85,7 @@ func (l *Layout) headOf(id aggregate.ID, it table.Item) (journaltype.Head, error
 
 // headItem returns the head as a commit leaves it, without a snapshot and without attributes of
 // other programs.
-func (l *Layout) headItem(c *storage.Commit) table.Item {
+func (l *layout) headItem(c *storage.Commit) table.Item {
 	a := l.Config.Attributes
 	it := l.key(c.Aggregate, 0)
 	it[a.AggregateID] = table.StringValue(c.Aggregate.String())
@@ -97,7 +97,7 @@ func (l *Layout) headItem(c *storage.Commit) table.Item {
 
 // writeHead returns the action on the head. It updates the version under the condition that the
 // stored version is the expected one, and stores the snapshot that addSnapshot put into head.
-func (l *Layout) writeHead(c *storage.Commit, head table.Item) types.TransactWriteItem {
+func (l *layout) writeHead(c *storage.Commit, head table.Item) types.TransactWriteItem {
 	if len(c.Events) == 0 {
 		return l.checkVersion(c)
 	}
@@ -117,7 +117,7 @@ func (l *Layout) writeHead(c *storage.Commit, head table.Item) types.TransactWri
 	return l.updateOfHead(c, head, condition, names, values)
 }
 
-func (l *Layout) updateOfHead(c *storage.Commit, head table.Item, condition string, names map[string]string, values table.Item, remove ...string) types.TransactWriteItem {
+func (l *layout) updateOfHead(c *storage.Commit, head table.Item, condition string, names map[string]string, values table.Item, remove ...string) types.TransactWriteItem {
 	a := l.Config.Attributes
 	sets := []string{"#v = :next"}
 	values[":next"] = head[a.Version]
@@ -160,7 +160,7 @@ func (l *Layout) updateOfHead(c *storage.Commit, head table.Item, condition stri
 
 // versionCondition is true if the head has the expected version and is not a tombstone. For version
 // 0 it is true if there is no head.
-func (l *Layout) versionCondition(c *storage.Commit) (condition string, names map[string]string, values table.Item) {
+func (l *layout) versionCondition(c *storage.Commit) (condition string, names map[string]string, values table.Item) {
 	if c.Expected == 0 {
 		return "attribute_not_exists(#pk)", table.AttributeNames("#pk", l.Config.Attributes.PartitionKey), nil
 	}

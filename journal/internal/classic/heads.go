@@ -16,14 +16,14 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
+func (l *layout) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
 	if q.AggregateType == "" {
 		return l.scanHeads(ctx, q, pages, yield)
 	}
 	return l.queryHeads(ctx, q, pages, yield)
 }
 
-func (l *Layout) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*journaltype.CorruptItemError), yield func([]journaltype.Head) bool) error {
+func (l *layout) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*journaltype.CorruptItemError), yield func([]journaltype.Head) bool) error {
 	var start table.Item
 	if q.After != (aggregate.ID{}) {
 		start = l.key(q.After, 0)
@@ -40,13 +40,13 @@ func (l *Layout) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt
 }
 
 // headProjection selects the attributes that make up a Head without its snapshot.
-func (l *Layout) headProjection() (expression *string, names map[string]string) {
+func (l *layout) headProjection() (expression *string, names map[string]string) {
 	a := l.Config.Attributes
 	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), table.AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
 		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
 }
 
-func (l *Layout) scanHeads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
+func (l *layout) scanHeads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
 	projection, names := l.headProjection()
 	input := &dynamodb.ScanInput{
 		TableName:                 &l.Config.Tables.Snapshot,
@@ -75,7 +75,7 @@ func (l *Layout) scanHeads(ctx context.Context, q journaltype.HeadsQuery, pages 
 	}
 }
 
-func (l *Layout) queryHeads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
+func (l *layout) queryHeads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
 	shard := 0
 	var start table.Item
 	if q.After != (aggregate.ID{}) {
@@ -94,7 +94,7 @@ func (l *Layout) queryHeads(ctx context.Context, q journaltype.HeadsQuery, pages
 }
 
 // queryShard reads the heads of a shard page by page, until page returns false.
-func (l *Layout) queryShard(
+func (l *layout) queryShard(
 	ctx context.Context, aggregateType string, shard int, start table.Item, consistent bool, pages *engine.HeadPages,
 	page func([]table.Item) (more bool, err error),
 ) (more bool, err error) {
@@ -124,7 +124,7 @@ func (l *Layout) queryShard(
 	}
 }
 
-func (l *Layout) yieldHeads(items []table.Item, corrupt func(*journaltype.CorruptItemError), yield func(journaltype.Head) bool) (more bool, err error) {
+func (l *layout) yieldHeads(items []table.Item, corrupt func(*journaltype.CorruptItemError), yield func(journaltype.Head) bool) (more bool, err error) {
 	for _, it := range items {
 		head, err := l.listedHead(it, corrupt != nil)
 		var unreadable *journaltype.CorruptItemError
@@ -142,7 +142,7 @@ func (l *Layout) yieldHeads(items []table.Item, corrupt func(*journaltype.Corrup
 	return true, nil
 }
 
-func (l *Layout) listedHead(it table.Item, verifyPlace bool) (journaltype.Head, error) {
+func (l *layout) listedHead(it table.Item, verifyPlace bool) (journaltype.Head, error) {
 	partition, sort := l.KeysOf(it)
 	corrupt := &journaltype.CorruptItemError{Table: l.Config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
 	id, ok := l.aggregateOf(it)

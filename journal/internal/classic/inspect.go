@@ -17,14 +17,14 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
+func (l *layout) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
 	if err := l.inspectHead(ctx, id, found); err != nil {
 		return err
 	}
 	return l.inspectEvents(ctx, id, found, each)
 }
 
-func (l *Layout) inspectHead(ctx context.Context, id aggregate.ID, found *storage.Inspection) error {
+func (l *layout) inspectHead(ctx context.Context, id aggregate.ID, found *storage.Inspection) error {
 	row, err := l.GetItem(ctx, l.Config.Tables.Snapshot, l.key(id, 0))
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (l *Layout) inspectHead(ctx context.Context, id aggregate.ID, found *storag
 	return nil
 }
 
-func (l *Layout) inspectEvents(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
+func (l *layout) inspectEvents(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
 	return l.numbered(ctx, l.Config.Tables.Journal, id, nil, func(items []numberedItem) error {
 		for _, it := range items {
 			r, err := l.recordOf(it.item)
@@ -66,7 +66,7 @@ func (l *Layout) inspectEvents(ctx context.Context, id aggregate.ID, found *stor
 	})
 }
 
-func (l *Layout) Strays(ctx context.Context, aggregateType string, yield func(*journaltype.CorruptItemError) bool) error {
+func (l *layout) Strays(ctx context.Context, aggregateType string, yield func(*journaltype.CorruptItemError) bool) error {
 	return l.journalPages(ctx, aggregateType, func(items []table.Item) error {
 		strays, err := l.straysOf(ctx, items)
 		if err != nil {
@@ -83,7 +83,7 @@ func (l *Layout) Strays(ctx context.Context, aggregateType string, yield func(*j
 
 // journalPages calls do for each page of the journal table, with the attributes that straysOf
 // needs.
-func (l *Layout) journalPages(ctx context.Context, aggregateType string, do func([]table.Item) error) error {
+func (l *layout) journalPages(ctx context.Context, aggregateType string, do func([]table.Item) error) error {
 	a, name := l.Config.Attributes, l.Config.Tables.Journal
 	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
 	names := table.AttributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
@@ -122,7 +122,7 @@ func (l *Layout) journalPages(ctx context.Context, aggregateType string, do func
 	return nil
 }
 
-func (l *Layout) straysOf(ctx context.Context, items []table.Item) (strays []*journaltype.CorruptItemError, err error) {
+func (l *layout) straysOf(ctx context.Context, items []table.Item) (strays []*journaltype.CorruptItemError, err error) {
 	// sound holds one event of each aggregate. The event is reported if the aggregate has no head.
 	sound := map[aggregate.ID]*journaltype.CorruptItemError{}
 	for _, it := range items {
@@ -160,7 +160,7 @@ func (l *Layout) straysOf(ctx context.Context, items []table.Item) (strays []*jo
 }
 
 // withoutHead reads several times, because an event can become visible before its head.
-func (l *Layout) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
+func (l *layout) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
 	wait := table.UntilShown()
 	for {
 		keys := make([]table.Item, len(ids))

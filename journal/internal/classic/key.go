@@ -9,18 +9,18 @@ import (
 	"github.com/millrace-dev/millrace/internal/table"
 )
 
-func (l *Layout) partitionKey(id aggregate.ID) string {
+func (l *layout) partitionKey(id aggregate.ID) string {
 	return storage.ShardKey(id.Type, l.Shard(id))
 }
 
-func (l *Layout) key(id aggregate.ID, number uint64) table.Item {
+func (l *layout) key(id aggregate.ID, number uint64) table.Item {
 	return table.Item{
 		l.Config.Attributes.PartitionKey: table.StringValue(l.partitionKey(id)),
 		l.Config.Attributes.SortKey:      table.StringValue(storage.SortKey(id, number)),
 	}
 }
 
-func (l *Layout) keys(id aggregate.ID, numbers []uint64) []table.Item {
+func (l *layout) keys(id aggregate.ID, numbers []uint64) []table.Item {
 	keys := make([]table.Item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = l.key(id, n)
@@ -40,7 +40,7 @@ func typeOfShardKey(key string) (string, bool) {
 // aggregateOf reports which aggregate an item belongs to. The aggregate id attribute alone is
 // ambiguous: "user" + "account-x" and "user-account" + "x" are the same text. Only the partition
 // key distinguishes them.
-func (l *Layout) aggregateOf(it table.Item) (aggregate.ID, bool) {
+func (l *layout) aggregateOf(it table.Item) (aggregate.ID, bool) {
 	aid, ok := table.StringOf(it[l.Config.Attributes.AggregateID])
 	if !ok {
 		return aggregate.ID{}, false

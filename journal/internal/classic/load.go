@@ -12,7 +12,7 @@ import (
 
 // Load reads the head and then the events. If events were truncated in between, or the aggregate
 // was deleted, it starts again with the head that shows this.
-func (l *Layout) Load(
+func (l *layout) Load(
 	ctx context.Context, id aggregate.ID, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error,
 ) (storage.Loaded, error) {
 	before := uint64(0) // the highest TruncatedBefore that was read

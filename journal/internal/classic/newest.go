@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/table"
 )
 
-func (l *Layout) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
+func (l *layout) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
 	shards := make([][]readRecord, l.Config.Shards)
 	reads, reading := errgroup.WithContext(ctx)
 	reads.SetLimit(engine.NewestAtOnce)

@@ -28,7 +28,7 @@ type numberedItem struct {
 // like the keys of order 42. A Query is billed for rows that it filters out, too. So numbered reads
 // only keys that continue with a digit. If a page ends among rows of another aggregate, the next
 // page begins after them.
-func (l *Layout) numbered(ctx context.Context, name string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
+func (l *layout) numbered(ctx context.Context, name string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
 	a, prefix := l.Config.Attributes, id.String()+"-"
 	query := &dynamodb.QueryInput{
 		TableName:                &name,

@@ -26,7 +26,7 @@ const (
 	transactKeys = 10
 )
 
-func (l *Layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error {
+func (l *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error {
 	next := max(from, 1)
 	// fill reads by key the events that the index left out before the event with that number.
 	fill := func(number uint64) error {
@@ -96,7 +96,7 @@ func (l *Layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 }
 
 // byKey reads the events with the numbers from..to, at most MaxKeys, strongly consistent.
-func (l *Layout) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*journaltype.Record, error) {
+func (l *layout) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*journaltype.Record, error) {
 	records := make([]*journaltype.Record, to-from+1)
 	missing := func() (numbers []uint64) {
 		for i, r := range records {
@@ -162,8 +162,8 @@ func (l *Layout) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([
 	return records, nil
 }
 
-// truncated returns a [*TruncatedError] if the event with that number was removed on purpose.
-func (l *Layout) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+// truncated returns a *journal.TruncatedError if the event with that number was removed on purpose.
+func (l *layout) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
 	head, err := l.Head(ctx, id)
 	switch {
 	case errors.Is(err, journaltype.ErrNotFound), errors.As(err, new(*journaltype.CorruptItemError)):
@@ -178,7 +178,7 @@ func (l *Layout) truncated(ctx context.Context, id aggregate.ID, number uint64) 
 
 // batchGet reads those of the given events that exist, and repeats reads that DynamoDB left
 // unprocessed.
-func (l *Layout) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []table.Item, err error) {
+func (l *layout) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []table.Item, err error) {
 	name := l.Config.Tables.Journal
 	if len(numbers) == 1 {
 		it, err := l.GetItem(ctx, name, l.key(id, numbers[0]))
@@ -190,7 +190,7 @@ func (l *Layout) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64
 	return l.BatchGetKeys(ctx, name, l.keys(id, numbers), true)
 }
 
-func (l *Layout) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
+func (l *layout) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
 	it, err := l.GetItem(ctx, l.Config.Tables.Journal, l.key(id, number))
 	if err != nil {
 		return "", err

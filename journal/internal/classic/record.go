@@ -21,7 +21,7 @@ const (
 	attrEventType = "event_type"
 )
 
-func (l *Layout) itemOf(r *journaltype.Record) table.Item {
+func (l *layout) itemOf(r *journaltype.Record) table.Item {
 	a := l.Config.Attributes
 	it := l.key(r.Aggregate, r.Number)
 	it[a.AggregateID] = table.StringValue(r.Aggregate.String())
@@ -41,7 +41,7 @@ func (l *Layout) itemOf(r *journaltype.Record) table.Item {
 }
 
 // recordOf decodes an event. It leaves the payload as it is stored.
-func (l *Layout) recordOf(it table.Item) (*journaltype.Record, error) {
+func (l *layout) recordOf(it table.Item) (*journaltype.Record, error) {
 	a := l.Config.Attributes
 	r := &journaltype.Record{}
 	id, ok := l.aggregateOf(it)
@@ -102,7 +102,7 @@ func derivedEventID(id aggregate.ID, number uint64) string {
 
 // EventSize returns the same as ItemSize for the event's item with the longest shard, number and
 // commit id, but does not build the item.
-func (l *Layout) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
+func (l *layout) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
 	const (
 		shard    = len("-65535") // the longest is MaxShards-1
 		number   = len("-18446744073709551615")

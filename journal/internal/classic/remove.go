@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
 	var head journaltype.Head
 	for attempt := 0; ; attempt++ {
 		var err error
@@ -53,7 +53,7 @@ func (l *Layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), removal)
 }
 
-func (l *Layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
+func (l *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
 	head, err := l.Head(ctx, id)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (l *Layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 // truncation, to :t. The SDK repeats the request if its reply was lost. A condition that is false
 // because an earlier attempt was written is no problem: on a conflict the callers read the head
 // again.
-func (l *Layout) updateHead(ctx context.Context, head journaltype.Head, update string, names map[string]string, values table.Item) error {
+func (l *layout) updateHead(ctx context.Context, head journaltype.Head, update string, names map[string]string, values table.Item) error {
 	names["#v"], names["#deleted"] = l.Config.Attributes.Version, attrDeletedAt
 	values[":v"] = table.NumberValue(head.Version)
 	err := l.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -114,7 +114,7 @@ func (l *Layout) updateHead(ctx context.Context, head journaltype.Head, update s
 
 // removeStates deletes the rows of a deleted aggregate in the snapshot table other than its head,
 // including those of other programs.
-func (l *Layout) removeStates(ctx context.Context, head journaltype.Head) error {
+func (l *layout) removeStates(ctx context.Context, head journaltype.Head) error {
 	name, id, late := l.Config.Tables.Snapshot, head.Aggregate, map[uint64]bool{}
 	for _, n := range head.Redundant {
 		late[n] = true
@@ -136,7 +136,7 @@ func (l *Layout) removeStates(ctx context.Context, head journaltype.Head) error 
 }
 
 // removeEvents removes the events before a number. Head is the head as it was before the removal.
-func (l *Layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, removal journaltype.Removal) error {
+func (l *layout) removeEvents(ctx context.Context, head journaltype.Head, before uint64, removal journaltype.Removal) error {
 	name, id, expires, removed := l.Config.Tables.Journal, head.Aggregate, l.Config.Now().Add(removal.After), 0
 	late := lastCommit(head, before)
 	remove := l.DeleteAll
@@ -190,7 +190,7 @@ type row struct{ number, expires uint64 }
 
 // eachRow calls do for each page of the numbered rows of an aggregate, in the order of their keys
 // as text.
-func (l *Layout) eachRow(ctx context.Context, name string, id aggregate.ID, do func([]row) error) error {
+func (l *layout) eachRow(ctx context.Context, name string, id aggregate.ID, do func([]row) error) error {
 	a := l.Config.Attributes
 	return l.numbered(ctx, name, id, []string{a.SortKey, a.TTL}, func(items []numberedItem) error {
 		rows := make([]row, len(items))

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
+func (l *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	t, err := l.buildRestoration(r)
 	if err != nil {
 		return storage.Receipt{}, err
@@ -28,7 +28,7 @@ func (l *Layout) Restore(ctx context.Context, r *storage.Restoration) (storage.R
 
 // buildRestoration makes the transaction of a restoration. Its request token is new and not the id
 // of the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
-func (l *Layout) buildRestoration(r *storage.Restoration) (*transaction, error) {
+func (l *layout) buildRestoration(r *storage.Restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &storage.Commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
 	t := &transaction{layout: l, Draft: engine.Draft{
@@ -79,7 +79,7 @@ func (l *Layout) buildRestoration(r *storage.Restoration) (*transaction, error) 
 }
 
 // restoredItem omits the values that recordOf derives for attributes that the item did not have.
-func (l *Layout) restoredItem(r *journaltype.Record) table.Item {
+func (l *layout) restoredItem(r *journaltype.Record) table.Item {
 	it := l.itemOf(r)
 	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
 		delete(it, attrEventID)
@@ -93,7 +93,7 @@ func (l *Layout) restoredItem(r *journaltype.Record) table.Item {
 // isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
 // nothing left to do. Either an attempt whose reply was lost has written it, or another process
 // restores the same events.
-func (l *Layout) isRestored(ctx context.Context, r *storage.Restoration, err error) bool {
+func (l *layout) isRestored(ctx context.Context, r *storage.Restoration, err error) bool {
 	if !errors.Is(err, journaltype.ErrConflict) && !errors.As(err, new(*journaltype.DeletedError)) && !errors.Is(err, journaltype.ErrOutcomeUnknown) && !errors.As(err, new(*journaltype.CorruptItemError)) {
 		return false
 	}

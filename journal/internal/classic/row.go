@@ -22,7 +22,7 @@ type readRecord struct {
 }
 
 // readRow decodes a row of the tail.
-func (l *Layout) readRow(row rows.Row, numbersOnly bool) readRecord {
+func (l *layout) readRow(row rows.Row, numbersOnly bool) readRecord {
 	if record, ok := l.ownRecord(row, numbersOnly); ok {
 		return readRecord{record: record}
 	}
@@ -44,7 +44,7 @@ func (l *Layout) readRow(row rows.Row, numbersOnly bool) readRecord {
 
 // ownRecord does the same as recordOf, but faster, for a row that this package wrote. It returns
 // false for any other row; the caller then uses recordOf.
-func (l *Layout) ownRecord(row rows.Row, numbersOnly bool) (*journaltype.Record, bool) {
+func (l *layout) ownRecord(row rows.Row, numbersOnly bool) (*journaltype.Record, bool) {
 	a := &l.Config.Attributes
 	r := &journaltype.Record{Payload: []byte{}}
 	var partition, sort, id, sequence, occurredAt string

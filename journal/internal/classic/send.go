@@ -116,7 +116,7 @@ func (t *transaction) Refusal(ctx context.Context, err error, ambiguous bool, le
 // of the head's condition. Either DynamoDB did not evaluate that condition, and this is a conflict.
 // Or the head has the expected version: it was restored from a backup, or another program wrote an
 // event without updating the head.
-func (l *Layout) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
+func (l *layout) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, table.MinAttempt))
 	defer cancel()
 	id := t.Commit.Aggregate
@@ -142,12 +142,12 @@ func (l *Layout) taken(ctx context.Context, t *transaction, action int, ambiguou
 
 // mayBeRemoved reports whether the commit's first event may have been truncated. The event would
 // show whether the commit was written.
-func (l *Layout) mayBeRemoved(t *transaction, head table.Item) bool {
+func (l *layout) mayBeRemoved(t *transaction, head table.Item) bool {
 	before, _ := table.UintOf(head[attrTruncatedBefore])
 	return before > t.Commit.Expected+1
 }
 
-func (l *Layout) conflict(c *storage.Commit, head table.Item) error {
+func (l *layout) conflict(c *storage.Commit, head table.Item) error {
 	conflict := &journaltype.ConflictError{ID: c.Aggregate, Expected: c.Expected}
 	if head == nil {
 		return conflict
@@ -163,7 +163,7 @@ func (l *Layout) conflict(c *storage.Commit, head table.Item) error {
 	return conflict
 }
 
-func (l *Layout) duplicate(c *storage.Commit, guard table.Item) error {
+func (l *layout) duplicate(c *storage.Commit, guard table.Item) error {
 	command, err := l.commandOf(guard)
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -174,7 +174,7 @@ func (l *Layout) duplicate(c *storage.Commit, guard table.Item) error {
 }
 
 // LookFor reads the commit's first event and the guard of its command.
-func (l *Layout) LookFor(ctx context.Context, unknown *journaltype.OutcomeUnknownError) (written, executed bool, err error) {
+func (l *layout) LookFor(ctx context.Context, unknown *journaltype.OutcomeUnknownError) (written, executed bool, err error) {
 	keys := []table.Item{l.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
 		// The guard may have expired, or the event may have been removed. Both at once is rare.

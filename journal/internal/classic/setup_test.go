@@ -13,4 +13,4 @@ func engineOf(change ...func(*engine.Settings)) *engine.Engine {
 	return layouttest.Engine(nil, kind, change...)
 }
 
-func layoutOf(e *engine.Engine) *Layout { return e.Layout.(*Layout) }
+func layoutOf(e *engine.Engine) *layout { return e.Layout.(*layout) }

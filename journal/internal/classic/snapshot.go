@@ -32,7 +32,7 @@ const (
 const deletesAtOnce = 25
 
 // addSnapshot adds the snapshot to the transaction as far as there is room, the latest one first.
-func (l *Layout) addSnapshot(t *transaction, head table.Item) {
+func (l *layout) addSnapshot(t *transaction, head table.Item) {
 	c := t.Commit
 	if c.Redundancy != nil {
 		// addRedundant changes it if it adds another one.
@@ -56,7 +56,7 @@ func (l *Layout) addSnapshot(t *transaction, head table.Item) {
 }
 
 // addLatest puts the snapshot into the head, where loads expect it.
-func (l *Layout) addLatest(t *transaction, head table.Item) error {
+func (l *layout) addLatest(t *transaction, head table.Item) error {
 	with := table.Item{}
 	l.setSnapshot(with, t.Commit.Snapshot)
 	bytes := table.ItemSize(with)
@@ -85,7 +85,7 @@ func (t *transaction) room(itemBytes, bytes int) error {
 }
 
 // addRedundant adds a row for the redundant snapshot, and updates the list in the head.
-func (l *Layout) addRedundant(t *transaction, head table.Item, r *storage.Redundancy) {
+func (l *layout) addRedundant(t *transaction, head table.Item, r *storage.Redundancy) {
 	c := t.Commit
 	row := l.key(c.Aggregate, c.Snapshot.Number)
 	row[l.Config.Attributes.AggregateID] = table.StringValue(c.Aggregate.String())
@@ -128,7 +128,7 @@ func (l *Layout) addRedundant(t *transaction, head table.Item, r *storage.Redund
 }
 
 // SetSnapshot sets the attributes of a snapshot on the head or on a row of its own.
-func (l *Layout) setSnapshot(it table.Item, s *journaltype.Snapshot) {
+func (l *layout) setSnapshot(it table.Item, s *journaltype.Snapshot) {
 	it[l.Config.Attributes.Payload] = table.BinaryValue(s.Payload)
 	engine.SetEncoding(it, s.Encoding)
 	it[attrSnapshotNumber] = table.NumberValue(s.Number)
@@ -138,7 +138,7 @@ func (l *Layout) setSnapshot(it table.Item, s *journaltype.Snapshot) {
 
 // snapshotOf decodes the snapshot that SetSnapshot stored, or that another program put in its
 // place. It returns nil if there is no snapshot.
-func (l *Layout) snapshotOf(it table.Item) *journaltype.Snapshot {
+func (l *layout) snapshotOf(it table.Item) *journaltype.Snapshot {
 	payload, ok := table.BytesOf(it[l.Config.Attributes.Payload])
 	if !ok {
 		return nil
@@ -161,7 +161,7 @@ func digest(payload []byte) []byte {
 	return sum[:16]
 }
 
-func (l *Layout) SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error) {
+func (l *layout) SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error) {
 	if number == 0 {
 		// DynamoDB refuses an empty range.
 		return nil, nil
@@ -212,6 +212,6 @@ func (l *Layout) SnapshotBefore(ctx context.Context, head journaltype.Head, numb
 	return nil, nil
 }
 
-func (l *Layout) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+func (l *layout) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	return l.DeleteAll(ctx, l.Config.Tables.Snapshot, l.keys(id, numbers))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+func (l *layout) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	a := l.Config.Attributes
 	shard := storage.ShardKey(q.AggregateType, q.Shard)
 	from := q.After.OccurredAt
@@ -79,7 +79,7 @@ func (l *Layout) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPag
 	return page, nil
 }
 
-func (l *Layout) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {
+func (l *layout) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {
 	value := it[l.Config.Attributes.OccurredAt]
 	_, sort := l.KeysOf(it)
 	if at, ok := table.IntOf(value); ok && sort != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (l *Layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state *journaltype.Snapshot) error {
+func (l *layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state *journaltype.Snapshot) error {
 	for attempt := 0; ; attempt++ {
 		head, err := l.Head(ctx, id)
 		switch {
@@ -48,7 +48,7 @@ func (l *Layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state
 }
 
 // trimUpdate sets the place of truncation, and stores the snapshot that stands for earlier events.
-func (l *Layout) trimUpdate(before uint64, state *journaltype.Snapshot) (update string, names map[string]string, values table.Item) {
+func (l *layout) trimUpdate(before uint64, state *journaltype.Snapshot) (update string, names map[string]string, values table.Item) {
 	stored := table.Item{}
 	l.setSnapshot(stored, state)
 	names, values = table.AttributeNames("#t", attrTruncatedBefore), table.Item{":t": table.NumberValue(before)}

@@ -71,7 +71,7 @@ func (it *packedItem) isOf(commitID string) bool {
 
 // commands reads the command ids of an aggregate: those of its latest snapshot, and those of later
 // commits, without reading their events.
-func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Commands, error) {
+func (p *layout) commands(ctx context.Context, id aggregate.ID) (*storage.Commands, error) {
 	row, err := p.latest(ctx, id)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Comman
 	return found, err
 }
 
-func (p *packed) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+func (p *layout) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	commands, err := p.commands(ctx, id)
 	if err != nil {
 		return storage.Command{}, false, err
@@ -108,7 +108,7 @@ func (p *packed) Command(ctx context.Context, id aggregate.ID, commandID string)
 }
 
 // executed searches the commands of an aggregate for an id, and its guards if it has any.
-func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storage.Commands, commandID string) (storage.Command, bool, error) {
+func (p *layout) executed(ctx context.Context, id aggregate.ID, commands *storage.Commands, commandID string) (storage.Command, bool, error) {
 	if c, known := commands.Find(commandID); known || !commands.Guards {
 		return c, known, nil
 	}
@@ -130,7 +130,7 @@ func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storag
 
 // keepCommands adds the command ids to the row of a snapshot. Before the row is stored, ids for
 // which it has no room become guards. The receipt returns the ids that the row keeps.
-func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row table.Item) error {
+func (p *layout) keepCommands(ctx context.Context, c *packedCommit, row table.Item) error {
 	commands := c.known
 	if commands == nil || commands.Version != c.Receipt.Version {
 		var err error
@@ -147,7 +147,7 @@ func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row table.It
 
 // putCommands adds the commands up to a version to the row of a snapshot, and writes guards for
 // those that have no room. It returns the commands that the row keeps.
-func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row table.Item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
+func (p *layout) putCommands(ctx context.Context, id aggregate.ID, row table.Item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
 	kept := storage.Commands{Guards: commands.Guards}
 	var dated []storage.DatedCommand
 	for _, d := range commands.Dated() {
@@ -176,7 +176,7 @@ func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row table.Ite
 const guardsAtOnce = 16
 
 // guard stores each command in an item of its own.
-func (p *packed) guard(ctx context.Context, id aggregate.ID, commands []storage.DatedCommand) error {
+func (p *layout) guard(ctx context.Context, id aggregate.ID, commands []storage.DatedCommand) error {
 	name := p.Config.Tables.Journal
 	writes, ctx := errgroup.WithContext(ctx)
 	writes.SetLimit(guardsAtOnce)

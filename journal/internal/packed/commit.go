@@ -24,7 +24,7 @@ import (
 // packedCommit is a commit in the form in which it is sent. It is one PutItem, or a transaction if
 // it has several items or the caller added writes.
 type packedCommit struct {
-	p *packed
+	p *layout
 	engine.Draft
 
 	// items of the commit, in order; or the placeholder of a command without events
@@ -47,7 +47,7 @@ type packedCommit struct {
 	known *storage.Commands
 }
 
-func (p *packed) Part(ctx context.Context, d engine.Draft) (engine.Part, error) {
+func (p *layout) Part(ctx context.Context, d engine.Draft) (engine.Part, error) {
 	if p.isRestored(ctx) {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, journaltype.ErrRestored)
 	}
@@ -64,7 +64,7 @@ func (p *packed) Part(ctx context.Context, d engine.Draft) (engine.Part, error) 
 // isRestored reports whether the journal is known to have been restored since it was opened. The
 // partitions that a writer knows are still right after a restore. If the descriptor cannot be read,
 // a writer waits for it once and not for each commit.
-func (p *packed) isRestored(ctx context.Context) bool {
+func (p *layout) isRestored(ctx context.Context) bool {
 	patience := time.Duration(math.MaxInt64)
 	if p.tailing.failed() == nil {
 		patience = mostUnwatched
@@ -120,8 +120,8 @@ func (c *packedCommit) prove(ctx context.Context) error {
 	return err
 }
 
-// isAtVersion returns a [*ConflictError] if an aggregate is not at that version.
-func (p *packed) isAtVersion(ctx context.Context, place storage.Place) error {
+// isAtVersion returns a *journal.ConflictError if an aggregate is not at that version.
+func (p *layout) isAtVersion(ctx context.Context, place storage.Place) error {
 	actual, err := p.Version(ctx, place.Aggregate)
 	if errors.Is(err, journaltype.ErrNotFound) {
 		actual, err = 0, nil
@@ -207,7 +207,7 @@ func (c *packedCommit) Build(at table.Dates) error {
 	return nil
 }
 
-func (p *packed) Unchanged(ctx context.Context, places []storage.Place) error {
+func (p *layout) Unchanged(ctx context.Context, places []storage.Place) error {
 	if p.isRestored(ctx) {
 		return journaltype.ErrRestored
 	}
@@ -242,9 +242,9 @@ func (p *packed) Unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// follows returns a [*ConflictError] if an item follows the version of its aggregate. A placeholder
-// does not count.
-func (p *packed) follows(raw table.Item, versions map[aggregate.ID]uint64) error {
+// follows returns a *journal.ConflictError if an item follows the version of its aggregate. A
+// placeholder does not count.
+func (p *layout) follows(raw table.Item, versions map[aggregate.ID]uint64) error {
 	it, err := p.parse(raw)
 	switch {
 	case err != nil:
@@ -295,7 +295,7 @@ func (c *packedCommit) pack() error {
 }
 
 // itemsOf makes the items of a commit. If an event is too large, large is its position, from 1.
-func (p *packed) itemsOf(
+func (p *layout) itemsOf(
 	id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, events [][]byte, commandID string,
 ) (items []table.Item, large int, err error) {
 	bare := p.commitItem(id, first, commit, at, commandID)
@@ -329,7 +329,7 @@ func (p *packed) itemsOf(
 const itemSpare = 128
 
 // setEvents stores the events in the attribute that the tail index contains, if the item is small.
-func (p *packed) setEvents(it table.Item, joined []byte) {
+func (p *layout) setEvents(it table.Item, joined []byte) {
 	it[attrSmall] = table.BinaryValue(joined)
 	if table.ItemSize(it) > projectedBytes {
 		delete(it, attrSmall)
@@ -339,7 +339,7 @@ func (p *packed) setEvents(it table.Item, joined []byte) {
 }
 
 // commitItem returns the item of a commit without its events.
-func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) table.Item {
+func (p *layout) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) table.Item {
 	it := p.key(id, first)
 	it[attrCommit] = commit
 	it[attrCount] = table.NumberValue(0)
@@ -357,7 +357,7 @@ func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.Attribut
 	return it
 }
 
-func (p *packed) LookFor(ctx context.Context, unknown *journaltype.OutcomeUnknownError) (written, executed bool, err error) {
+func (p *layout) LookFor(ctx context.Context, unknown *journaltype.OutcomeUnknownError) (written, executed bool, err error) {
 	written, err = p.isAt(ctx, unknown.ID, unknown.First, unknown.CommitID)
 	if written {
 		return true, true, nil
@@ -370,7 +370,7 @@ func (p *packed) LookFor(ctx context.Context, unknown *journaltype.OutcomeUnknow
 	return written, executed, err
 }
 
-func (p *packed) IsOwn(c *storage.Commit, name string, key table.Item) bool {
+func (p *layout) IsOwn(c *storage.Commit, name string, key table.Item) bool {
 	partition, number := p.placeOf(key)
 	if partition != partitionOf(c.Aggregate) || name != p.Config.Tables.Journal {
 		return false
@@ -379,7 +379,7 @@ func (p *packed) IsOwn(c *storage.Commit, name string, key table.Item) bool {
 	return err == nil && n > c.Expected && n <= max(c.Version(), c.Expected+1)
 }
 
-func (p *packed) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
+func (p *layout) EventSize(id aggregate.ID, e storage.Event, overhead int) int {
 	packed, err := packEvent(&e, nil)
 	if err != nil {
 		return storage.MaxItemBytes + 1

@@ -52,7 +52,7 @@ type partitions struct {
 // somebody may set the second one.
 type moment struct{ machine, wall time.Time }
 
-func (p *packed) Opened(d engine.Descriptor, asOf time.Time) {
+func (p *layout) Opened(d engine.Descriptor, asOf time.Time) {
 	p.tailing.restored = d.Restored
 	p.tailing.learn(d.Growths, d.Restored, moment{asOf, p.Config.Now().Add(-time.Since(asOf))})
 }
@@ -78,7 +78,7 @@ func (t *partitions) all() []engine.Growth {
 }
 
 // known returns the known growths, and the age of this information at a time of Config.Now.
-func (p *packed) known(now time.Time) ([]engine.Growth, time.Duration) {
+func (p *layout) known(now time.Time) ([]engine.Growth, time.Duration) {
 	t := &p.tailing
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *packed) known(now time.Time) ([]engine.Growth, time.Duration) {
 // It waits for the read only if the information is older than patience, and returns the error of
 // the read. A read that is under way may have begun long ago, if the process was suspended. So
 // check may have to wait for a second read.
-func (p *packed) check(ctx context.Context, patience time.Duration) error {
+func (p *layout) check(ctx context.Context, patience time.Duration) error {
 	for range 2 {
 		_, age := p.known(p.Config.Now())
 		if age < checkEvery {
@@ -145,7 +145,7 @@ func (t *partitions) failed() error {
 }
 
 // knowPartitions ensures that a reader knows all partitions that writers may use.
-func (p *packed) knowPartitions(ctx context.Context) error {
+func (p *layout) knowPartitions(ctx context.Context) error {
 	err := p.check(ctx, mostUnchecked)
 	if _, age := p.known(p.Config.Now()); err != nil && age >= mostUnchecked {
 		return fmt.Errorf("learn of new partitions of the tail: %w", err)
@@ -153,7 +153,7 @@ func (p *packed) knowPartitions(ctx context.Context) error {
 	return nil
 }
 
-func (p *packed) learnGrowth(ctx context.Context) error {
+func (p *layout) learnGrowth(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	asOf := moment{time.Now(), p.Config.Now()}
@@ -174,13 +174,13 @@ func (p *packed) learnGrowth(ctx context.Context) error {
 }
 
 // tailPart returns the tail partition of an item that an aggregate stores at a time.
-func (p *packed) tailPart(id aggregate.ID, at time.Time) int {
+func (p *layout) tailPart(id aggregate.ID, at time.Time) int {
 	growths, _ := p.known(at)
 	return p.Config.Resolver.Shard(id, p.partsAt(growths, at.UnixMilli()))
 }
 
 // partsAt returns the number of partitions that writers use at a time.
-func (p *packed) partsAt(growths []engine.Growth, millis int64) int {
+func (p *layout) partsAt(growths []engine.Growth, millis int64) int {
 	parts := p.Config.Shards
 	for _, g := range growths {
 		if g.Since <= millis {
@@ -191,7 +191,7 @@ func (p *packed) partsAt(growths []engine.Growth, millis int64) int {
 }
 
 // tailParts returns the partitions of a shard, including those that writers do not use yet.
-func (p *packed) tailParts(shard int) []int {
+func (p *layout) tailParts(shard int) []int {
 	growths := p.tailing.all()
 	var parts []int
 	for part := shard; part < p.partsAt(growths, math.MaxInt64); part += p.Config.Shards {
@@ -200,12 +200,12 @@ func (p *packed) tailParts(shard int) []int {
 	return parts
 }
 
-func (p *packed) TailFactor(ctx context.Context) (int, error) {
+func (p *layout) TailFactor(ctx context.Context) (int, error) {
 	err := p.knowPartitions(ctx)
 	return len(p.tailParts(0)), err
 }
 
-func (p *packed) Grow(ctx context.Context, to int) (since time.Time, err error) {
+func (p *layout) Grow(ctx context.Context, to int) (since time.Time, err error) {
 	name := p.Config.Tables.Journal
 	it, err := p.GetItem(ctx, name, p.DescriptorKey())
 	if err != nil {
@@ -242,7 +242,7 @@ func (p *packed) Grow(ctx context.Context, to int) (since time.Time, err error) 
 
 // mayGrow returns an error if to is not an allowed number of partitions, or if the last growth has
 // not taken effect yet.
-func (p *packed) mayGrow(growths []engine.Growth, to int, now time.Time) error {
+func (p *layout) mayGrow(growths []engine.Growth, to int, now time.Time) error {
 	from := p.partsAt(growths, math.MaxInt64)
 	refuse := func(format string, args ...any) error {
 		return &journaltype.ConfigError{Field: "partitions", Reason: fmt.Sprintf(format, args...)}

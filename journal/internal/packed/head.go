@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (p *packed) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error) {
+func (p *layout) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error) {
 	last, err := p.end(ctx, id)
 	if err != nil {
 		return journaltype.Head{}, err
@@ -59,7 +59,7 @@ func (p *packed) Head(ctx context.Context, id aggregate.ID) (journaltype.Head, e
 
 // truncatedBefore reads from the first item of an aggregate which events were removed. No snapshot
 // shows this if a restoration was interrupted.
-func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
+func (p *layout) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
 	if last.first == 1 {
 		return last.before, nil
 	}

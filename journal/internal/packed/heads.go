@@ -27,7 +27,7 @@ const indexLag = 2 * time.Second
 // listedPage is the largest number of aggregates in a page of the index.
 const listedPage = 200
 
-func (p *packed) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
+func (p *layout) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *engine.HeadPages, yield func(journaltype.Head) bool) error {
 	var start table.Item
 	shard := 0
 	if q.After != (aggregate.ID{}) {
@@ -51,7 +51,7 @@ func (p *packed) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *eng
 	return nil
 }
 
-func (p *packed) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*journaltype.CorruptItemError), yield func([]journaltype.Head) bool) error {
+func (p *layout) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*journaltype.CorruptItemError), yield func([]journaltype.Head) bool) error {
 	if q.Consistent && !table.Sleep(ctx, indexLag) {
 		return ctx.Err()
 	}
@@ -77,13 +77,13 @@ func (p *packed) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt
 }
 
 // listedKey returns the key of an aggregate in the index of aggregates.
-func (p *packed) listedKey(id aggregate.ID) table.Item {
+func (p *layout) listedKey(id aggregate.ID) table.Item {
 	key := p.key(id, 1)
 	key[attrListed] = table.StringValue(partKey(id.Type, p.Shard(id)))
 	return key
 }
 
-func (p *packed) queryAggregates(
+func (p *layout) queryAggregates(
 	ctx context.Context, aggregateType string, shard int, start table.Item, pages *engine.HeadPages, do func([]table.Item) error,
 ) error {
 	input := &dynamodb.QueryInput{
@@ -109,7 +109,7 @@ func (p *packed) queryAggregates(
 	}
 }
 
-func (p *packed) scanAggregates(ctx context.Context, start table.Item, pages *engine.HeadPages, do func([]table.Item) error) error {
+func (p *layout) scanAggregates(ctx context.Context, start table.Item, pages *engine.HeadPages, do func([]table.Item) error) error {
 	input := &dynamodb.ScanInput{
 		TableName: &p.Config.Tables.Journal, IndexName: &p.Config.Indexes.JournalAggregate, ExclusiveStartKey: start,
 	}
@@ -133,7 +133,7 @@ func (p *packed) scanAggregates(ctx context.Context, start table.Item, pages *en
 
 // yieldHeads reads the last item of each aggregate that the index lists, because the index does not
 // contain the version.
-func (p *packed) yieldHeads(ctx context.Context, items []table.Item, consistent bool, corrupt func(*journaltype.CorruptItemError), yield func(journaltype.Head) bool) error {
+func (p *layout) yieldHeads(ctx context.Context, items []table.Item, consistent bool, corrupt func(*journaltype.CorruptItemError), yield func(journaltype.Head) bool) error {
 	heads, errs := make([]journaltype.Head, len(items)), make([]error, len(items))
 	reads, reading := errgroup.WithContext(ctx)
 	reads.SetLimit(endsAtOnce)
@@ -165,7 +165,7 @@ func (p *packed) yieldHeads(ctx context.Context, items []table.Item, consistent 
 	return nil
 }
 
-func (p *packed) listedHead(ctx context.Context, listed table.Item, consistent bool) (journaltype.Head, error) {
+func (p *layout) listedHead(ctx context.Context, listed table.Item, consistent bool) (journaltype.Head, error) {
 	partition, _ := p.placeOf(listed)
 	id, ok := idOf(partition)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (p *packed) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
+func (p *layout) Inspect(ctx context.Context, id aggregate.ID, found *storage.Inspection, each func(*journaltype.Record)) error {
 	var corrupt *journaltype.CorruptItemError
 	head, err := p.Head(ctx, id)
 	switch {
@@ -61,7 +61,7 @@ func (p *packed) Inspect(ctx context.Context, id aggregate.ID, found *storage.In
 	})
 }
 
-func (p *packed) Strays(ctx context.Context, aggregateType string, yield func(*journaltype.CorruptItemError) bool) error {
+func (p *layout) Strays(ctx context.Context, aggregateType string, yield func(*journaltype.CorruptItemError) bool) error {
 	a, name := p.Config.Attributes, p.Config.Tables.Journal
 	input := &dynamodb.ScanInput{
 		TableName:                &name,
@@ -97,7 +97,7 @@ func (p *packed) Strays(ctx context.Context, aggregateType string, yield func(*j
 }
 
 // stray returns the reason why readers do not find an item of the journal table, nil if they do.
-func (p *packed) stray(ctx context.Context, it table.Item, begun *string) (*journaltype.CorruptItemError, error) {
+func (p *layout) stray(ctx context.Context, it table.Item, begun *string) (*journaltype.CorruptItemError, error) {
 	if it[engine.AttrFormat] != nil {
 		return nil, nil // the descriptor
 	}

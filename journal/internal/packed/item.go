@@ -84,7 +84,7 @@ type readItem struct {
 }
 
 // parse decodes an item. It treats attributes that a projection left out as absent.
-func (p *packed) parse(it table.Item) (*packedItem, error) {
+func (p *layout) parse(it table.Item) (*packedItem, error) {
 	read := p.parseRow(rows.Of(it))
 	if read.err != nil {
 		return nil, read.err
@@ -92,7 +92,7 @@ func (p *packed) parse(it table.Item) (*packedItem, error) {
 	return read.item, nil
 }
 
-func (p *packed) parseRow(row rows.Row) readItem {
+func (p *layout) parseRow(row rows.Row) readItem {
 	it := &packedItem{table: p.Config.Tables.Journal}
 	return readItem{it, it.parse(row, p.Config.Attributes)}
 }

@@ -20,7 +20,7 @@ var errAgain = errors.New("begin again")
 // the item that the snapshot ends with, which shows whether the snapshot belongs to this history.
 // If a snapshot cannot be used, load tries the one that stands for truncated events, and then all
 // events.
-func (p *packed) Load(
+func (p *layout) Load(
 	ctx context.Context, id aggregate.ID, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error,
 ) (storage.Loaded, error) {
 	row, err := p.latest(ctx, id)
@@ -33,7 +33,7 @@ func (p *packed) Load(
 	ignored := map[string]bool{} // names of snapshots
 	wait := table.UntilShown()
 	for {
-		l := &packedLoad{packed: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
+		l := &packedLoad{layout: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
 		err := l.run(ctx)
 		switch {
 		case err == nil:
@@ -55,7 +55,7 @@ func (p *packed) Load(
 }
 
 // usable returns the snapshot of the latest event that is not ignored.
-func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string]bool) (*snapshotRow, error) {
+func (p *layout) usable(ctx context.Context, id aggregate.ID, ignored map[string]bool) (*snapshotRow, error) {
 	latest, base, err := p.snapshots(ctx, id)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string
 	return nil, nil
 }
 
-func (p *packed) deletedSince(ctx context.Context, id aggregate.ID) error {
+func (p *layout) deletedSince(ctx context.Context, id aggregate.ID) error {
 	end, err := p.end(ctx, id)
 	if err == nil && end.isTombstone() {
 		return end.deletedError()
@@ -88,7 +88,7 @@ func (p *packed) deletedSince(ctx context.Context, id aggregate.ID) error {
 
 // packedLoad is one attempt at a load.
 type packedLoad struct {
-	*packed
+	*layout
 	id      aggregate.ID
 	row     *snapshotRow
 	begin   func(journaltype.Head) (uint64, error)

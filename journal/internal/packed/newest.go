@@ -20,7 +20,7 @@ import (
 // newestTogether is the number of entries whose events are read together.
 const newestTogether = 50
 
-func (p *packed) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
+func (p *layout) Newest(ctx context.Context, aggregateType string, limit int, yield func(storage.TailPage) error) error {
 	entries, corrupt, err := p.newestEntries(ctx, aggregateType, limit)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (p *packed) Newest(ctx context.Context, aggregateType string, limit int, yi
 }
 
 // newestEntries returns up to limit entries of each partition of the tail, the newest first.
-func (p *packed) newestEntries(ctx context.Context, aggregateType string, limit int) (entries []*packedItem, corrupt []*journaltype.CorruptItemError, err error) {
+func (p *layout) newestEntries(ctx context.Context, aggregateType string, limit int) (entries []*packedItem, corrupt []*journaltype.CorruptItemError, err error) {
 	if err := p.knowPartitions(ctx); err != nil {
 		return nil, nil, err
 	}

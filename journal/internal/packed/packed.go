@@ -18,21 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// packed implements the layout [Packed]. All items of an aggregate are in one partition of the
-// journal table, under numbers:
-//
-//	1 or more a commit, under the number of its first event; the tombstone is under the number
-//	          after the last event
-//	negative  a command whose id has been dropped from commits and snapshots
-//
-// The items of commits are never removed. So all writers compete for the item under the number
-// after the last event. A writer that knows the number of the last event needs only one condition:
-// that there is no such item. Commands without events are stored there in a placeholder, and the
-// next commit replaces it. That commit takes the commands over, so every writer learns of them.
-//
-// In the snapshot table, the same partition holds the latest snapshot under 0 and the one that
-// stands for truncated events under -1. Redundant snapshots are under their numbers.
-type packed struct {
+// layout implements engine.Layout.
+type layout struct {
 	*table.Table
 	tailing partitions
 }
@@ -41,15 +28,16 @@ type packed struct {
 // also the unit of reading.
 const packedGroupBytes = 32 << 10
 
+// New returns the layout for the requests of a table.
 func New(s *table.Table) engine.Layout {
-	return &packed{Table: s}
+	return &layout{Table: s}
 }
 
-func (p *packed) Traits() engine.Traits {
+func (p *layout) Traits() engine.Traits {
 	return engine.Traits{GroupBytes: packedGroupBytes, TailByWriteTime: true, SnapshotsApart: true}
 }
 
-func (p *packed) AttributeNames() []string {
+func (p *layout) AttributeNames() []string {
 	a := p.Config.Attributes
 	return []string{a.PartitionKey, a.SortKey, a.TTL}
 }
@@ -110,35 +98,35 @@ func idOf(partition string) (aggregate.ID, bool) {
 	return id, ok && id.Validate() == nil
 }
 
-func (p *packed) keyIn(partition, number string) table.Item {
+func (p *layout) keyIn(partition, number string) table.Item {
 	return table.Item{
 		p.Config.Attributes.PartitionKey: table.StringValue(partition),
 		p.Config.Attributes.SortKey:      &types.AttributeValueMemberN{Value: number},
 	}
 }
 
-func (p *packed) key(id aggregate.ID, number uint64) table.Item {
+func (p *layout) key(id aggregate.ID, number uint64) table.Item {
 	return p.keyIn(partitionOf(id), strconv.FormatUint(number, 10))
 }
 
-func (p *packed) snapshotKey(id aggregate.ID, which int) table.Item {
+func (p *layout) snapshotKey(id aggregate.ID, which int) table.Item {
 	return p.keyIn(partitionOf(id), strconv.Itoa(which))
 }
 
-func (p *packed) DescriptorKey() table.Item { return p.keyIn(engine.DescriptorPartition, "0") }
+func (p *layout) DescriptorKey() table.Item { return p.keyIn(engine.DescriptorPartition, "0") }
 
-func (p *packed) guardKey(id aggregate.ID, commandID string) table.Item {
+func (p *layout) guardKey(id aggregate.ID, commandID string) table.Item {
 	sum := engine.CommandDigest(commandID)
 	number := new(big.Int).SetBytes(sum[:15]) // 120 bits are at most 37 digits, of DynamoDB's 38
 	return p.keyIn(partitionOf(id), "-"+number.Add(number, big.NewInt(1)).String())
 }
 
-func (p *packed) CommandKey(commandID string) table.Item {
+func (p *layout) CommandKey(commandID string) table.Item {
 	return p.keyIn(engine.CommandPartition(commandID), "-1")
 }
 
 // placeOf returns the keys of an item for an error message. They are empty if they are missing.
-func (p *packed) placeOf(it table.Item) (partition, number string) {
+func (p *layout) placeOf(it table.Item) (partition, number string) {
 	partition, _ = table.StringOf(it[p.Config.Attributes.PartitionKey])
 	if n, ok := it[p.Config.Attributes.SortKey].(*types.AttributeValueMemberN); ok {
 		number = n.Value
@@ -146,12 +134,12 @@ func (p *packed) placeOf(it table.Item) (partition, number string) {
 	return partition, number
 }
 
-func (p *packed) corrupt(name string, it table.Item, reason string) *journaltype.CorruptItemError {
+func (p *layout) corrupt(name string, it table.Item, reason string) *journaltype.CorruptItemError {
 	partition, number := p.placeOf(it)
 	return &journaltype.CorruptItemError{Table: name, PartitionKey: partition, SortKey: number, Reason: reason}
 }
 
-func (p *packed) Tables() []*dynamodb.CreateTableInput {
+func (p *layout) Tables() []*dynamodb.CreateTableInput {
 	a, x, t := p.Config.Attributes, p.Config.Indexes, p.Config.Tables
 	keys := []types.AttributeDefinition{table.TextKey(a.PartitionKey), table.NumberKey(a.SortKey)}
 	tail, listed := p.Index(x.JournalTail, attrTail, attrTime), p.Index(x.JournalAggregate, attrListed, a.PartitionKey)
@@ -167,7 +155,7 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// CheckPacked refuses settings that only serve to share tables with other programs.
+// Check refuses settings that only serve to share tables with other programs.
 func Check(c *table.Settings) error {
 	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
 		return &journaltype.ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout needs resolver.FNV1a, which is the default", name)}

@@ -25,7 +25,7 @@ const endOfNumbers = "99999999999999999999"
 
 // query reads the items of an aggregate with the numbers from..to, strongly consistent, page by
 // page. It ends if do returns ErrStop or another error.
-func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
+func (p *layout) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
 	name := p.Config.Tables.Journal
 	input := &dynamodb.QueryInput{
 		TableName:                &name,
@@ -57,7 +57,7 @@ func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, op
 }
 
 // withoutEvents leaves the events out of the reply. DynamoDB still bills for them.
-func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
+func (p *layout) withoutEvents(in *dynamodb.QueryInput) {
 	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g, #h")
 	for name, attribute := range map[string]string{
 		"#c": attrCommit, "#n": attrCount, "#t": attrTime, "#k": attrID, "#f": attrFirst, "#l": attrLast, "#b": attrBefore, "#d": attrDeleted,
@@ -69,11 +69,11 @@ func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
 
 // end reads the last item of an aggregate without its events. If only a part of a commit is
 // visible, it waits for the rest.
-func (p *packed) end(ctx context.Context, id aggregate.ID) (*packedItem, error) {
+func (p *layout) end(ctx context.Context, id aggregate.ID) (*packedItem, error) {
 	return p.endBy(ctx, id, true)
 }
 
-func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*packedItem, error) {
+func (p *layout) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*packedItem, error) {
 	wait := table.UntilShown()
 	for {
 		last, err := p.lastUpTo(ctx, id, endOfNumbers, func(in *dynamodb.QueryInput) {
@@ -95,7 +95,7 @@ func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*
 // awaitItem waits before an item is read again that a Query did not return, although later items or
 // the caller show that it was written. A Query may see only a part of a transaction. When the waits
 // are used up, awaitItem decides by a transactional read.
-func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
+func (p *layout) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
 	if table.Sleep(ctx, wait.NextBackOff()) {
 		return nil
 	}
@@ -125,12 +125,12 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 }
 
 // commitAt returns the commit that contains an event, or the last one before it.
-func (p *packed) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*packedItem, error) {
+func (p *layout) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*packedItem, error) {
 	return p.lastUpTo(ctx, id, strconv.FormatUint(number, 10), func(*dynamodb.QueryInput) {}, false)
 }
 
 // lastUpTo returns the last item up to a number. It skips placeholders unless placeholder is true.
-func (p *packed) lastUpTo(
+func (p *layout) lastUpTo(
 	ctx context.Context, id aggregate.ID, number string, options func(*dynamodb.QueryInput), placeholder bool,
 ) (found *packedItem, err error) {
 	err = p.query(ctx, id, "1", number, func(in *dynamodb.QueryInput) {
@@ -156,7 +156,7 @@ func notFound(id aggregate.ID) error {
 	return fmt.Errorf("%w: %q of type %q has no events", journaltype.ErrNotFound, id.Value, id.Type)
 }
 
-func (p *packed) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+func (p *layout) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	last, err := p.end(ctx, id)
 	if err != nil {
 		return 0, err
@@ -167,7 +167,7 @@ func (p *packed) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return last.last(), nil
 }
 
-func (p *packed) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error {
+func (p *layout) Events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*journaltype.Record) bool) error {
 	if from > to {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (p *packed) Events(ctx context.Context, id aggregate.ID, from, to uint64, y
 
 // eventsOnce reads until the events end, or until one is missing, and then returns errAgain. The
 // commit with the first event may begin before that event.
-func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*journaltype.Record) bool) error {
+func (p *layout) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*journaltype.Record) bool) error {
 	take := func(it *packedItem) error {
 		if it.lacksEvents() {
 			return p.truncated(ctx, id, it)
@@ -255,7 +255,7 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 }
 
 // truncated returns the first number after the removed events, given an item without its events.
-func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
+func (p *layout) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
 	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, 1))
 	if err != nil {
 		return err
@@ -268,7 +268,7 @@ func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedIt
 	return &journaltype.TruncatedError{ID: id, Before: before}
 }
 
-func (p *packed) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (string, error) {
+func (p *layout) EncodingAt(ctx context.Context, id aggregate.ID, number uint64) (string, error) {
 	it, err := p.commitAt(ctx, id, number)
 	if err != nil {
 		return "", err

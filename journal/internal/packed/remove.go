@@ -34,7 +34,7 @@ func errNoExpiry() error {
 		"leave it 0, and remove the events when all groups have read them"}
 }
 
-func (p *packed) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (p *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}
@@ -76,7 +76,7 @@ func (p *packed) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 
 // pin stores the snapshot that will stand for the removed events, with its command ids, in a row
 // that only a later truncation replaces.
-func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
+func (p *layout) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
 	for _, row := range rows {
 		if row == nil || row.snapshot == nil || row.snapshot.Number+1 < before {
 			continue
@@ -103,7 +103,7 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 
 // putBase stores the snapshot that stands for truncated events, unless a later truncation has
 // stored one that covers them too. It does not store anything for a deleted aggregate.
-func (p *packed) putBase(ctx context.Context, id aggregate.ID, it table.Item) error {
+func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) error {
 	put := &types.Put{
 		TableName:                           &p.Config.Tables.Snapshot,
 		Item:                                it,
@@ -152,7 +152,7 @@ func (p *packed) putBase(ctx context.Context, id aggregate.ID, it table.Item) er
 
 // blank removes the events of the items that end before a number, after recording this number on
 // the first item.
-func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
+func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, removal journaltype.Removal) error {
 	name := p.Config.Tables.Journal
 	err := p.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &name,
@@ -191,7 +191,7 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 // eachFull passes the items that end before a number and have events to do, some at a time. It
 // returns gap true if an item that must exist is not visible: a transaction that writes one item
 // after the other is under way.
-func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*packedItem) error) (gap bool, err error) {
+func (p *layout) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*packedItem) error) (gap bool, err error) {
 	var due []*packedItem
 	pending, next := uint64(0), uint64(1)
 	err = p.query(ctx, id, "1", strconv.FormatUint(before-1, 10), func(in *dynamodb.QueryInput) {
@@ -222,7 +222,7 @@ func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, d
 	return gap, do(due)
 }
 
-func (p *packed) blankAll(ctx context.Context, items []*packedItem) error {
+func (p *layout) blankAll(ctx context.Context, items []*packedItem) error {
 	updates, ctx := errgroup.WithContext(ctx)
 	updates.SetLimit(blanksAtOnce)
 	for _, it := range items {
@@ -243,7 +243,7 @@ func (p *packed) blankAll(ctx context.Context, items []*packedItem) error {
 	return updates.Wait()
 }
 
-func (p *packed) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
+func (p *layout) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal journaltype.Removal) error {
 	if removal.After > 0 {
 		return errNoExpiry()
 	}
@@ -266,7 +266,7 @@ func (p *packed) Delete(ctx context.Context, id aggregate.ID, expected uint64, r
 }
 
 // bury puts the tombstone in the place of the next commit.
-func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) error {
+func (p *layout) bury(ctx context.Context, id aggregate.ID, version uint64) error {
 	stone := p.key(id, version+1)
 	stone[attrCommit] = commitValue(p.Config.NewID())
 	stone[attrCount] = table.NumberValue(0)
@@ -299,7 +299,7 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 
 // buryStates removes all snapshots and leaves a tombstone, which a late snapshot does not replace.
 // It keeps the command ids.
-func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
+func (p *layout) buryStates(ctx context.Context, id aggregate.ID) error {
 	name := p.Config.Tables.Snapshot
 	var before map[string]types.AttributeValue
 	err := p.WhileUnderWay(ctx, func() error {

@@ -19,9 +19,9 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (p *packed) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
+func (p *layout) Restore(ctx context.Context, r *storage.Restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
-	r2 := &packedRestoration{packed: p, Restoration: r, token: p.Config.NewID(), at: p.Now()}
+	r2 := &packedRestoration{layout: p, Restoration: r, token: p.Config.NewID(), at: p.Now()}
 	if err := r2.build(); err != nil {
 		return storage.Receipt{}, err
 	}
@@ -64,7 +64,7 @@ func (p *packed) Restore(ctx context.Context, r *storage.Restoration) (storage.R
 
 // packedRestoration is a restoration in the form in which it is sent.
 type packedRestoration struct {
-	*packed
+	*layout
 	*storage.Restoration
 	begun time.Time
 	token string
@@ -249,7 +249,7 @@ func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
 }
 
 func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
-	head, err := r.packed.Head(ctx, r.Restoration.Head.Aggregate)
+	head, err := r.layout.Head(ctx, r.Restoration.Head.Aggregate)
 	switch {
 	case errors.Is(err, journaltype.ErrNotFound):
 		return false, nil

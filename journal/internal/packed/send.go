@@ -59,7 +59,7 @@ func (c *packedCommit) IsWritten(ctx context.Context) (bool, error) {
 
 // isAt reports whether a commit wrote the item under a number, or whether the item notes its
 // command.
-func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commitID string) (bool, error) {
+func (p *layout) isAt(ctx context.Context, id aggregate.ID, number uint64, commitID string) (bool, error) {
 	raw, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, number))
 	if err != nil || raw == nil {
 		return false, err

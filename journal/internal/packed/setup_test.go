@@ -9,4 +9,4 @@ import (
 var kind = engine.Kind{Name: journaltype.Packed, New: New, Check: Check}
 
 // layoutOf returns a layout without a client, for functions that make no requests.
-func layoutOf() *packed { return layouttest.Engine(nil, kind).Layout.(*packed) }
+func layoutOf() *layout { return layouttest.Engine(nil, kind).Layout.(*layout) }

@@ -37,11 +37,11 @@ type snapshotRow struct {
 }
 
 // latest returns the row of the latest snapshot, and nil if there is none.
-func (p *packed) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, error) {
+func (p *layout) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, error) {
 	return p.snapshotAt(ctx, id, strconv.Itoa(latestSnapshot))
 }
 
-func (p *packed) snapshotAt(ctx context.Context, id aggregate.ID, number string) (*snapshotRow, error) {
+func (p *layout) snapshotAt(ctx context.Context, id aggregate.ID, number string) (*snapshotRow, error) {
 	it, err := p.GetItem(ctx, p.Config.Tables.Snapshot, p.keyIn(partitionOf(id), number))
 	if err != nil || it == nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (p *packed) snapshotAt(ctx context.Context, id aggregate.ID, number string)
 	return p.snapshotOf(it)
 }
 
-func (p *packed) snapshotOf(it table.Item) (*snapshotRow, error) {
+func (p *layout) snapshotOf(it table.Item) (*snapshotRow, error) {
 	row := &snapshotRow{commit: it[attrCommit], kept: table.NumbersOf(it[attrKept]), guards: it[attrGuards] != nil}
 	row.before, _ = table.UintOf(it[attrBefore])
 	row.from, _ = table.UintOf(it[attrFirst])
@@ -91,7 +91,7 @@ func (row *snapshotRow) name() string {
 }
 
 // isSound reads the item that a snapshot ends with, and reports whether it still exists.
-func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
+func (p *layout) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
 	it, err := p.GetItem(ctx, p.Config.Tables.Journal, p.key(id, row.from))
 	if err != nil || it == nil {
 		return false, err
@@ -101,7 +101,7 @@ func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow)
 }
 
 // snapshots returns the latest snapshot, and the one that stands for truncated events.
-func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
+func (p *layout) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
 	items, err := p.BatchGetKeys(ctx, p.Config.Tables.Snapshot, []table.Item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)
 	for _, it := range items {
 		row, err := p.snapshotOf(it)
@@ -126,7 +126,7 @@ func newestFirst(rows ...*snapshotRow) []*snapshotRow {
 	return rows
 }
 
-func (p *packed) SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error) {
+func (p *layout) SnapshotBefore(ctx context.Context, head journaltype.Head, number uint64) (*journaltype.Snapshot, error) {
 	for _, listed := range slices.Backward(head.Redundant) {
 		if listed > number {
 			continue
@@ -153,7 +153,7 @@ func (p *packed) SnapshotBefore(ctx context.Context, head journaltype.Head, numb
 	return base.snapshot, nil
 }
 
-func (p *packed) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+func (p *layout) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	keys := make([]table.Item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = p.key(id, n)
@@ -162,7 +162,7 @@ func (p *packed) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers [
 }
 
 // rowOf returns the row of a snapshot. from and commit name the item with its last event.
-func (p *packed) rowOf(key table.Item, s *journaltype.Snapshot, from uint64, commit types.AttributeValue) table.Item {
+func (p *layout) rowOf(key table.Item, s *journaltype.Snapshot, from uint64, commit types.AttributeValue) table.Item {
 	key[attrState] = table.BinaryValue(s.Payload)
 	key[attrCount] = table.NumberValue(s.Number)
 	key[attrFirst] = table.NumberValue(from)
@@ -178,7 +178,7 @@ func (p *packed) rowOf(key table.Item, s *journaltype.Snapshot, from uint64, com
 
 // storeSnapshot writes the snapshot of a commit after the commit, and records the outcome in the
 // receipt. A load without the snapshot replays more events. Nothing else depends on it.
-func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
+func (p *layout) storeSnapshot(ctx context.Context, c *packedCommit) {
 	if c.Redundancy != nil {
 		c.listRedundant(c.Redundancy.Listed)
 	}
@@ -202,7 +202,7 @@ func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
 	}
 }
 
-func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
+func (p *layout) tryToStore(ctx context.Context, c *packedCommit) error {
 	end := c.items[len(c.items)-1]
 	from, _ := table.UintOf(end[p.Config.Attributes.SortKey])
 	row := p.rowOf(p.snapshotKey(c.Aggregate, latestSnapshot), c.Snapshot, from, end[attrCommit])
@@ -246,7 +246,7 @@ func (c *packedCommit) listRedundant(listed []uint64) {
 // keepRedundant returns the list of redundant snapshots after this commit, nil if the commit adds
 // none. Due lists those that were surplus before the commit and are no longer in the list: the
 // caller may have failed to remove them.
-func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due []uint64, err error) {
+func (p *layout) keepRedundant(ctx context.Context, c *packedCommit) (kept, due []uint64, err error) {
 	r := c.Redundancy
 	switch {
 	case r == nil:
@@ -269,7 +269,7 @@ func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due 
 }
 
 // putRedundant stores a snapshot under its own number.
-func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
+func (p *layout) putRedundant(c *packedCommit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
 	row := p.rowOf(p.key(c.Aggregate, c.Snapshot.Number), c.Snapshot, from, commit)
 	if ttl := c.Redundancy.TTL; ttl > 0 {
 		row[p.Config.Attributes.TTL] = table.NumberValue(c.Receipt.OccurredAt.Add(ttl).Unix())
@@ -282,7 +282,7 @@ func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.Attribu
 // the highest number. If the row has no list of redundant snapshots, the stored list stays. The
 // actions in beside are in the same transaction, because a separate request could arrive late,
 // after a deletion.
-func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row table.Item, beside ...types.TransactWriteItem) (stored bool, err error) {
+func (p *layout) putSnapshot(ctx context.Context, id aggregate.ID, row table.Item, beside ...types.TransactWriteItem) (stored bool, err error) {
 	a, name := p.Config.Attributes, p.Config.Tables.Snapshot
 	var sets, removes []string
 	names, values := map[string]string{}, table.Item{}
@@ -338,7 +338,7 @@ func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row table.Ite
 }
 
 // update sends a transaction only if there are actions beside the update.
-func (p *packed) update(ctx context.Context, u *types.Update, beside []types.TransactWriteItem) error {
+func (p *layout) update(ctx context.Context, u *types.Update, beside []types.TransactWriteItem) error {
 	if len(beside) > 0 {
 		return p.Transact(ctx, append([]types.TransactWriteItem{{Update: u}}, beside...)...)
 	}

@@ -54,7 +54,7 @@ type partCursor struct {
 	more, few bool
 }
 
-func (p *packed) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+func (p *layout) Tail(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	if err := p.knowPartitions(ctx); err != nil {
 		return storage.TailPage{}, err
 	}
@@ -89,7 +89,7 @@ type tailEntry struct {
 
 // partPages reads a page of each partition. If some partitions are behind the others, it reads
 // these first. It reads the others only up to the same time: later entries would be read again.
-func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor) ([]partPage, error) {
+func (p *layout) partPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor) ([]partPage, error) {
 	pages := make([]partPage, len(parts))
 	order := make([]int, len(parts))
 	for i := range order {
@@ -119,7 +119,7 @@ func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int
 	return pages, nil
 }
 
-func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts int, after partCursor) (page partPage, err error) {
+func (p *layout) partPage(ctx context.Context, q storage.TailQuery, part, parts int, after partCursor) (page partPage, err error) {
 	input, some := p.tailQuery(q, part, parts, after)
 	if !some {
 		return page, nil
@@ -137,7 +137,7 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 
 // joinPages merges the pages of the partitions, up to the time to which all of them were read, or
 // less if there are many events.
-func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (storage.TailPage, error) {
+func (p *layout) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (storage.TailPage, error) {
 	frontier, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for i, page := range pages {
 		last = max(last, cursors[i].millis)
@@ -210,7 +210,7 @@ func (e *tailEntry) largeKB(q storage.TailQuery) int {
 	return max(1, e.item.size)
 }
 
-func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCursor) (input *dynamodb.QueryInput, some bool) {
+func (p *layout) tailQuery(q storage.TailQuery, part, parts int, after partCursor) (input *dynamodb.QueryInput, some bool) {
 	a := p.Config.Attributes
 	partition := partKey(q.AggregateType, part)
 	input = &dynamodb.QueryInput{
@@ -279,7 +279,7 @@ func numbersOnly(it *packedItem) []*journaltype.Record {
 // addEvents reads the events that the index lacks from the table, and adds all events to the page
 // in order. If an eventually consistent read does not return an item, it reads the item again. An
 // item without events has lost them since.
-func (p *packed) addEvents(ctx context.Context, page *storage.TailPage, entries []*packedItem) error {
+func (p *layout) addEvents(ctx context.Context, page *storage.TailPage, entries []*packedItem) error {
 	missing := map[[2]string]int{} // indexes in entries, by place
 	for i, it := range entries {
 		if it.lacksEvents() {
@@ -350,7 +350,7 @@ func joinCursors(at int64, parts []int, cursors []partCursor) storage.Cursor {
 }
 
 // cursorsOf reverses joinCursors. A cursor without text means the same time in all partitions.
-func (p *packed) cursorsOf(after storage.Cursor, parts []int) []partCursor {
+func (p *layout) cursorsOf(after storage.Cursor, parts []int) []partCursor {
 	known := map[int]partCursor{}
 	for _, text := range strings.Split(after.SortKey, "\n") {
 		f := strings.SplitN(text, cursorSeparator, 6)

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-func (p *packed) Trim(ctx context.Context, id aggregate.ID, before uint64, state *journaltype.Snapshot) error {
+func (p *layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state *journaltype.Snapshot) error {
 	end, err := p.end(ctx, id)
 	switch {
 	case err != nil:

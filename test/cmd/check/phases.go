@@ -29,7 +29,7 @@ var (
 	suite = []string{"./test/suite/..."}
 
 	// The store and the Pub/Sub, and tests that kill processes.
-	core = []string{"./subscriber", "./test/chaos", "./journal", "./repository/...", "./subscriber/...", "./publisher/..."}
+	core = []string{"./subscriber", "./test/chaos", "./journal", "./journal/internal/...", "./repository/...", "./subscriber/...", "./publisher/..."}
 
 	// Most of these compare DynamoDB Local with dynamotest.
 	onLocal = []string{
