@@ -37,8 +37,10 @@ func journalForSizes(attributes journaltype.Attributes) *engine.Engine {
 			name  *string
 			given string
 		}{
-			{&s.Attributes.PartitionKey, attributes.PartitionKey}, {&s.Attributes.SortKey, attributes.SortKey},
-			{&s.Attributes.AggregateID, attributes.AggregateID}, {&s.Attributes.SequenceNumber, attributes.SequenceNumber},
+			{&s.Attributes.PartitionKey, attributes.PartitionKey},
+			{&s.Attributes.SortKey, attributes.SortKey},
+			{&s.Attributes.AggregateID, attributes.AggregateID},
+			{&s.Attributes.SequenceNumber, attributes.SequenceNumber},
 			{&s.Attributes.Payload, attributes.Payload},
 		} {
 			*set.name = cmp.Or(set.given, *set.name)

@@ -47,7 +47,7 @@ var (
 	// Their goroutines share most. All others run without the race detector, for which each package
 	// has to be compiled once more.
 	concurrent = []string{
-		"./subscriber/...", "./journal", "./repository/...", "./console", "./process/...", "./dynamotest",
+		"./subscriber/...", "./journal", "./repository/...", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
 		"./live", "./metrics", "./tracing", ".",
 	}
