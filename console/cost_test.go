@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -29,20 +29,20 @@ const atOnce = 45
 // fill writes many aggregates with one event, and one aggregate with many events.
 func fill(t *testing.T, j *journal.Journal) {
 	t.Helper()
-	log := eventlog.Of(j)
-	event := func(n int) eventlog.Event {
-		return eventlog.Event{ID: fmt.Sprint(n), Type: "counted", Payload: []byte(fmt.Sprintf(`{"n":%d}`, n))}
+	log := j.Internal()
+	event := func(n int) storage.Event {
+		return storage.Event{ID: fmt.Sprint(n), Type: "counted", Payload: []byte(fmt.Sprintf(`{"n":%d}`, n))}
 	}
 	for n := 0; n < *many; n += atOnce {
-		var several eventlog.Joint
-		var events []eventlog.Event
+		var several storage.Joint
+		var events []storage.Event
 		for i := n; i < min(n+atOnce, *many); i++ {
-			several.Parts = append(several.Parts, eventlog.Commit{Aggregate: aggregate.ID{Type: "small", Value: fmt.Sprint(i)}, Events: []eventlog.Event{event(i)}})
+			several.Parts = append(several.Parts, storage.Commit{Aggregate: aggregate.ID{Type: "small", Value: fmt.Sprint(i)}, Events: []storage.Event{event(i)}})
 			events = append(events, event(i))
 		}
 		_, err := log.AppendJoint(t.Context(), several)
 		require.NoError(t, err)
-		_, err = log.Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "large", Value: "1"}, Expected: uint64(n), Events: events})
+		_, err = log.Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "large", Value: "1"}, Expected: uint64(n), Events: events})
 		require.NoError(t, err)
 	}
 }
@@ -102,7 +102,7 @@ func TestAPageOfLargeEventsEndsWhenItHasTakenItsUnits(t *testing.T) {
 		payload := []byte(`"` + strings.Repeat("x", 300<<10) + `"`)
 		id := aggregate.ID{Type: "cart", Value: "1"}
 		for n := range uint64(21) {
-			_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: n, Events: []eventlog.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
+			_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Expected: n, Events: []storage.Event{{ID: fmt.Sprint(n), Type: "cart.noted", Payload: payload}}})
 			require.NoError(t, err)
 		}
 		c := newConsole(t, console.Config{Journal: j, PageUnits: 100})

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -26,19 +26,19 @@ func TestTheRateOfATopicCountsTheEventsOfTheLastMinute(t *testing.T) {
 			j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 			require.NoError(t, err)
 			for n := range 3 { // 18 events, within a second
-				var events []eventlog.Event
+				var events []storage.Event
 				for i := range 6 {
-					events = append(events, eventlog.Event{ID: fmt.Sprint(n, i), Type: "counted", Payload: []byte("1")})
+					events = append(events, storage.Event{ID: fmt.Sprint(n, i), Type: "counted", Payload: []byte("1")})
 				}
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "cart", Value: fmt.Sprint(n)}, Events: events})
+				_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: fmt.Sprint(n)}, Events: events})
 				require.NoError(t, err)
 			}
 			if layout == journal.Packed { // 30 more events; still less than 20 entries
-				var events []eventlog.Event
+				var events []storage.Event
 				for i := range 30 {
-					events = append(events, eventlog.Event{ID: fmt.Sprint("more", i), Type: "counted", Payload: []byte("1")})
+					events = append(events, storage.Event{ID: fmt.Sprint("more", i), Type: "counted", Payload: []byte("1")})
 				}
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "cart", Value: "more"}, Events: events})
+				_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "cart", Value: "more"}, Events: events})
 				require.NoError(t, err)
 			}
 			want := map[journal.Layout]float64{journal.Classic: 18, journal.Packed: 48}[layout] / 60

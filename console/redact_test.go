@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -16,8 +16,8 @@ func TestIdsThatWereRedactedAreNotShownInAnotherPlace(t *testing.T) {
 	t.Parallel()
 	j := newJournal(t, journal.Config{})
 	metadata := aggregate.Metadata{aggregate.CorrelationIDKey: "ada@example.com", aggregate.CausationIDKey: "ada@example.com", "kept": "yes"}
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "cart", Value: "1"}, Events: []eventlog.Event{{ID: "1", Type: "cart.opened", Payload: []byte("1"), Metadata: metadata}},
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "cart", Value: "1"}, Events: []storage.Event{{ID: "1", Type: "cart.opened", Payload: []byte("1"), Metadata: metadata}},
 	})
 	require.NoError(t, err)
 	c := newConsole(t, console.Config{Journal: j, Redact: func(p console.Payload) []byte {

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 )
 
 // Adopt takes over the journal table and the snapshot table of another program, for example one of
@@ -36,91 +33,46 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	tables, ok := j.layout.(*classic)
+	tables, ok := j.Layout.(adoptable)
 	if !ok {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic: tables of other programs always have the classic layout"}
 	}
 	if len(config.RequiredEncodings) > 0 {
 		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
 	}
-	for _, table := range append(j.layout.tables(), j.checkpointTable()) {
+	for _, name := range append(j.Layout.Tables(), j.CheckpointTable()) {
 		ensure := dynamo.VerifyTable
-		if *table.TableName == j.config.Tables.Checkpoint {
+		if *name.TableName == j.Config.Tables.Checkpoint {
 			ensure = dynamo.EnsureTable
 		}
-		if err := ensured(ensure(ctx, j.client, table)); err != nil {
-			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
+		if err := ensured(ensure(ctx, j.Client, name)); err != nil {
+			return fmt.Errorf("adopt table %q: %w", *name.TableName, err)
 		}
 	}
-	if err := tables.verifyShards(ctx); err != nil {
+	if err := tables.VerifyShards(ctx); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	if j.config.OccurredAtUnit, err = j.findUnit(ctx, tables, config.OccurredAtUnit); err != nil {
+	if j.Config.OccurredAtUnit, err = findUnit(ctx, j, tables, config.OccurredAtUnit); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
+	if err := dynamo.Start(ctx, j.WriteDescriptor); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	return nil
 }
 
-// patient is a client that repeats each scan, because a table has any number of pages.
-type patient struct{ Client }
-
-func (p patient) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (out *dynamodb.ScanOutput, err error) {
-	err = dynamo.Start(ctx, func(ctx context.Context) error {
-		out, err = p.Client.Scan(ctx, in, o...)
-		return dynamo.Explain(err, *in.TableName)
-	})
-	return out, err
+// adoptable is a layout whose tables another program may have made.
+type adoptable interface {
+	VerifyShards(ctx context.Context) error
+	SampleUnits(ctx context.Context) (found []time.Duration, events int, err error)
 }
-
-// verifyShards reads every row of the snapshot table. A sample would not suffice: in a table that
-// was made with 16 shards, half of the shards look right with 8.
-func (l *classic) verifyShards(ctx context.Context) error {
-	a, table := l.config.Attributes, l.config.Tables.Snapshot
-	pages := dynamodb.NewScanPaginator(patient{l.client}, &dynamodb.ScanInput{
-		TableName:                &table,
-		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return err
-		}
-		for _, it := range page.Items {
-			id, ok := l.aggregateOf(it)
-			partition, sort := l.keysOf(it)
-			if !ok {
-				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
-			}
-			if err := id.Validate(); err != nil {
-				return fmt.Errorf("table %q, item %q / %q: %w; %s", table, partition, sort, err, shorten)
-			}
-			if want := l.partitionKey(id); want != partition {
-				return &DescriptorMismatchError{
-					Table: table, Field: fmt.Sprintf("aggregate %s in partition", id), Stored: partition,
-					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, l.config.Resolver.Name(), l.config.Shards),
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// Adopt samples up to sampledInPart events in each of sampledParts segments of the journal table.
-const (
-	sampledParts  = 8
-	sampledInPart = 125
-)
 
 // findUnit returns the unit of the descriptor, or the unit of the sampled events if there is no
 // descriptor. It compares the sampled units with given, which is 0 if config names no unit.
-func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Duration) (time.Duration, error) {
-	var stored descriptor
+func findUnit(ctx context.Context, j *engine.Engine, tables adoptable, given time.Duration) (time.Duration, error) {
+	var stored engine.Descriptor
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		stored, err = j.readDescriptor(ctx)
+		stored, err = j.ReadDescriptor(ctx)
 		return err
 	})
 	switch {
@@ -130,7 +82,7 @@ func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Durat
 	case given == 0:
 		return stored.Unit, nil
 	}
-	found, events, err := tables.sampleUnits(ctx)
+	found, events, err := tables.SampleUnits(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -143,50 +95,10 @@ func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Durat
 		return found[0], nil
 	case given == 0:
 		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
-			"is 0, and events have their times in %s: choose the unit in which all programs write from now on", unitNames(found...))}
+			"is 0, and events have their times in %s: choose the unit in which all programs write from now on", table.UnitNames(found...))}
 	case len(found) > 0 && !slices.Contains(found, given):
 		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
-			"is %s, and events have their times in %s", unitNames(given), unitNames(found...))}
+			"is %s, and events have their times in %s", table.UnitNames(given), table.UnitNames(found...))}
 	}
 	return given, nil
-}
-
-// sampleUnits returns the units of the times of some events, without repeats, and how many events
-// have a time.
-func (l *classic) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
-	a, table := l.config.Attributes, l.config.Tables.Journal
-	for part := range int32(sampledParts) {
-		out, err := patient{l.client}.Scan(ctx, &dynamodb.ScanInput{
-			TableName: &table, Segment: aws.Int32(part), TotalSegments: aws.Int32(sampledParts), Limit: aws.Int32(sampledInPart),
-			ProjectionExpression:     aws.String("#pk, #sk, #at"),
-			ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#at", a.OccurredAt),
-		})
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, it := range out.Items {
-			if _, text := it[a.OccurredAt].(*types.AttributeValueMemberS); text {
-				partition, sort := l.keysOf(it)
-				return nil, 0, &CorruptItemError{
-					Table: table, PartitionKey: partition, SortKey: sort,
-					Reason: "has text in " + a.OccurredAt + ", which the tail index leaves out: make it a number in all rows, then adopt the tables",
-				}
-			}
-			if it[a.OccurredAt] != nil {
-				events++
-			}
-			if unit, ok := unitOf(it[a.OccurredAt]); ok && !slices.Contains(found, unit) {
-				found = append(found, unit)
-			}
-		}
-	}
-	return found, events, nil
-}
-
-func unitNames(units ...time.Duration) string {
-	names := make([]string, len(units))
-	for i, unit := range slices.Sorted(slices.Values(units)) {
-		names[i] = timeUnits[unit]
-	}
-	return strings.Join(names, " and ")
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -65,7 +65,7 @@ var (
 // foreignAggregate writes an aggregate of n events like the Go member of the family.
 func foreignAggregate(t *testing.T, client *dynamodb.Client, c journal.Config, value string, n int) {
 	t.Helper()
-	id, partition := user(value), eventlog.ShardKey("user-account", resolver.FNV1a.Shard(user(value), 16))
+	id, partition := user(value), storage.ShardKey("user-account", resolver.FNV1a.Shard(user(value), 16))
 	put := func(table string, n int, rest item) {
 		it := item{
 			"pkey": text(partition), "skey": text(fmt.Sprintf("%s-%d", id, n)), "aid": text(id.String()), "ser_nr": number(int64(n)),
@@ -102,12 +102,12 @@ func TestAnAdoptedJournalGoesOnWhereTheOtherApplicationStopped(t *testing.T) {
 	head, err := j.Head(t.Context(), user("7"))
 	require.NoError(t, err)
 	assert.Equal(t, journal.Head{Aggregate: user("7"), Version: 12, Snapshot: &journal.Snapshot{Payload: []byte("state")}}, head)
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
+	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
 	require.NoError(t, err)
-	records, err := read(t, eventlog.Of(j), user("7"), 1, 13)
+	records, err := read(t, j.Internal(), user("7"), 1, 13)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 13)
-	page, err := eventlog.Of(j).TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: eventlog.Of(j).Shard(user("7"))})
+	page, err := j.Internal().TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account", Shard: j.Internal().Shard(user("7"))})
 	require.NoError(t, err)
 	assert.Empty(t, page.Corrupt)
 	assert.NotEmpty(t, page.Records)

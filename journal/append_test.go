@@ -14,25 +14,25 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestAppendNumbersEventsFromOneOn(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		first, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		first, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, first.Version)
 		assert.Equal(t, time.UnixMilli(1_700_000_000_000).UTC(), first.OccurredAt)
 		s.clock.advance(time.Hour)
-		second, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
+		second, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, second.Version)
 		assert.Equal(t, time.Hour, second.OccurredAt.Sub(first.OccurredAt))
 		assert.NotEqual(t, first.CommitID, second.CommitID)
 
-		records, err := read(t, s.Log, user("1"), 1, 3)
+		records, err := read(t, s.Engine, user("1"), 1, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3)
 		assert.Equal(t, []string{first.CommitID, second.CommitID, second.CommitID},
@@ -49,7 +49,7 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 		j := s.through(t, client)
 		client.calls = nil
 		for n := range 3 {
-			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
+			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
 			require.NoError(t, err)
 		}
 		assert.Equal(t, map[string]int{"transact": 3}, client.calls)
@@ -58,9 +58,9 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 
 func TestACommitHoldsUpTo99Events(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, eventlog.MaxEvents)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, storage.MaxEvents)})
 		require.NoError(t, err)
-		records, err := read(t, s.Log, user("1"), 1, 99)
+		records, err := read(t, s.Engine, user("1"), 1, 99)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 99)
 	})
@@ -68,42 +68,42 @@ func TestACommitHoldsUpTo99Events(t *testing.T) {
 
 func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		event := func(e eventlog.Event) []eventlog.Event { return []eventlog.Event{{Type: "fine"}, e} }
+		event := func(e storage.Event) []storage.Event { return []storage.Event{{Type: "fine"}, e} }
 		for name, c := range map[string]struct {
-			commit eventlog.Commit
+			commit storage.Commit
 			want   any
 			texts  []string
 		}{
-			"no aggregate type": {eventlog.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the type is empty"}},
-			"no id":             {eventlog.Commit{Aggregate: user(""), Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the value is empty"}},
+			"no aggregate type": {storage.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the type is empty"}},
+			"no id":             {storage.Commit{Aggregate: user(""), Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the value is empty"}},
 			"an id too long": {
-				eventlog.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
+				storage.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
 				new(*aggregate.InvalidIDError),
 				[]string{"make 1013 bytes, the limit is 1003", "shorten the value by 10"},
 			},
-			"no events": {eventlog.Commit{Aggregate: user("1")}, journal.ErrInvalidCommit, []string{"user-account-1"}},
+			"no events": {storage.Commit{Aggregate: user("1")}, journal.ErrInvalidCommit, []string{"user-account-1"}},
 			"100 events": {
-				eventlog.Commit{Aggregate: user("1"), Events: events(1, 100)},
+				storage.Commit{Aggregate: user("1"), Events: events(1, 100)},
 				new(*journal.TooLargeError),
 				[]string{"user-account-1", "the commit has 100 events", "room for 99", "split the decision"},
 			},
 			"an event over 400 KB": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "large", Payload: make([]byte, 400<<10)})},
+				storage.Commit{Aggregate: user("1"), Events: event(storage.Event{Type: "large", Payload: make([]byte, 400<<10)})},
 				new(*journal.TooLargeError),
 				[]string{"user-account-1", `event 2 of the commit, "large"`, "409600", "store a reference"},
 			},
 			"a commit over 4 MB": {
-				eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: make([]byte, 390_000)})},
+				storage.Commit{Aggregate: user("1"), Events: repeat(11, storage.Event{Payload: make([]byte, 390_000)})},
 				new(*journal.TooLargeError),
 				[]string{"user-account-1", "the commit has 429", "4194304", "split the commit"},
 			},
 			"an event id that is not UTF-8": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{ID: "\xff"})},
+				storage.Commit{Aggregate: user("1"), Events: event(storage.Event{ID: "\xff"})},
 				journal.ErrInvalidCommit,
 				[]string{"user-account-1", "event 2 of the commit", `"\xff"`, "not UTF-8"},
 			},
 			"an event type that is not UTF-8": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "\xff"})},
+				storage.Commit{Aggregate: user("1"), Events: event(storage.Event{Type: "\xff"})},
 				journal.ErrInvalidCommit,
 				[]string{"event 2 of the commit", "not UTF-8"},
 			},
@@ -125,8 +125,8 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 	})
 }
 
-func repeat(n int, e eventlog.Event) []eventlog.Event {
-	list := make([]eventlog.Event, n)
+func repeat(n int, e storage.Event) []storage.Event {
+	list := make([]storage.Event, n)
 	for i := range list {
 		list[i] = e
 	}
@@ -135,14 +135,14 @@ func repeat(n int, e eventlog.Event) []eventlog.Event {
 
 func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		size, err := s.EventSize(user("1"), eventlog.Event{})
+		size, err := s.EventSize(user("1"), storage.Event{})
 		require.NoError(t, err)
-		payload := make([]byte, eventlog.MaxEventsBytes/11-size)
+		payload := make([]byte, storage.MaxEventsBytes/11-size)
 
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: payload})})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: repeat(11, storage.Event{Payload: payload})})
 
 		require.NoError(t, err)
-		records, err := read(t, s.Log, user("1"), 1, 11)
+		records, err := read(t, s.Engine, user("1"), 1, 11)
 		require.NoError(t, err)
 		assert.Len(t, records, 11)
 	})
@@ -150,7 +150,7 @@ func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
 
 func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		small, large := []byte("state"), make([]byte, eventlog.MaxItemBytes)
+		small, large := []byte("state"), make([]byte, storage.MaxItemBytes)
 		for n, c := range []struct {
 			snapshot *journal.Snapshot
 			leftOut  bool
@@ -161,7 +161,7 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 			{&journal.Snapshot{Number: 3, Payload: large}, true, &journal.Snapshot{Number: 2, Payload: small}},
 			{&journal.Snapshot{Number: 4, Payload: large[:408_000]}, false, &journal.Snapshot{Number: 4, Payload: large[:408_000]}},
 		} {
-			receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
+			receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
 			require.NoError(t, err)
 			assert.Equal(t, c.leftOut, receipt.SnapshotLeftOut)
 			head, err := s.Head(t.Context(), user("1"))
@@ -179,7 +179,7 @@ func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
 		s.covered(t, id, 10)
 		require.NoError(t, s.Truncate(t.Context(), id, 11, journal.Removal{}))
 		for _, number := range []uint64{0, 3, 9, 12} {
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 10, Events: events(11, 1), Snapshot: &journal.Snapshot{Number: number, Payload: []byte("{}")}})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 10, Events: events(11, 1), Snapshot: &journal.Snapshot{Number: number, Payload: []byte("{}")}})
 			var config *journal.ConfigError
 			require.ErrorAs(t, err, &config, number)
 			require.ErrorContains(t, err, "from 10 to 11")
@@ -193,9 +193,9 @@ func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
 func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	receipt, err := s.Append(t.Context(), eventlog.Commit{
+	receipt, err := s.Append(t.Context(), storage.Commit{
 		Aggregate: user("1"),
-		Events:    repeat(10, eventlog.Event{Payload: make([]byte, 400_000)}),
+		Events:    repeat(10, storage.Event{Payload: make([]byte, 400_000)}),
 		Snapshot:  &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
 	})
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 3)
 		for _, expected := range []uint64{0, 1, 2, 4, 1 << 63} {
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
 
 			var conflict *journal.ConflictError
 			require.ErrorIs(t, err, journal.ErrConflict)
@@ -215,12 +215,12 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 			assert.EqualError(t, err, fmt.Sprintf(
 				"aggregate user-account-1 is at version 3, not at %d as expected: load it again and decide again", expected))
 		}
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 1, Events: events(2, 1)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("2"), Expected: 1, Events: events(2, 1)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, journal.ConflictError{ID: user("2"), Expected: 1, Actual: 0}, *conflict, "an aggregate that does not exist")
 
-		records, err := read(t, s.Log, user("1"), 1, 3)
+		records, err := read(t, s.Engine, user("1"), 1, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3)
 		s.requireVersion(t, user("1"), 3)
@@ -239,22 +239,22 @@ func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
 		}
 		j := s.through(t, s.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
 
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, journal.ConflictError{ID: user("1"), Expected: 1, Actual: 2}, *conflict)
 
-		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1)})
+		_, err = j.Append(t.Context(), storage.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1)})
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 
-		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1)})
+		_, err = j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1)})
 		require.ErrorAs(t, err, new(*journal.CorruptItemError))
 
 		proxy := dynamotest.NewProxy(t, s.client)
 		denied := store{client: proxy.Client(testdb.Once)}
 		j = s.through(t, denied.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
 		proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
-		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		_, err = j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 		require.ErrorIs(t, err, journal.ErrThrottled)
 		require.ErrorContains(t, err, "nothing written")
 	})
@@ -267,7 +267,7 @@ func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing
 		stray := s.foreignEvent(user("1"), 3, text("stray"), 5)
 		s.put(t, c.Tables.Journal, stray)
 
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 3)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 3)})
 
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
@@ -285,7 +285,7 @@ func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
 		for _, id := range []string{"", strings.Repeat("x", 37)} {
 			j := s.through(t, s.client, func(c *journal.Config) { c.NewID = func() string { return id } })
 
-			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 			require.ErrorAs(t, err, new(*journal.ConfigError))
 			assert.ErrorContains(t, err, "NewID returned")
@@ -305,9 +305,9 @@ func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) 
 				defer wg.Done()
 				version := uint64(0)
 				for version < races {
-					receipt, err := s.Append(t.Context(), eventlog.Commit{
+					receipt, err := s.Append(t.Context(), storage.Commit{
 						Aggregate: user("1"), Expected: version,
-						Events: []eventlog.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
+						Events: []storage.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
 					})
 					var conflict *journal.ConflictError
 					switch {
@@ -333,7 +333,7 @@ func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) 
 		require.NoError(t, err)
 		assert.EqualValues(t, races, head.Version)
 		assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
-		records, err := read(t, s.Log, user("1"), 1, races)
+		records, err := read(t, s.Engine, user("1"), 1, races)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, races)
 		byWriter := map[string]int{}
@@ -367,8 +367,8 @@ func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *tes
 				defer wg.Done()
 				version := uint64(0)
 				for n := 0; n < each; {
-					receipt, err := j.Append(t.Context(), eventlog.Commit{
-						Aggregate: user("1"), Expected: version, Events: []eventlog.Event{{ID: fmt.Sprintf("%d/%d", writer, n)}},
+					receipt, err := j.Append(t.Context(), storage.Commit{
+						Aggregate: user("1"), Expected: version, Events: []storage.Event{{ID: fmt.Sprintf("%d/%d", writer, n)}},
 					})
 					var conflict *journal.ConflictError
 					switch {
@@ -385,14 +385,14 @@ func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *tes
 		}
 		wg.Wait()
 
-		records, err := read(t, s.Log, user("1"), 1, writers*each)
+		records, err := read(t, s.Engine, user("1"), 1, writers*each)
 		require.NoError(t, err)
 		seen := map[string]bool{}
 		for _, r := range records {
 			seen[r.EventID] = true
 		}
 		assert.Len(t, seen, writers*each, "each event once")
-		_, err = read(t, s.Log, user("1"), writers*each+1, writers*each+1)
+		_, err = read(t, s.Engine, user("1"), writers*each+1, writers*each+1)
 		assert.ErrorAs(t, err, new(*journal.CorruptItemError), "and no more")
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -45,8 +45,8 @@ func BenchmarkJournal(b *testing.B) {
 	require.NoError(b, err)
 	store, err := journal.Open(b.Context(), db.Client(), journal.Config{})
 	require.NoError(b, err)
-	commit := eventlog.Commit{Aggregate: user("1"), Events: events(1, n), Snapshot: &journal.Snapshot{Number: n, Payload: []byte("state")}}
-	_, err = eventlog.Of(store).Append(b.Context(), commit)
+	commit := storage.Commit{Aggregate: user("1"), Events: events(1, n), Snapshot: &journal.Snapshot{Number: n, Payload: []byte("state")}}
+	_, err = store.Internal().Append(b.Context(), commit)
 	require.NoError(b, err)
 	page, err := db.Client().Query(b.Context(), &dynamodb.QueryInput{
 		TableName: aws.String("journal"), IndexName: aws.String("journal-aid-index"),
@@ -61,7 +61,7 @@ func BenchmarkJournal(b *testing.B) {
 	b.Run("append", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := eventlog.Of(j).Append(b.Context(), commit); err != nil {
+			if _, err := j.Internal().Append(b.Context(), commit); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -79,7 +79,7 @@ func BenchmarkJournal(b *testing.B) {
 	b.Run("tail", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := eventlog.Of(j).TailShard(b.Context(), eventlog.TailQuery{AggregateType: "user-account"}); err != nil {
+			if _, err := j.Internal().TailShard(b.Context(), storage.TailQuery{AggregateType: "user-account"}); err != nil {
 				b.Fatal(err)
 			}
 		}

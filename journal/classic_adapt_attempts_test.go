@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // transacting returns a journal whose transactions the test sends itself, and their tokens.
-func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error) (eventlog.Log, *[]string) {
+func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error) (*engine.Engine, *[]string) {
 	t.Helper()
 	var tokens []string
 	client := &meddler{Client: s.client}
@@ -27,12 +28,12 @@ func (s store) transacting(t *testing.T, handle func(call int, in *dynamodb.Tran
 }
 
 // requireAfterAdapting requires the aggregate of putBack in the state after a commit of one event.
-func (s store) requireAfterAdapting(t *testing.T, receipt eventlog.Receipt, snapshot *journal.Snapshot) {
+func (s store) requireAfterAdapting(t *testing.T, receipt storage.Receipt, snapshot *journal.Snapshot) {
 	t.Helper()
 	s.requireVersion(t, user("1"), 4)
 	assert.EqualValues(t, 4, receipt.Version)
 	assert.Equal(t, snapshot, s.head(t, user("1")).Snapshot)
-	records, err := read(t, s.Log, user("1"), 1, 4)
+	records, err := read(t, s.Engine, user("1"), 1, 4)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 4)
 	assert.Equal(t, receipt.CommitID, records[3].CommitID)
@@ -87,7 +88,7 @@ func TestACommitThatRemovesASnapshotIsWrittenOnceThoughRepliesAreLost(t *testing
 						return handle(t, s, call, in, send)
 					})
 
-					receipt, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: snapshot})
+					receipt, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: snapshot})
 
 					require.NoError(t, err)
 					s.requireAfterAdapting(t, receipt, snapshot)
@@ -106,13 +107,13 @@ func TestACommitThatIsSentAgainForASnapshotAheadMeetsARival(t *testing.T) {
 		putBack(t, s)
 		j, tokens := s.transacting(t, func(call int, _ *dynamodb.TransactWriteItemsInput, send func() error) error {
 			if call == 2 {
-				_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4)})
+				_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4)})
 				assert.NoError(t, err, "the rival finds the same snapshot")
 			}
 			return send()
 		})
 
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 2), Snapshot: stateAt(5), CommandID: "c"})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 2), Snapshot: stateAt(5), CommandID: "c"})
 
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
@@ -127,7 +128,7 @@ func TestAConflictWithACommitThatStoredASnapshotIsSentOnce(t *testing.T) {
 		s.covered(t, user("1"), 4)
 		j, tokens := s.transacting(t, func(_ int, _ *dynamodb.TransactWriteItemsInput, send func() error) error { return send() })
 
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4)})
 
 		require.ErrorIs(t, err, journal.ErrConflict)
 		assert.Len(t, *tokens, 1, "its snapshot is not ahead of the head, only of what was expected")
@@ -147,7 +148,7 @@ func TestACommitIsSentAgainOnceForASnapshotAheadAndEndsIfThatDoesNotHelp(t *test
 			return &types.TransactionCanceledException{CancellationReasons: reasons}
 		})
 
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1)})
 
 		require.ErrorIs(t, err, journal.ErrConflict)
 		assert.Len(t, *tokens, 2)
@@ -160,12 +161,12 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 		taken := item{"id": text("taken")}
 		s.put(t, c.name, taken)
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 3), Snapshot: newer})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 3), Snapshot: newer})
 		require.NoError(t, err)
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
-		commit := eventlog.Commit{
+		commit := storage.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 2), Snapshot: &journal.Snapshot{Number: 5, Payload: []byte("older"), Schema: 1},
-			Redundancy: &eventlog.Redundancy{Keep: 1, Listed: []uint64{}}, CommandID: "c",
+			Redundancy: &storage.Redundancy{Keep: 1, Listed: []uint64{}}, CommandID: "c",
 			Writes: []types.TransactWriteItem{c.count("n"), c.insert(taken)},
 		}
 
@@ -179,7 +180,7 @@ func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
 		commit.Writes[1] = c.insert(item{"id": text("free")})
 		receipt, err := s.Append(t.Context(), commit)
 		require.NoError(t, err)
-		require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrOldSchema)
+		require.ErrorIs(t, receipt.SnapshotError, storage.ErrOldSchema)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 5, Snapshot: newer, TruncatedBefore: 3}, s.head(t, user("1")))
 		assert.Empty(t, s.snapshots(t, user("1")))
 		assert.ElementsMatch(t, []item{taken, {"id": text("n"), "times": number(1)}, {"id": text("free")}}, s.scan(t, c.name))

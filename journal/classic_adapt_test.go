@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,9 +18,9 @@ import (
 func putBack(t *testing.T, s store) {
 	t.Helper()
 	for n := 1; n <= 5; n++ {
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
-			Redundancy: &eventlog.Redundancy{Keep: 9},
+			Redundancy: &storage.Redundancy{Keep: 9},
 		})
 		require.NoError(t, err)
 	}
@@ -40,7 +40,7 @@ func TestASnapshotAheadOfAHeadThatWasPutBackIsNeverBelievedAgain(t *testing.T) {
 		assert.Equal(t, []uint64{1, 2, 3}, head.Redundant)
 
 		for version := uint64(3); version < 6; version++ {
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
 			require.NoError(t, err)
 			head, err := s.Head(t.Context(), user("1"))
 			require.NoError(t, err)
@@ -57,9 +57,9 @@ func TestACommitReplacesASnapshotThatIsAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onClassic(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), eventlog.Commit{
+				_, err := s.Append(t.Context(), storage.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4), CommandID: "c",
-					Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 9},
+					Redundancy: &storage.Redundancy{Listed: listed, Keep: 9},
 				})
 				require.NoError(t, err)
 
@@ -88,13 +88,13 @@ func TestAForeignStateStaysThoughTheMarksBesideItAreAhead(t *testing.T) {
 func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
-		_, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Events: events(1, 3), Snapshot: newer, Redundancy: &eventlog.Redundancy{Keep: 9, Listed: []uint64{}},
+		_, err := s.Append(t.Context(), storage.Commit{
+			Aggregate: user("1"), Events: events(1, 3), Snapshot: newer, Redundancy: &storage.Redundancy{Keep: 9, Listed: []uint64{}},
 		})
 		require.NoError(t, err)
-		older := eventlog.Commit{
+		older := storage.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: &journal.Snapshot{Number: 4, Payload: []byte("older"), Schema: 1},
-			Redundancy: &eventlog.Redundancy{Keep: 1, Listed: []uint64{3}},
+			Redundancy: &storage.Redundancy{Keep: 1, Listed: []uint64{3}},
 		}
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
 
@@ -102,7 +102,7 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 
 		require.NoError(t, err)
 		assert.True(t, receipt.SnapshotLeftOut)
-		require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrOldSchema)
+		require.ErrorIs(t, receipt.SnapshotError, storage.ErrOldSchema)
 		assert.Equal(t, []uint64{3}, receipt.Redundant)
 		assert.Empty(t, receipt.Surplus)
 		head, err := s.Head(t.Context(), user("1"))
@@ -121,7 +121,7 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 func TestAFullCommitRemovesASnapshotThatIsAhead(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		putBack(t, s)
-		commit := eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, eventlog.MaxEvents), Snapshot: stateAt(102)}
+		commit := storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, storage.MaxEvents), Snapshot: stateAt(102)}
 
 		_, err := s.Append(t.Context(), commit)
 
@@ -151,9 +151,9 @@ func TestRedundantSnapshotsAheadAreForgottenBesideATimeToLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onClassic(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), eventlog.Commit{
+				_, err := s.Append(t.Context(), storage.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4),
-					Redundancy: &eventlog.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
+					Redundancy: &storage.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
 				})
 				require.NoError(t, err)
 				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 4, Snapshot: stateAt(4), Redundant: c.want}, s.head(t, user("1")))
@@ -167,8 +167,8 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		c, a := s.Config(), s.Config().Attributes
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for n := uint64(1); n <= 2; n++ {
-			_, err := j.Append(t.Context(), eventlog.Commit{
-				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &eventlog.Redundancy{Keep: 9},
+			_, err := j.Append(t.Context(), storage.Commit{
+				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &storage.Redundancy{Keep: 9},
 			})
 			require.NoError(t, err)
 		}
@@ -188,7 +188,7 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		assert.Equal(t, want, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)))
 
 		reset()
-		keep(t, s.Log, "1", 2) // plain
+		keep(t, s.Engine, "1", 2) // plain
 		assert.NotContains(t, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, s.head(t, user("1")))
 
@@ -215,7 +215,7 @@ func TestAForeignStateBesideMarksAheadIsReplacedByOurOwn(t *testing.T) {
 	s.change(t, table, key, item{"version": number(3), "snapshot_seq_nr": number(5)})
 	s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 4))
 
-	receipt := keep(t, s.Log, "1", 4)
+	receipt := keep(t, s.Engine, "1", 4)
 
 	s.requireAfterAdapting(t, receipt, stateAt(4))
 }
@@ -239,7 +239,7 @@ func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))
 				older := &journal.Snapshot{Number: uint64(c.version) + 1, Payload: []byte("older"), Schema: 1}
 
-				receipt, err := s.Append(t.Context(), eventlog.Commit{
+				receipt, err := s.Append(t.Context(), storage.Commit{
 					Aggregate: id, Expected: uint64(c.version), Events: events(int(c.version)+1, 1), Snapshot: older,
 				})
 

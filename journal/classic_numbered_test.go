@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -101,8 +101,8 @@ func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T)
 	s.covered(t, id, 40)
 	for _, other := range []aggregate.ID{letter, hyphen} {
 		for n := range 25 {
-			_, err := s.Append(t.Context(), eventlog.Commit{
-				Aggregate: other, Expected: uint64(n), Events: []eventlog.Event{{Type: "large", Payload: bytes.Repeat([]byte("x"), 100<<10)}},
+			_, err := s.Append(t.Context(), storage.Commit{
+				Aggregate: other, Expected: uint64(n), Events: []storage.Event{{Type: "large", Payload: bytes.Repeat([]byte("x"), 100<<10)}},
 			})
 			require.NoError(t, err)
 		}
@@ -124,7 +124,7 @@ func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
 	s, _ := inMemory(t, journal.Config{Shards: 1})
 	const commands = 200
 	for n := range uint64(commands) {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})
 		require.NoError(t, err)
 	}
 	client, read := &meddler{Client: s.client}, 0

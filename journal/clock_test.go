@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -27,8 +27,8 @@ func wrongClock(t *testing.T, ahead time.Duration, config journal.Config) (db *d
 	n := 0
 	return db, func() time.Duration {
 		n++
-		receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-			Aggregate: aggregate.ID{Type: "account", Value: fmt.Sprint(n)}, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+		receipt, err := j.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: aggregate.ID{Type: "account", Value: fmt.Sprint(n)}, Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 		})
 		require.NoError(t, err)
 		return receipt.OccurredAt.Sub(db.Clock().Now().Truncate(time.Millisecond))

@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -33,19 +33,19 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
-	s.Log = eventlog.Of(j)
+	s.Engine = j.Internal()
 	return s, db
 }
 
-func (s store) execute(t *testing.T, id aggregate.ID, expected, n int, commandID string) (eventlog.Receipt, error) {
+func (s store) execute(t *testing.T, id aggregate.ID, expected, n int, commandID string) (storage.Receipt, error) {
 	t.Helper()
-	return s.Append(t.Context(), eventlog.Commit{
+	return s.Append(t.Context(), storage.Commit{
 		Aggregate: id, Expected: uint64(expected), Events: events(expected+1, n), CommandID: commandID,
 	})
 }
 
 // requireCommand requires that the journal knows the command like this.
-func (s store) requireCommand(t *testing.T, id aggregate.ID, want eventlog.Command) {
+func (s store) requireCommand(t *testing.T, id aggregate.ID, want storage.Command) {
 	t.Helper()
 	got, ok, err := s.Command(t.Context(), id, want.ID)
 	require.NoError(t, err)
@@ -67,7 +67,7 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 		first, err := s.execute(t, id, 2, 3, "pay")
 		require.NoError(t, err)
 		s.write(t, id, 6, 1)
-		want := eventlog.Command{ID: "pay", CommitID: first.CommitID, First: 3, Version: 5}
+		want := storage.Command{ID: "pay", CommitID: first.CommitID, First: 3, Version: 5}
 
 		for name, expected := range map[string]int{"at the version now": 6, "at the version then": 2, "of a new aggregate": 0} {
 			_, err = s.execute(t, id, expected, 1, "pay")
@@ -105,7 +105,7 @@ func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 			"a value with a hyphen":          {aggregate.ID{Type: "a", Value: "b-c"}, "c"},
 			"a command id like an event key": {user("1"), "1"},
 		}
-		want := map[string]eventlog.Command{}
+		want := map[string]storage.Command{}
 		for name, c := range commands {
 			version := 0
 			for other, done := range commands {
@@ -115,7 +115,7 @@ func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 			}
 			receipt, err := s.execute(t, c.id, version, 1, c.commandID)
 			require.NoError(t, err, name)
-			want[name] = eventlog.Command{ID: c.commandID, CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version) + 1}
+			want[name] = storage.Command{ID: c.commandID, CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version) + 1}
 		}
 		for name, c := range commands {
 			s.requireCommand(t, c.id, want[name])
@@ -148,7 +148,7 @@ func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
 			stop()
 			require.NoError(t, err)
 			assert.EqualValues(t, version, receipt.Version)
-			s.requireCommand(t, id, eventlog.Command{
+			s.requireCommand(t, id, storage.Command{
 				ID: "look", CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version),
 			})
 			if version == 0 {
@@ -226,14 +226,14 @@ func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 					}
 					return out, err
 				}
-				s := store{Log: s.through(t, client), client: s.client}
+				s := store{Engine: s.through(t, client), client: s.client}
 
 				receipt, err := s.execute(t, id, 1, c.events, "pay")
 
 				require.NoError(t, err)
 				assert.EqualValues(t, 1+c.events, receipt.Version)
 				s.requireVersion(t, id, 2+c.events)
-				s.requireCommand(t, id, eventlog.Command{ID: "pay", CommitID: receipt.CommitID, First: 2, Version: receipt.Version})
+				s.requireCommand(t, id, storage.Command{ID: "pay", CommitID: receipt.CommitID, First: 2, Version: receipt.Version})
 			})
 		}
 	})
@@ -261,7 +261,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 				}))
 				id := user(name)
 
-				_, err := j.Append(ctx, eventlog.Commit{Aggregate: id, Events: events(1, c.events), CommandID: "pay"})
+				_, err := j.Append(ctx, storage.Commit{Aggregate: id, Events: events(1, c.events), CommandID: "pay"})
 
 				var unknown *journal.OutcomeUnknownError
 				require.ErrorAs(t, err, &unknown)
@@ -371,10 +371,10 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, out.Items, 20, index)
 		}
-		records, err := read(t, s.Log, id, 1, 20)
+		records, err := read(t, s.Engine, id, 1, 20)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 20)
-		page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
+		page, err := s.TailShard(t.Context(), storage.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
 		require.NoError(t, err)
 		assert.Len(t, page.Records, 20)
 		assert.Empty(t, page.Corrupt)
@@ -397,7 +397,7 @@ func TestTheLongestIDAndCommandIDFitTheKeys(t *testing.T) {
 		receipt, err := s.execute(t, id, 0, 1, commandID)
 
 		require.NoError(t, err)
-		s.requireCommand(t, id, eventlog.Command{ID: commandID, CommitID: receipt.CommitID, First: 1, Version: 1})
+		s.requireCommand(t, id, storage.Command{ID: commandID, CommitID: receipt.CommitID, First: 1, Version: 1})
 	})
 }
 
@@ -408,7 +408,7 @@ func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 			"\xff":                   `"\xff" is not UTF-8: encode it as text`,
 		} {
 			client := &meddler{Client: s.client}
-			s := store{Log: s.through(t, client), client: s.client}
+			s := store{Engine: s.through(t, client), client: s.client}
 			client.calls = nil
 
 			_, err := s.execute(t, user("1"), 0, 1, commandID)

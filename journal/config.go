@@ -8,13 +8,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 
-	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
-
-// maxShards is the largest number of shards. Every consumer group polls every shard, so more than a
-// few hundred are rarely useful.
-const maxShards = 65_536
 
 // Config names the tables and describes how they are used. The zero value opens tables that were
 // created with default names.
@@ -113,32 +110,6 @@ type Config struct {
 	NewID func() string
 }
 
-// Tables names the tables of a journal. DynamoDB allows 3 to 255 letters, digits and _.- in a name.
-type Tables struct {
-	Journal    string // default "journal"
-	Snapshot   string // default "snapshot"
-	Checkpoint string // default "checkpoint"; positions of consumer groups
-}
-
-// Indexes names the global secondary indexes of the tables.
-type Indexes struct {
-	JournalAggregate  string // default "journal-aid-index"
-	SnapshotAggregate string // default "snapshot-aid-index"
-	JournalTail       string // default "journal-tail-index"
-}
-
-// Attributes names the attributes that the event-store-adapter schema defines.
-type Attributes struct {
-	PartitionKey   string // default "pkey"
-	SortKey        string // default "skey"
-	AggregateID    string // default "aid"
-	SequenceNumber string // default "seq_nr"; the schema document's tables say "ser_nr"
-	Payload        string // default "payload"
-	OccurredAt     string // default "occurred_at"
-	Version        string // default "version"
-	TTL            string // default "ttl"
-}
-
 func (c *Config) setDefaults() {
 	set := func(field *string, value string) {
 		if *field == "" {
@@ -171,11 +142,30 @@ func (c *Config) setDefaults() {
 	if c.RetryBudget == 0 {
 		c.RetryBudget = 5 * time.Second
 	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
 	if c.NewID == nil {
 		c.NewID = uuid.NewString
+	}
+}
+
+// settings returns the settings of an engine. The defaults must be set.
+func (c *Config) settings() engine.Settings {
+	return engine.Settings{
+		Settings: table.Settings{
+			Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
+			CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget,
+			Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
+		},
+		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
+	}
+}
+
+// configOf reverses Config.settings.
+func configOf(s *engine.Settings) Config {
+	return Config{
+		Tables: s.Tables, Indexes: s.Indexes, Attributes: s.Attributes, Shards: s.Shards, Resolver: s.Resolver,
+		CommandRetention: s.CommandRetention, OccurredAtUnit: s.OccurredAtUnit, RetryBudget: s.RetryBudget,
+		Throughput: s.Throughput, Now: s.Now, NewID: s.NewID,
+		Layout: s.Layout, EventType: s.EventType, Encodings: s.Encodings, RequiredEncodings: s.RequiredEncodings,
 	}
 }
 
@@ -183,8 +173,8 @@ func (c *Config) setDefaults() {
 // none.
 func (c Config) Validate() error {
 	c.setDefaults()
-	if c.Shards < 0 || c.Shards > maxShards {
-		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, maxShards)}
+	if c.Shards < 0 || c.Shards > table.MaxShards {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, table.MaxShards)}
 	}
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
@@ -192,7 +182,8 @@ func (c Config) Validate() error {
 	if c.CommandRetention < 0 {
 		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands forever"}
 	}
-	if err := c.Layout.validate(c); err != nil {
+	s := c.settings()
+	if err := checkLayout(&s); err != nil {
 		return err
 	}
 	for _, names := range [][]named{
@@ -209,7 +200,7 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	if err := validateUnit(c.OccurredAtUnit); err != nil {
+	if err := table.ValidateUnit(c.OccurredAtUnit); err != nil {
 		return err
 	}
 	if err := c.validateEncodings(); err != nil {
@@ -233,27 +224,16 @@ func distinct(names []named) error {
 	return nil
 }
 
-// attributeNames returns all attributes of the journal. Those with fixed names come first, so that
+// AttributeNames returns all attributes of the journal. Those with fixed names come first, so that
 // the error names the setting that repeats one of them.
 func (c Config) attributeNames() []named {
-	names := []named{
-		{"the event id", attrEventID},
-		{"the event type", attrEventType},
-		{"the metadata", metadata.Attribute},
-		{"the metadata that is not text", metadata.BinaryAttribute},
-		{"the commit id", attrCommitID},
-		{"the encoding", attrEncoding},
-		{"the snapshot's number", attrSnapshotNumber},
-		{"the snapshot's digest", attrSnapshotDigest},
-		{"the snapshot's schema", attrSnapshotSchema},
-		{"the list of redundant snapshots", attrRedundant},
-		{"the place of truncation", attrTruncatedBefore},
-		{"the time of deletion", attrDeletedAt},
-		{"the command id", attrCommandID},
-		{"a command's first event", attrCommitFirst},
-		{"a command's version", attrCommitVersion},
+	var names []named
+	for _, kind := range layouts {
+		for _, r := range kind.Reserved {
+			names = append(names, named{r.What, r.Name})
+		}
 	}
-	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, attrGrowths, attrRestored} {
+	for _, name := range engine.DescriptorNames {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

@@ -8,7 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -22,9 +22,9 @@ func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *
 	calls := db.Record()
 
 	// 2 KB with its keys
-	event := eventlog.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)}
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []eventlog.Event{event, event, event},
+	event := storage.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)}
+	_, err = j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []storage.Event{event, event, event},
 	})
 
 	require.NoError(t, err)

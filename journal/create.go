@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 )
 
 // Create creates the journal, snapshot and checkpoint tables that do not exist, waits until they
@@ -31,49 +29,36 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	tables := j.schema()
-	for _, table := range tables {
-		if err := ensured(dynamo.EnsureTable(ctx, j.client, table.Input)); err != nil {
-			return fmt.Errorf("create table %q: %w", *table.Input.TableName, j.orOtherLayout(ctx, err))
+	tables := schemaOf(j)
+	for _, name := range tables {
+		if err := ensured(dynamo.EnsureTable(ctx, j.Client, name.Input)); err != nil {
+			return fmt.Errorf("create table %q: %w", *name.Input.TableName, j.OrOtherLayout(ctx, err))
 		}
 	}
-	if err := dynamo.Start(ctx, j.verifyUnused); err != nil {
+	if err := dynamo.Start(ctx, j.VerifyUnused); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	// The descriptor is stored last. If it exists, time to live is on already, and this process
 	// needs no permission for it. DynamoDB restores tables without time to live.
-	var stored descriptor
+	var stored engine.Descriptor
 	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		stored, err = j.readDescriptor(ctx)
+		stored, err = j.ReadDescriptor(ctx)
 		return err
 	})
 	if errors.Is(err, ErrNoDescriptor) || err == nil && stored.Restored != "" {
-		for _, table := range tables {
-			if table.TimeToLive == "" {
+		for _, name := range tables {
+			if name.TimeToLive == "" {
 				continue
 			}
-			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.Input.TableName, table.TimeToLive)); err != nil {
-				return fmt.Errorf("create table %q: %w", *table.Input.TableName, err)
+			if err := ensured(dynamo.EnsureExpiry(ctx, j.Client, *name.Input.TableName, name.TimeToLive)); err != nil {
+				return fmt.Errorf("create table %q: %w", *name.Input.TableName, err)
 			}
 		}
 	}
-	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
+	if err := dynamo.Start(ctx, j.WriteDescriptor); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	return nil
-}
-
-// orOtherLayout returns the error about another layout if that is why the keys of a table differ,
-// and else err.
-func (j *engine) orOtherLayout(ctx context.Context, err error) error {
-	if !errors.As(err, new(*DescriptorMismatchError)) {
-		return err
-	}
-	var other *DescriptorMismatchError
-	if _, found := j.givenDescriptor(ctx); errors.As(found, &other) && other.Field == layoutField {
-		return other
-	}
-	return err
 }
 
 // ensured converts an error of package dynamo to the error of this package.
@@ -85,69 +70,10 @@ func ensured(err error) error {
 	return err
 }
 
-// verifyUnused refuses tables that have items but no descriptor. It looks for items first: another
-// process can only add the descriptor in between.
-func (j *engine) verifyUnused(ctx context.Context) error {
-	for _, input := range j.layout.tables() {
-		table := *input.TableName
-		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
-		if err != nil {
-			return dynamo.Explain(err, table)
-		}
-		if len(out.Items) == 0 {
-			continue
-		}
-		if _, err := j.readDescriptor(ctx); err != nil {
-			return fmt.Errorf("table %q is not empty: %w", table, err)
-		}
-	}
-	return nil
-}
-
-func prepare(client Client, config Config) (*engine, error) {
+func prepare(client Client, config Config) (*engine.Engine, error) {
 	if config.Shards == 0 {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
-			"is 0: choose the number of logical shards, 1 to %d; it can never change (16 is a good choice)", maxShards)}
+			"is 0: choose the number of logical shards, 1 to %d; it can never change (16 is a good choice)", table.MaxShards)}
 	}
-	return newEngine(client, config)
-}
-
-// checkpointTable returns the table of consumer groups. It is the same in every layout.
-func (s *store) checkpointTable() *dynamodb.CreateTableInput {
-	a := s.config.Attributes
-	return s.table(s.config.Tables.Checkpoint, []types.AttributeDefinition{textKey(a.PartitionKey), textKey(a.SortKey)})
-}
-
-func textKey(name string) types.AttributeDefinition {
-	return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS}
-}
-
-func numberKey(name string) types.AttributeDefinition {
-	return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeN}
-}
-
-// table returns a table as it should be. Attributes are the key attributes of it and its indexes.
-func (s *store) table(name string, attributes []types.AttributeDefinition, indexes ...types.GlobalSecondaryIndex) *dynamodb.CreateTableInput {
-	billing := types.BillingModePayPerRequest
-	if s.config.Throughput != nil {
-		billing = types.BillingModeProvisioned
-	}
-	return &dynamodb.CreateTableInput{
-		TableName:              &name,
-		AttributeDefinitions:   attributes,
-		KeySchema:              keySchema(s.config.Attributes.PartitionKey, s.config.Attributes.SortKey),
-		BillingMode:            billing,
-		ProvisionedThroughput:  s.config.Throughput,
-		GlobalSecondaryIndexes: indexes,
-	}
-}
-
-// index returns an index that projects all attributes.
-func (s *store) index(name, hash, sort string) types.GlobalSecondaryIndex {
-	return types.GlobalSecondaryIndex{
-		IndexName:             &name,
-		KeySchema:             keySchema(hash, sort),
-		Projection:            &types.Projection{ProjectionType: types.ProjectionTypeAll},
-		ProvisionedThroughput: s.config.Throughput,
-	}
+	return connect(client, config)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -67,7 +67,7 @@ func TestCreateMayBeCalledByManyAtOnceWhileTheFirstOfThemWritesAlready(t *testin
 				}
 				j, err := journal.Open(t.Context(), client, config)
 				if assert.NoError(t, err) {
-					_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: user(string(rune('a' + i))), Events: events(1, 1)})
+					_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: user(string(rune('a' + i))), Events: events(1, 1)})
 					assert.NoError(t, err)
 				}
 			}()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -74,7 +74,7 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 				tried := db.Inject(c.fault, dynamotest.On(operation), dynamotest.Times(3))
 				id := aggregate.ID{Type: "account", Value: "x"}
 
-				receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
+				receipt, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Events: []storage.Event{
 					{Type: "deposited", Payload: []byte("1")}, {Type: "deposited", Payload: []byte("2")},
 				}})
 
@@ -103,8 +103,8 @@ func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 		db.Inject(dynamotest.Throttle(), dynamotest.On(operation), dynamotest.After(1), dynamotest.Times(2))
 		db.Inject(dynamotest.CutConnection(), dynamotest.On(operation), dynamotest.Times(1))
 
-		receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-			Aggregate: aggregate.ID{Type: "account", Value: "x"}, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+		receipt, err := j.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: aggregate.ID{Type: "account", Value: "x"}, Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 		})
 
 		require.NoError(t, err, layout)
@@ -118,8 +118,8 @@ func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	db, j, start := ticking(t, journal.Classic, time.Hour)
 	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "x"}, CommandID: "pay", Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "x"}, CommandID: "pay", Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 	})
 
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestPackedACommitIsDatedAfterItsVersionWasRead(t *testing.T) {
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
 	s.write(t, user("ada"), 1, 1)
 	slow := db.Inject(dynamotest.Pause(func(context.Context) { db.Clock().Advance(20 * time.Second) }), dynamotest.On("Query"), dynamotest.Times(1))
-	receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
+	receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
 	require.NoError(t, err)
 	assert.Equal(t, 1, slow.Fired())
 	assert.Equal(t, db.Clock().Now().UnixMilli(), receipt.OccurredAt.UnixMilli())

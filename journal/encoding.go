@@ -2,57 +2,9 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
-
-	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/storage"
 )
-
-// attrEncoding names the encodings of the payload of an event or a head. The attribute is absent if
-// no encoding was applied.
-const attrEncoding = "encoding"
-
-// Encoding encodes payloads of events and snapshots before they are stored, and decodes them.
-// Packages compress and encrypt contain implementations. An Encoding must be safe for concurrent
-// use. It must neither change nor keep its arguments. The caller owns the results.
-type Encoding interface {
-	// Name returns the name that is stored beside each payload to which the encoding was applied.
-	// It has 1 to 32 lower case letters, digits and ._- characters. It must never change, and no
-	// other encoding may use it.
-	Name() string
-
-	// Encode returns the encoded payload. It may return applied false, for example if the payload
-	// would not become smaller. It runs once for each payload of a commit, before anything is sent.
-	// If it returns an error, nothing is written.
-	Encode(ctx context.Context, at Place, payload []byte) (encoded []byte, applied bool, err error)
-
-	// Decode reverses Encode. It receives the same place.
-	Decode(ctx context.Context, at Place, encoded []byte) ([]byte, error)
-
-	// Overhead returns the largest number of bytes that Encode adds to a payload.
-	Overhead() int
-}
-
-// Place identifies the event or snapshot that a payload belongs to.
-type Place struct {
-	Aggregate aggregate.ID // the aggregate of the payload
-	Number    uint64       // of the event, or of the last event in the state
-	// EventType is the stored type. It is empty for snapshots and for events without a stored type.
-	EventType string
-	Snapshot  bool // whether the payload is a snapshot
-}
-
-// String returns the place as text for logs and errors.
-func (p Place) String() string {
-	if p.Snapshot {
-		return fmt.Sprintf("snapshot of %s at event %d", p.Aggregate, p.Number)
-	}
-	return fmt.Sprintf("event %d of %s", p.Number, p.Aggregate)
-}
 
 // ForReading returns an encoding that decodes as e does, and encodes nothing. Use it to retire an
 // encoding, or to let all processes read an encoding before the first process writes it.
@@ -63,6 +15,7 @@ type forReading struct{ Encoding }
 func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 	return nil, false, nil
 }
+
 func (forReading) Overhead() int { return 0 }
 
 // Raw returns the same journal without its encodings and its [Config.EventType]. Its records and
@@ -70,9 +23,7 @@ func (forReading) Overhead() int { return 0 }
 // is for tools that only need numbers and versions, or that show payloads that they cannot decode.
 // Such tools need no keys. [Journal.Decode] decodes a single record.
 func (j *Journal) Raw() *Journal {
-	raw := *j.engine
-	raw.raw = true
-	return &Journal{&raw}
+	return &Journal{j.engine.Raw()}
 }
 
 // Decode returns a record of a [Journal.Raw] with its payload decoded. If the record has no type,
@@ -83,198 +34,6 @@ func (j *Journal) Raw() *Journal {
 // encoding that [Config.Encodings] lacks, or the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 	return j.engine.Decode(ctx, r)
-}
-
-func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
-	if r == nil {
-		return nil, errors.New("decode event: the record is nil")
-	}
-	if j.raw {
-		return r, nil
-	}
-	at := Place{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType}
-	if err := j.requireEncodings(at, r.Encoding, errReplaced); err != nil {
-		return nil, err
-	}
-	typed := r.EventType != "" || j.config.EventType == nil
-	if r.Encoding == "" && typed {
-		return r, nil
-	}
-	plain := *r
-	if r.Encoding != "" {
-		payload, err := j.decode(ctx, at, r.Encoding, r.Payload)
-		if err != nil {
-			return nil, err
-		}
-		plain.Payload, plain.Encoding = payload, ""
-	}
-	if !typed {
-		var err error
-		if plain.EventType, err = j.config.EventType(&plain); err != nil {
-			return nil, &EventTypeError{ID: r.Aggregate, Number: r.Number, Err: err}
-		}
-	}
-	return &plain, nil
-}
-
-func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil || j.raw || s.isMarker() {
-		return s, nil
-	}
-	at := Place{Aggregate: id, Number: s.Number, Snapshot: true}
-	if err := j.requireEncodings(at, s.Encoding, errReplaced); err != nil {
-		return nil, err
-	}
-	if s.Encoding == "" {
-		return s, nil
-	}
-	payload, err := j.decode(ctx, at, s.Encoding, s.Payload)
-	if err != nil {
-		return nil, err
-	}
-	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
-}
-
-// encodeEvent returns an event in stored form. An event whose Encoding is set is encoded already.
-func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
-	at := Place{Aggregate: id, Number: number, EventType: e.Type}
-	if e.Encoding == "" && !j.raw {
-		if e.Payload, e.Encoding, err = j.encode(ctx, at, e.Payload); err != nil {
-			return e, err
-		}
-	}
-	return e, j.requireEncodings(at, e.Encoding, errNotApplied)
-}
-
-// encodeSnapshot returns a snapshot in stored form. It does not change s.
-func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil {
-		return nil, nil
-	}
-	at, stored := Place{Aggregate: id, Number: s.Number, Snapshot: true}, *s
-	if s.Encoding == "" && !j.raw {
-		var err error
-		if stored.Payload, stored.Encoding, err = j.encode(ctx, at, s.Payload); err != nil {
-			return nil, err
-		}
-	}
-	return &stored, j.requireEncodings(at, stored.Encoding, errNotApplied)
-}
-
-// withBefore returns a context in which an encoding can ask for the encodings of the last event
-// before a commit. If a commit expects no events and there are some, it is refused anyway, and the
-// encoding receives that error.
-func (j *engine) withBefore(ctx context.Context, id aggregate.ID, expected uint64) context.Context {
-	if len(j.config.Encodings) == 0 {
-		return ctx
-	}
-	return storage.WithBefore(ctx, func(ctx context.Context) (string, error) {
-		if expected > 0 {
-			return j.layout.encodingAt(ctx, id, expected)
-		}
-		version, err := j.layout.version(ctx, id)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			return "", nil
-		case err == nil:
-			err = &ConflictError{ID: id, Actual: version}
-		}
-		return "", err
-	})
-}
-
-func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
-	for _, e := range j.config.Encodings {
-		encoded, applied, err := e.Encode(ctx, at, payload)
-		if errors.Is(err, ErrConflict) || errors.As(err, new(*DeletedError)) {
-			return nil, "", err // see withBefore
-		}
-		if err != nil {
-			return nil, "", &EncodingError{Place: at, Encoding: e.Name(), Err: err}
-		}
-		if !applied {
-			continue
-		}
-		payload = encoded
-		if names != "" {
-			names += ","
-		}
-		names += e.Name()
-	}
-	return payload, names, nil
-}
-
-// decode uses the stored names alone, so the order of Config.Encodings may change.
-func (j *engine) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
-	for names != "" {
-		i := strings.LastIndexByte(names, ',')
-		name := names[i+1:]
-		names = names[:max(i, 0)]
-		e := j.encoding(name)
-		if e == nil {
-			return nil, &EncodingError{Place: at, Encoding: name, Err: errUnknownEncoding}
-		}
-		var err error
-		if payload, err = e.Decode(ctx, at, payload); err != nil {
-			return nil, &EncodingError{Place: at, Encoding: name, Err: err}
-		}
-	}
-	return payload, nil
-}
-
-// requireEncodings returns an error with that reason if a payload lacks a required encoding.
-func (j *engine) requireEncodings(at Place, names string, reason error) error {
-	for _, required := range j.config.RequiredEncodings {
-		if !slices.Contains(strings.Split(names, ","), required) {
-			return &EncodingError{Place: at, Encoding: required, Err: reason}
-		}
-	}
-	return nil
-}
-
-var (
-	errNotApplied  = errors.New("it was not applied, which the journal requires: open the journal with it in Config.Encodings")
-	errReplaced    = errors.New("the stored payload lacks it, which the journal requires: another program has written or replaced it")
-	errNotArchived = errors.New("the payload to restore lacks it, which the journal requires: archives have payloads as they were stored")
-)
-
-var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
-
-func (j *engine) encoding(name string) Encoding {
-	for _, e := range j.config.Encodings {
-		if e.Name() == name {
-			return e
-		}
-	}
-	return nil
-}
-
-// encodingOverhead returns the largest number of bytes that the encodings add to an item.
-func (j *engine) encodingOverhead() int {
-	if len(j.config.Encodings) == 0 {
-		return 0
-	}
-	size := len(attrEncoding)
-	for _, e := range j.config.Encodings {
-		size += len(",") + len(e.Name()) + max(0, e.Overhead())
-	}
-	return size
-}
-
-// encodingOf returns the names of an item's encodings. It returns false if the attribute is not
-// text, because this package did not write it then.
-func encodingOf(it item) (names string, ok bool) {
-	v, there := it[attrEncoding]
-	if !there {
-		return "", true
-	}
-	return stringOf(v)
-}
-
-func setEncoding(it item, names string) {
-	if names != "" {
-		it[attrEncoding] = stringValue(names)
-	}
 }
 
 var encodingName = regexp.MustCompile(`^[a-z0-9._-]{1,32}$`)

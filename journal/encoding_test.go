@@ -16,7 +16,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -64,8 +65,8 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
 		payload := []byte("long")
-		commit := eventlog.Commit{
-			Aggregate: user("1"), Events: []eventlog.Event{{Payload: payload}, {Payload: []byte("short")}},
+		commit := storage.Commit{
+			Aggregate: user("1"), Events: []storage.Event{{Payload: payload}, {Payload: []byte("short")}},
 			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		}
 		_, err := j.Append(t.Context(), commit)
@@ -87,7 +88,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 
 		// in another order now
 		other := s.through(t, s.client, encodings(&wrapped{name: "b"}, &wrapped{name: "a"}))
-		for _, j := range []eventlog.Log{j, other} {
+		for _, j := range []*engine.Engine{j, other} {
 			records, err := read(t, j, user("1"), 1, 2)
 			require.NoError(t, err)
 			assert.Equal(t, "long", string(records[0].Payload))
@@ -96,7 +97,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 			h, err := j.Head(t.Context(), user("1"))
 			require.NoError(t, err)
 			assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("state")}, h.Snapshot)
-			page, err := j.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("1"))})
+			page, err := j.TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("1"))})
 			require.NoError(t, err)
 			var payloads []string
 			for _, r := range page.Records {
@@ -112,7 +113,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 func TestManyEventsAreDecodedWhicheverWayTheyAreRead(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 30)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 30)})
 		require.NoError(t, err)
 		for _, to := range []int{1, 8, 30} {
 			records, err := read(t, j, user("1"), 1, uint64(to))
@@ -131,7 +132,7 @@ func TestARetrySendsTheSameBytes(t *testing.T) {
 	require.NoError(t, err)
 	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+	_, err = j.Internal().Append(t.Context(), storage.Commit{
 		Aggregate: user("1"), Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("state")},
 	})
 
@@ -143,8 +144,8 @@ func TestARetrySendsTheSameBytes(t *testing.T) {
 func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
-		_, err := j.Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Events: []eventlog.Event{{Payload: []byte("short")}, {Payload: []byte("long")}},
+		_, err := j.Append(t.Context(), storage.Commit{
+			Aggregate: user("1"), Events: []storage.Event{{Payload: []byte("short")}, {Payload: []byte("long")}},
 			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
@@ -163,7 +164,7 @@ func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 		require.ErrorAs(t, err, &named)
 		assert.Equal(t, journal.Place{Aggregate: user("1"), Number: 2, Snapshot: true}, named.Place)
 
-		query := eventlog.TailQuery{AggregateType: "user-account", Shard: s.Shard(user("1"))}
+		query := storage.TailQuery{AggregateType: "user-account", Shard: s.Shard(user("1"))}
 		page, err := lacking.TailShard(t.Context(), query)
 		require.NoError(t, err, "one event must not stop the tail")
 		require.Len(t, page.Records, 2)
@@ -178,14 +179,14 @@ func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		broken := errors.New("broken")
 		j := s.through(t, s.client, encodings(&wrapped{name: "a", fail: broken}))
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.ErrorIs(t, err, broken)
 		assert.ErrorAs(t, err, new(*journal.EncodingError))
 		s.requireNothingWritten(t, user("1"))
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(ctx, eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err = s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(ctx, storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		assert.ErrorIs(t, err, context.Canceled, "the encoding gets the context")
 	})
 }
@@ -206,7 +207,7 @@ func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		key := &slow{wrapped: wrapped{name: "a"}, now: time.UnixMilli(1e12).UTC()}
 		j := s.through(t, s.client, encodings(key), func(c *journal.Config) { c.Now = func() time.Time { return key.now } })
-		receipt, err := j.Append(t.Context(), eventlog.Commit{
+		receipt, err := j.Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
@@ -222,12 +223,12 @@ func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
 
 func TestAConflictNeedsNoDecoding(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), eventlog.Commit{
+		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
 
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
@@ -239,14 +240,14 @@ func TestAConflictNeedsNoDecoding(t *testing.T) {
 func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
-		_, err := j.Append(t.Context(), eventlog.Commit{
+		_, err := j.Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
 		a := s.Config().Attributes
 		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Payload: binary("the peer's"), a.Version: number(3)})
 
-		for _, j := range []eventlog.Log{j, j.Raw(), s.Log} {
+		for _, j := range []*engine.Engine{j, j.Raw(), s.Engine} {
 			head, err := j.Head(t.Context(), user("1"))
 			require.NoError(t, err)
 			assert.Equal(t, &journal.Snapshot{Payload: []byte("the peer's")}, head.Snapshot)
@@ -259,7 +260,7 @@ func TestASnapshotInPlainTakesTheEncodingOfTheOneBeforeAway(t *testing.T) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for i, payload := range []string{"state 1", "short 2", "state 3"} {
 			n := uint64(i + 1)
-			_, err := j.Append(t.Context(), eventlog.Commit{
+			_, err := j.Append(t.Context(), storage.Commit{
 				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: &journal.Snapshot{Number: n, Payload: []byte(payload)},
 			})
 			require.NoError(t, err)
@@ -275,7 +276,7 @@ func TestASnapshotInPlainTakesTheEncodingOfTheOneBeforeAway(t *testing.T) {
 func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
-		_, err := j.Append(t.Context(), eventlog.Commit{
+		_, err := j.Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
@@ -291,25 +292,25 @@ func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
 func TestARawJournalCopiesWhatIsStored(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		from := s.through(t, s.client, encodings(&wrapped{name: "a"}))
-		_, err := from.Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Events: []eventlog.Event{{ID: "1", Payload: []byte("long")}, {ID: "2", Payload: []byte("short")}},
+		_, err := from.Append(t.Context(), storage.Commit{
+			Aggregate: user("1"), Events: []storage.Event{{ID: "1", Payload: []byte("long")}, {ID: "2", Payload: []byte("short")}},
 			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 2, Events: []eventlog.Event{{ID: "3", Payload: []byte("plain")}}})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 2, Events: []storage.Event{{ID: "3", Payload: []byte("plain")}}})
 		require.NoError(t, err)
 		to := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}, &wrapped{name: "b"}}})
 
 		head, err := s.Raw().Head(t.Context(), user("1")) // s has no encodings
 		require.NoError(t, err)
 		assert.Equal(t, "a", head.Snapshot.Encoding)
-		commit := eventlog.Commit{Aggregate: user("1"), Snapshot: head.Snapshot}
+		commit := storage.Commit{Aggregate: user("1"), Snapshot: head.Snapshot}
 		records, err := read(t, s.Raw(), user("1"), 1, 3)
 		require.NoError(t, err)
 		assert.Equal(t, "a", records[0].Encoding)
 		assert.Empty(t, records[1].Encoding)
 		for _, r := range records {
-			commit.Events = append(commit.Events, eventlog.Event{ID: r.EventID, Payload: r.Payload, Encoding: r.Encoding})
+			commit.Events = append(commit.Events, storage.Event{ID: r.EventID, Payload: r.Payload, Encoding: r.Encoding})
 		}
 		_, err = to.Raw().Append(t.Context(), commit)
 		require.NoError(t, err)
@@ -335,7 +336,7 @@ func TestACommitThroughARawJournalWakesTheWatchersOfTheOther(t *testing.T) {
 		woken := 0
 		stop := s.Watch("user-account", func(aggregate.ID, uint64) { woken++ })
 		defer stop()
-		_, err := s.Raw().Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err := s.Raw().Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.NoError(t, err)
 		assert.Equal(t, 1, woken)
 	})
@@ -344,10 +345,10 @@ func TestACommitThroughARawJournalWakesTheWatchersOfTheOther(t *testing.T) {
 func TestAnEncodingForReadingIsNotAppliedToWhatIsNew(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		e := &wrapped{name: "a"}
-		_, err := s.through(t, s.client, encodings(e)).Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err := s.through(t, s.client, encodings(e)).Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.NoError(t, err)
 		j := s.through(t, s.client, encodings(journal.ForReading(e)))
-		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		_, err = j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 		require.NoError(t, err)
 
 		records, err := read(t, j, user("1"), 1, 2)
@@ -362,10 +363,10 @@ func TestAnEncodingForReadingIsNotAppliedToWhatIsNew(t *testing.T) {
 func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}, &wrapped{name: "b"}}})
-	e := eventlog.Event{ID: "1", Type: "t", Payload: []byte("long")}
+	e := storage.Event{ID: "1", Type: "t", Payload: []byte("long")}
 	size, err := s.EventSize(user("1"), e)
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{e}})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{e}})
 	require.NoError(t, err)
 	stored := 0
 	for name, value := range s.get(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1)) {
@@ -382,7 +383,7 @@ func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
 
 	raw, err := read(t, s.Raw(), user("1"), 1, 1)
 	require.NoError(t, err)
-	encoded := eventlog.Event{ID: "1", Type: "t", Payload: raw[0].Payload, Encoding: raw[0].Encoding}
+	encoded := storage.Event{ID: "1", Type: "t", Payload: raw[0].Payload, Encoding: raw[0].Encoding}
 	size, err = s.Raw().EventSize(user("1"), encoded)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, size, stored)
@@ -392,15 +393,15 @@ func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
 func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}, &wrapped{name: "c"}))
-		fits, err := s.EventSize(user("1"), eventlog.Event{})
+		fits, err := s.EventSize(user("1"), storage.Event{})
 		require.NoError(t, err)
-		payload := make([]byte, eventlog.MaxItemBytes-fits)
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{Payload: payload}}})
+		payload := make([]byte, storage.MaxItemBytes-fits)
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{Payload: payload}}})
 		require.NoError(t, err)
 
-		_, err = j.EventSize(user("2"), eventlog.Event{Payload: payload})
+		_, err = j.EventSize(user("2"), storage.Event{Payload: payload})
 		assert.ErrorAs(t, err, new(*journal.TooLargeError))
-		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Events: []eventlog.Event{{Payload: payload}}})
+		_, err = j.Append(t.Context(), storage.Commit{Aggregate: user("2"), Events: []storage.Event{{Payload: payload}}})
 		assert.ErrorAs(t, err, new(*journal.TooLargeError))
 
 		if s.isPacked() { // it has another limit for states
@@ -408,11 +409,11 @@ func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 		}
 		// The space that is left free for other programs, and the head without a snapshot.
 		const headBytes = 1_024 + 190
-		state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
-		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
+		state := &journal.Snapshot{Number: 1, Payload: make([]byte, storage.MaxItemBytes-headBytes)}
+		receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
 		require.NoError(t, err)
 		assert.False(t, receipt.SnapshotLeftOut)
-		receipt, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
+		receipt, err = j.Append(t.Context(), storage.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
 		require.NoError(t, err)
 		assert.True(t, receipt.SnapshotLeftOut)
 	})
@@ -436,7 +437,7 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 func TestARecordThatIsNilIsNotDecoded(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}}})
-	for name, j := range map[string]eventlog.Log{"decoded": s.Log, "raw": s.Raw()} {
+	for name, j := range map[string]*engine.Engine{"decoded": s.Engine, "raw": s.Raw()} {
 		record, err := j.Decode(t.Context(), nil)
 		require.ErrorContains(t, err, "the record is nil", name)
 		assert.Nil(t, record, name)
@@ -448,7 +449,7 @@ func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {
 	s := setup(t, journal.Config{})
 	s.write(t, user("1"), 1, 1)
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": number(1)})
-	_, err := read(t, s.Log, user("1"), 1, 1)
+	_, err := read(t, s.Engine, user("1"), 1, 1)
 	assert.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
@@ -459,10 +460,10 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEachLayout(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout, Encodings: []journal.Encoding{&wrapped{name: "a"}}})
 			for n := uint64(1); n <= 3; n++ {
-				_, err := s.Append(t.Context(), eventlog.Commit{
+				_, err := s.Append(t.Context(), storage.Commit{
 					Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1),
 					Snapshot:   &journal.Snapshot{Number: n, Payload: fmt.Append(nil, "state ", n), Schema: 7},
-					Redundancy: &eventlog.Redundancy{Keep: 3},
+					Redundancy: &storage.Redundancy{Keep: 3},
 				})
 				require.NoError(t, err)
 			}

@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -123,71 +124,71 @@ type call struct {
 	name      string
 	operation string // that it sends to DynamoDB
 	table     func(journal.Tables) string
-	do        func(ctx context.Context, j eventlog.Log) error
+	do        func(ctx context.Context, j *engine.Engine) error
 }
 
 func inJournal(tables journal.Tables) string  { return tables.Journal }
 func inSnapshot(tables journal.Tables) string { return tables.Snapshot }
 
 var allCalls = []call{
-	{"Append", "TransactWriteItems", func(tables journal.Tables) string { return tables.Journal + `" or "` + tables.Snapshot }, func(ctx context.Context, j eventlog.Log) error {
+	{"Append", "TransactWriteItems", func(tables journal.Tables) string { return tables.Journal + `" or "` + tables.Snapshot }, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.Append(ctx, one("1"))
 		return err
 	}},
-	{"Head", "GetItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Head", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.Head(ctx, user("1"))
 		return err
 	}},
-	{"Events by key", "BatchGetItem", inJournal, func(ctx context.Context, j eventlog.Log) error { return firstError(ctx, j, 2) }},
-	{"Events by index", "Query", inJournal, func(ctx context.Context, j eventlog.Log) error { return firstError(ctx, j, 20) }},
-	{"Tail", "Query", inJournal, func(ctx context.Context, j eventlog.Log) error {
-		_, err := j.TailShard(ctx, eventlog.TailQuery{AggregateType: "user-account"})
+	{"Events by key", "BatchGetItem", inJournal, func(ctx context.Context, j *engine.Engine) error { return firstError(ctx, j, 2) }},
+	{"Events by index", "Query", inJournal, func(ctx context.Context, j *engine.Engine) error { return firstError(ctx, j, 20) }},
+	{"Tail", "Query", inJournal, func(ctx context.Context, j *engine.Engine) error {
+		_, err := j.TailShard(ctx, storage.TailQuery{AggregateType: "user-account"})
 		return err
 	}},
-	{"Resolve", "GetItem", inJournal, func(ctx context.Context, j eventlog.Log) error {
+	{"Resolve", "GetItem", inJournal, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.Resolve(ctx, &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: "c"})
 		return err
 	}},
-	{"Version", "GetItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Version", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.Version(ctx, user("1"))
 		return err
 	}},
-	{"Command", "TransactGetItems", inJournal, func(ctx context.Context, j eventlog.Log) error {
+	{"Command", "TransactGetItems", inJournal, func(ctx context.Context, j *engine.Engine) error {
 		_, _, err := j.Command(ctx, user("1"), "c")
 		return err
 	}},
-	{"SnapshotBefore by key", "GetItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"SnapshotBefore by key", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.SnapshotBefore(ctx, journal.Head{Aggregate: user("1"), Redundant: []uint64{1}}, 1)
 		return err
 	}},
-	{"SnapshotBefore by index", "Query", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"SnapshotBefore by index", "Query", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		_, err := j.SnapshotBefore(ctx, journal.Head{Aggregate: user("1")}, 1)
 		return err
 	}},
-	{"RemoveSnapshots", "BatchWriteItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"RemoveSnapshots", "BatchWriteItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return j.RemoveSnapshots(ctx, user("1"), []uint64{1})
 	}},
-	{"Truncate", "GetItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Truncate", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return j.Truncate(ctx, user("1"), 2, journal.Removal{})
 	}},
-	{"Delete", "GetItem", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Delete", "GetItem", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return j.Delete(ctx, user("1"), 2, journal.Removal{})
 	}},
-	{"Heads", "Scan", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Heads", "Scan", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return firstHeadError(ctx, j, journal.HeadsQuery{})
 	}},
-	{"Heads of a type", "Query", inSnapshot, func(ctx context.Context, j eventlog.Log) error {
+	{"Heads of a type", "Query", inSnapshot, func(ctx context.Context, j *engine.Engine) error {
 		return firstHeadError(ctx, j, journal.HeadsQuery{AggregateType: "user-account"})
 	}},
-	{"Open", "GetItem", inJournal, func(ctx context.Context, j eventlog.Log) error {
+	{"Open", "GetItem", inJournal, func(ctx context.Context, j *engine.Engine) error {
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it would wait longer
 		defer cancel()
-		_, err := journal.Open(ctx, j.Client(), j.Config())
+		_, err := journal.Open(ctx, j.Given, configOf(j))
 		return err
 	}},
 }
 
-func firstError(ctx context.Context, j eventlog.Log, to uint64) error {
+func firstError(ctx context.Context, j *engine.Engine, to uint64) error {
 	for _, err := range j.Events(ctx, user("1"), 1, to) {
 		if err != nil {
 			return err
@@ -196,7 +197,7 @@ func firstError(ctx context.Context, j eventlog.Log, to uint64) error {
 	return nil
 }
 
-func firstHeadError(ctx context.Context, j eventlog.Log, q journal.HeadsQuery) error {
+func firstHeadError(ctx context.Context, j *engine.Engine, q journal.HeadsQuery) error {
 	for _, err := range j.Heads(ctx, q) {
 		if err != nil {
 			return err
@@ -234,7 +235,7 @@ func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
 					require.NoError(t, err)
 					opened = true
 
-					err = c.do(t.Context(), eventlog.Of(j))
+					err = c.do(t.Context(), j.Internal())
 
 					require.Error(t, err, c.name)
 					assertOnly(t, err, want)
@@ -337,7 +338,7 @@ func TestAMissingTableOrIndexIsNamed(t *testing.T) {
 		j := s.through(t, s.client, func(c *journal.Config) {
 			c.Indexes.JournalTail, c.Indexes.JournalAggregate = "no-tail", "no-aggregates"
 		})
-		_, err := j.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account"})
+		_, err := j.TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account"})
 		assertOnly(t, err, journal.ErrTableMissing)
 		assert.ErrorContains(t, err, "no-tail")
 		err = firstError(t.Context(), j, 20)

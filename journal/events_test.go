@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -27,7 +27,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 			for i := range list {
 				list[i].Payload = bytes.Repeat(list[i].Payload[:1], 1<<10)
 			}
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
 			require.NoError(t, err)
 		}
 		client := &meddler{Client: s.client}
@@ -51,11 +51,11 @@ func TestEventsGivesAnyRangeOfTheHistory(t *testing.T) {
 		s.write(t, user("1"), 1, 30)
 		s.write(t, user("2"), 1, 30)
 		for _, r := range [][2]int{{1, 30}, {1, 1}, {30, 30}, {1, 8}, {1, 9}, {22, 30}, {23, 30}, {5, 25}} {
-			records, err := read(t, s.Log, user("1"), uint64(r[0]), uint64(r[1]))
+			records, err := read(t, s.Engine, user("1"), uint64(r[0]), uint64(r[1]))
 			require.NoError(t, err)
 			requireNumbers(t, records, r[0], r[1])
 		}
-		records, err := read(t, s.Log, user("1"), 0, 3)
+		records, err := read(t, s.Engine, user("1"), 0, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3) // there is no event 0
 	})
@@ -100,7 +100,7 @@ func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
 			"all there may":  {1, math.MaxUint64},
 			"the last of it": {math.MaxUint64, math.MaxUint64},
 		} {
-			_, err := read(t, s.Log, user("1"), r[0], r[1])
+			_, err := read(t, s.Engine, user("1"), r[0], r[1])
 			assert.ErrorAs(t, err, new(*journal.CorruptItemError), name)
 		}
 	})
@@ -108,7 +108,7 @@ func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
 
 func TestEventsOfAnInvalidIDAreAnError(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := read(t, s.Log, user(""), 1, 2)
+		_, err := read(t, s.Engine, user(""), 1, 2)
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		_, err = s.Head(t.Context(), user(""))
 		assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
@@ -127,7 +127,7 @@ func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
 				}
 			}
 
-			records, err := read(t, s.Log, id, 1, uint64(c.n))
+			records, err := read(t, s.Engine, id, 1, uint64(c.n))
 
 			var corrupt *journal.CorruptItemError
 			require.ErrorAs(t, err, new(*journal.CorruptItemError), value)
@@ -165,12 +165,12 @@ func TestACorruptEventIsAnErrorWithItsKeys(t *testing.T) {
 				s.write(t, id, 1, 20)
 				s.change(t, table, s.keyOf(id, 3), c.change(s.Config().Attributes))
 				for _, to := range []uint64{4, 20} { // by key and by index
-					records, err := read(t, s.Log, id, 1, to)
+					records, err := read(t, s.Engine, id, 1, to)
 
 					var corrupt *journal.CorruptItemError
 					require.ErrorAs(t, err, &corrupt)
 					assert.ErrorAs(t, err, new(*journal.CorruptItemError))
-					assert.ErrorContains(t, err, fmt.Sprintf("item %q / %q of table %q", eventlog.ShardKey(id.Type, s.Shard(id)), id.String()+"-3", table))
+					assert.ErrorContains(t, err, fmt.Sprintf("item %q / %q of table %q", storage.ShardKey(id.Type, s.Shard(id)), id.String()+"-3", table))
 					assert.ErrorContains(t, err, c.text)
 					assert.Less(t, len(records), 3)
 				}

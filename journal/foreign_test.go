@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -50,7 +50,7 @@ func TestForeignEventsAreRecords(t *testing.T) {
 		// This time is in nanoseconds.
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000))
 
-		records, err := read(t, s.Log, id, 1, 3)
+		records, err := read(t, s.Engine, id, 1, 3)
 		require.NoError(t, err)
 
 		want := []journal.Record{
@@ -70,10 +70,10 @@ func TestForeignEventsAreRecords(t *testing.T) {
 
 func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{}}})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{}}})
 		require.NoError(t, err)
 
-		records, err := read(t, s.Log, user("1"), 1, 1)
+		records, err := read(t, s.Engine, user("1"), 1, 1)
 
 		require.NoError(t, err)
 		assert.Equal(t, "2b3b9b48-9c66-5711-a117-9fe28e151453", records[0].EventID)
@@ -83,7 +83,7 @@ func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user("1")
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: id, Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("ours")},
 		})
 		require.NoError(t, err)
@@ -98,11 +98,11 @@ func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 		s.foreignUpdate(t, id, 4, "theirs")
 		want(4, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
 		require.NoError(t, err)
 		want(5, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), eventlog.Commit{
+		_, err = s.Append(t.Context(), storage.Commit{
 			Aggregate: id, Expected: 5, Events: events(6, 1), Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("ours again")},
 		})
 		require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 				s.change(t, c.Tables.Snapshot, s.keyOf(id, 0), item{c.Attributes.Version: version})
 
 				_, err := s.Head(t.Context(), id)
-				_, appendErr := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 1, Events: events(2, 1)})
+				_, appendErr := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 1, Events: events(2, 1)})
 
 				for _, err := range []error{err, appendErr} {
 					var corrupt *journal.CorruptItemError
@@ -141,7 +141,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 					require.ErrorAs(t, err, &corrupt)
 					assert.Equal(t, journal.CorruptItemError{
 						Aggregate: id, Table: c.Tables.Snapshot,
-						PartitionKey: eventlog.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
+						PartitionKey: storage.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
 						Reason: fmt.Sprintf("has no version from 1 on in %s", c.Attributes.Version),
 					}, *corrupt)
 				}
@@ -175,7 +175,7 @@ func TestAnAggregateWhoseIDIsTooLongForUsIsNamedAndTheRestIsRead(t *testing.T) {
 		assert.Equal(t, long, corrupt[0].Aggregate)
 		require.ErrorContains(t, corrupt[0], "1018 bytes: at most 1003")
 
-		page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: s.Shard(long)})
+		page, err := s.TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account", Shard: s.Shard(long)})
 		require.NoError(t, err)
 		require.Len(t, page.Records, 1)
 		assert.Equal(t, fine, page.Records[0].Aggregate)

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -23,11 +22,7 @@ import (
 // a number of partitions that is not allowed; [ErrThrottled], [ErrTableMissing], [ErrAccess], and
 // the error of ctx.
 func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time, err error) {
-	since, err = j.engine.layout.grow(ctx, partitions)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("grow the tail: %w", err)
-	}
-	return since, nil
+	return j.engine.GrowTail(ctx, partitions)
 }
 
 // TailPartitions returns the number of partitions of the tail, including those that writers do not
@@ -35,6 +30,5 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 //
 // Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], and the error of ctx.
 func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
-	factor, err := j.engine.layout.tailFactor(ctx)
-	return j.engine.config.Shards * factor, err
+	return j.engine.TailPartitions(ctx)
 }

@@ -2,30 +2,9 @@ package journal
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
-
-// Head describes an aggregate without its events. In the layout [Classic] it is the one row of the
-// aggregate that every commit updates.
-type Head struct {
-	Aggregate aggregate.ID
-	// Version is the number of the last event.
-	Version uint64
-	// Snapshot is nil if there is none.
-	Snapshot *Snapshot
-	// Redundant lists the numbers of the redundant snapshots, in ascending order. Repositories
-	// store these for loads of earlier versions. In the layout Packed, [Journal.Heads] leaves them
-	// out.
-	Redundant []uint64
-	// TruncatedBefore, if not 0, means that events with lower numbers were removed, or soon will
-	// be; see [Journal.Truncate].
-	TruncatedBefore uint64
-	// DeletedAt is not zero if the head is a tombstone; see [Journal.Delete].
-	DeletedAt time.Time
-}
 
 // Head returns the head of an aggregate with its latest snapshot, strongly consistent. It also
 // returns the head of a deleted aggregate. [Journal.Version] returns only the version, and needs no
@@ -41,28 +20,6 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }
 
-func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
-	if err := id.Validate(); err != nil {
-		return Head{}, err
-	}
-	head, err := j.layout.head(ctx, id)
-	if err != nil {
-		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
-	}
-	if head.Snapshot, err = j.decodeSnapshot(ctx, id, head.Snapshot); err != nil {
-		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
-	}
-	return head, nil
-}
-
-// setSnapshot leaves out a snapshot that is ahead of the head. Such a snapshot belongs to a history
-// that was replaced when the head was put back. The next commit removes it; see adaptToHead.
-func (h *Head) setSnapshot(s *Snapshot) {
-	if s != nil && s.Number <= h.Version {
-		h.Snapshot = s
-	}
-}
-
 // Version returns the number of events of an aggregate, strongly consistent: one round trip with a
 // small reply. DynamoDB bills the whole item. It costs one read unit for each 4 KB of the state in
 // the layout [Classic], and of the last commit in the layout [Packed].
@@ -70,19 +27,4 @@ func (h *Head) setSnapshot(s *Snapshot) {
 // Errors: [*DeletedError] and the errors of [Journal.Head].
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return j.engine.Version(ctx, id)
-}
-
-func (j *engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
-	if err := id.Validate(); err != nil {
-		return 0, err
-	}
-	version, err := j.layout.version(ctx, id)
-	if err != nil {
-		return 0, fmt.Errorf("read version of %s: %w", id, err)
-	}
-	return version, nil
-}
-
-func (h Head) deleted() error {
-	return &DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
 }

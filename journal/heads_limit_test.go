@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -97,10 +97,10 @@ func TestALimitedListCostsInProportionToTheLimit(t *testing.T) {
 			const aggregates, limit, state, redundant = 400, 50, 3_000, 2
 			s, _ := inMemory(t, journal.Config{Layout: layout, Shards: 4})
 			for n := range aggregates {
-				c := eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}
+				c := storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: events(1, 1)}
 				if layout == journal.Classic { // rows that are read but not listed
 					c.Snapshot = &journal.Snapshot{Number: 1, Payload: make([]byte, state)}
-					c.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: redundant}
+					c.Redundancy = &storage.Redundancy{Listed: []uint64{}, Keep: redundant}
 				}
 				_, err := s.Append(t.Context(), c)
 				require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -32,9 +32,9 @@ func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
 	for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order"} {
 		for n := range 6 {
 			id := aggregate.ID{Type: aggregateType, Value: fmt.Sprintf("account-%d", n)}
-			receipt, err := s.Append(t.Context(), eventlog.Commit{
+			receipt, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: id, Events: events(1, n+1), CommandID: "c", Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: []byte("state")},
-				Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
+				Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1},
 			})
 			require.NoError(t, err)
 			head := journal.Head{Aggregate: id, Version: receipt.Version, Redundant: receipt.Redundant}
@@ -185,8 +185,8 @@ func TestAHeadThatIsNotInItsPlaceIsToldOf(t *testing.T) {
 		c := s.Config()
 		s.write(t, user("1"), 1, 1)
 		s.write(t, user("2"), 1, 1)
-		shard := eventlog.ShardKey(user("1").Type, s.Shard(user("1")))
-		for _, it := range []item{s.key(shard, "else"), s.key(eventlog.ShardKey(user("1").Type, s.Shard(user("1"))^1), user("1").String()+"-0")} {
+		shard := storage.ShardKey(user("1").Type, s.Shard(user("1")))
+		for _, it := range []item{s.key(shard, "else"), s.key(storage.ShardKey(user("1").Type, s.Shard(user("1"))^1), user("1").String()+"-0")} {
 			it[c.Attributes.AggregateID], it[c.Attributes.SequenceNumber] = text(user("1").String()), number(0)
 			it[c.Attributes.Version] = number(1)
 			s.put(t, c.Tables.Snapshot, it)

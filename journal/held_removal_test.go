@@ -14,12 +14,13 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		head := db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Snapshot), dynamotest.Times(2))
@@ -30,7 +31,7 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 		// Events that time to live will remove are marked one by one.
 		db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal), dynamotest.After(3), dynamotest.Times(2))
 
-		require.NoError(t, remove(t.Context(), s.Log, user("1")))
+		require.NoError(t, remove(t.Context(), s.Engine, user("1")))
 
 		assert.Equal(t, 2, head.Fired())
 		db.Clock().Advance(2 * time.Hour)
@@ -40,11 +41,11 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 
 func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsContended(t *testing.T) {
 	t.Parallel()
-	remove := map[string]func(context.Context, eventlog.Log) error{
-		"truncate": func(ctx context.Context, j eventlog.Log) error {
+	remove := map[string]func(context.Context, *engine.Engine) error{
+		"truncate": func(ctx context.Context, j *engine.Engine) error {
 			return j.Truncate(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
-		"delete": func(ctx context.Context, j eventlog.Log) error {
+		"delete": func(ctx context.Context, j *engine.Engine) error {
 			return j.Delete(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
 	}
@@ -188,9 +189,9 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 			dynamotest.For(20 * time.Millisecond)(ctx)
 		}
 	}))
-	c := eventlog.Commit{
+	c := storage.Commit{
 		Aggregate: id, Expected: 2, Proven: true, Events: events(3, 3), Snapshot: &journal.Snapshot{Number: 5, Payload: []byte("state")},
-		Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 3},
+		Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 3},
 	}
 	for i := range c.Events {
 		c.Events[i].Payload = bytes.Repeat([]byte("x"), size)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -32,8 +32,8 @@ func eachLayoutInMemory(t *testing.T, test func(t *testing.T, s store, db *dynam
 func order(value string) aggregate.ID { return aggregate.ID{Type: "order", Value: value} }
 
 // part returns a commit of n events to an aggregate, with a proven version.
-func part(id aggregate.ID, expected, n int) eventlog.Commit {
-	return eventlog.Commit{Aggregate: id, Expected: uint64(expected), Proven: true, Events: events(expected+1, n)}
+func part(id aggregate.ID, expected, n int) storage.Commit {
+	return storage.Commit{Aggregate: id, Expected: uint64(expected), Proven: true, Events: events(expected+1, n)}
 }
 
 func TestAJointCommitWritesAllItsPartsUnderOneID(t *testing.T) {
@@ -42,7 +42,7 @@ func TestAJointCommitWritesAllItsPartsUnderOneID(t *testing.T) {
 		requests := 0
 		db.Observe(func(dynamotest.Call) { requests++ })
 
-		receipts, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 2, 2), part(order("1"), 0, 3)}})
+		receipts, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 2), part(order("1"), 0, 3)}})
 
 		require.NoError(t, err)
 		assert.Equal(t, 1, requests)
@@ -51,7 +51,7 @@ func TestAJointCommitWritesAllItsPartsUnderOneID(t *testing.T) {
 		assert.EqualValues(t, 3, receipts[1].Version)
 		assert.Equal(t, receipts[0].CommitID, receipts[1].CommitID)
 		for i, id := range []aggregate.ID{user("1"), order("1")} {
-			records, err := read(t, s.Log, id, 1, receipts[i].Version)
+			records, err := read(t, s.Engine, id, 1, receipts[i].Version)
 			require.NoError(t, err)
 			assert.Equal(t, receipts[0].CommitID, records[len(records)-1].CommitID)
 			assert.Equal(t, receipts[0].OccurredAt, records[len(records)-1].OccurredAt)
@@ -66,9 +66,9 @@ func TestAJointCommitIsRefusedWhereOneOfItsAggregatesHasMoved(t *testing.T) {
 		s.write(t, user("1"), 1, 2)
 		s.write(t, user("2"), 1, 2)
 		s.write(t, user("2"), 3, 1)
-		checked := func(id aggregate.ID, expected int) eventlog.Commit { return part(id, expected, 0) }
+		checked := func(id aggregate.ID, expected int) storage.Commit { return part(id, expected, 0) }
 		for name, test := range map[string]struct {
-			part eventlog.Commit
+			part storage.Commit
 			want error
 		}{
 			"one that is written to":               {part(user("2"), 2, 1), &journal.ConflictError{ID: user("2"), Expected: 2, Actual: 3}},
@@ -76,8 +76,8 @@ func TestAJointCommitIsRefusedWhereOneOfItsAggregatesHasMoved(t *testing.T) {
 			"one that was not there":               {checked(user("2"), 0), &journal.ConflictError{ID: user("2"), Expected: 0, Actual: 3}},
 			"one that is not there and written to": {part(user("2"), 0, 1), &journal.ConflictError{ID: user("2"), Expected: 0, Actual: 3}},
 		} {
-			for _, parts := range [][]eventlog.Commit{{part(user("1"), 2, 1), test.part}, {test.part, part(user("1"), 2, 1)}} {
-				_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: parts, CommandID: "c"})
+			for _, parts := range [][]storage.Commit{{part(user("1"), 2, 1), test.part}, {test.part, part(user("1"), 2, 1)}} {
+				_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: parts, CommandID: "c"})
 				require.Error(t, err, name)
 				var conflict *journal.ConflictError
 				require.ErrorAs(t, err, &conflict, name)
@@ -89,7 +89,7 @@ func TestAJointCommitIsRefusedWhereOneOfItsAggregatesHasMoved(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, known)
 
-		_, err = s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 2, 1), checked(user("2"), 3), checked(order("none"), 0)}})
+		_, err = s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 1), checked(user("2"), 3), checked(order("none"), 0)}})
 		require.NoError(t, err)
 		s.requireVersion(t, user("1"), 3)
 		s.requireVersion(t, user("2"), 3)
@@ -104,8 +104,8 @@ func TestAJointCommitSeesThatAnAggregateThatItOnlyReadWasDeleted(t *testing.T) {
 		s.write(t, user("2"), 1, 3)
 		require.NoError(t, s.Delete(t.Context(), user("2"), 3, journal.Removal{}))
 
-		for name, of := range map[string]eventlog.Commit{"it was read before": part(user("2"), 3, 0), "it is to be written to": part(user("2"), 3, 1)} {
-			_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 2, 1), of}})
+		for name, of := range map[string]storage.Commit{"it was read before": part(user("2"), 3, 0), "it is to be written to": part(user("2"), 3, 1)} {
+			_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 1), of}})
 
 			var deleted *journal.DeletedError
 			require.ErrorAs(t, err, &deleted, name)
@@ -124,10 +124,10 @@ func TestCommandsWithoutEventsDoNotMoveAnAggregateThatWasOnlyRead(t *testing.T) 
 			require.NoError(t, err)
 		}
 
-		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 2, 0), part(order("new"), 0, 0), part(order("2"), 0, 1)}})
+		_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 0), part(order("new"), 0, 0), part(order("2"), 0, 1)}})
 		require.NoError(t, err)
 
-		_, err = s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 2, 1), part(order("new"), 0, 1)}})
+		_, err = s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 2, 1), part(order("new"), 0, 1)}})
 		require.NoError(t, err, "nor are they in the way of its commits")
 		for _, id := range []aggregate.ID{user("1"), order("new")} {
 			_, known, err := s.Command(t.Context(), id, "nothing")
@@ -139,12 +139,12 @@ func TestCommandsWithoutEventsDoNotMoveAnAggregateThatWasOnlyRead(t *testing.T) 
 
 func TestAJointCommandIsExecutedOnceWhateverItsAggregatesAre(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, db *dynamotest.DB) {
-		receipts, err := s.AppendJoint(t.Context(), eventlog.Joint{
-			Parts: []eventlog.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(user("9"), 0, 0)}, CommandID: "transfer",
+		receipts, err := s.AppendJoint(t.Context(), storage.Joint{
+			Parts: []storage.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(user("9"), 0, 0)}, CommandID: "transfer",
 		})
 		require.NoError(t, err)
 
-		_, err = s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("2"), 0, 1), part(user("3"), 0, 1)}, CommandID: "transfer"})
+		_, err = s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("2"), 0, 1), part(user("3"), 0, 1)}, CommandID: "transfer"})
 
 		var duplicate *journal.DuplicateCommandError
 		require.ErrorAs(t, err, &duplicate)
@@ -153,7 +153,7 @@ func TestAJointCommandIsExecutedOnceWhateverItsAggregatesAre(t *testing.T) {
 		got, known, err := s.JointCommand(t.Context(), "transfer")
 		require.NoError(t, err)
 		require.True(t, known)
-		assert.Equal(t, eventlog.JointCommand{ID: "transfer", CommitID: receipts[0].CommitID, Parts: []eventlog.JointPart{
+		assert.Equal(t, storage.JointCommand{ID: "transfer", CommitID: receipts[0].CommitID, Parts: []storage.JointPart{
 			{Aggregate: user("1"), First: 1, Version: 2}, {Aggregate: order("1"), First: 1, Version: 1},
 		}}, got)
 
@@ -166,7 +166,7 @@ func TestAJointCommandIsExecutedOnceWhateverItsAggregatesAre(t *testing.T) {
 		}
 
 		forgetful := s.through(t, s.client, func(c *journal.Config) { c.CommandRetention = time.Hour })
-		_, err = forgetful.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("2"), 0, 1)}, CommandID: "deposit"})
+		_, err = forgetful.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("2"), 0, 1)}, CommandID: "deposit"})
 		require.NoError(t, err)
 		db.Clock().Advance(2 * time.Hour)
 		for id, want := range map[string]bool{"transfer": true, "deposit": false} {
@@ -180,10 +180,10 @@ func TestAJointCommandIsExecutedOnceWhateverItsAggregatesAre(t *testing.T) {
 func TestAJointCommandWithoutEventsIsRecorded(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
 		s.write(t, user("1"), 1, 1)
-		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 0, 0)}, CommandID: "look"})
+		_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 0, 0)}, CommandID: "look"})
 		require.ErrorIs(t, err, journal.ErrConflict, "what it has seen has to hold")
 
-		_, err = s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 1, 0)}, CommandID: "look"})
+		_, err = s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 1, 0)}, CommandID: "look"})
 		require.NoError(t, err)
 		c, known, err := s.JointCommand(t.Context(), "look")
 		require.NoError(t, err)
@@ -199,8 +199,8 @@ func TestAJointCommitWithALostReplyIsKnownToBeWritten(t *testing.T) {
 			injected := db.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 			db.Clock().Advance(11 * time.Minute) // DynamoDB forgets request tokens
 			n := 1 + i
-			receipts, err := s.AppendJoint(t.Context(), eventlog.Joint{
-				Parts: []eventlog.Commit{part(user("1"), n, 1), part(user("2"), i, 1)}, CommandID: fmt.Sprint("c", i),
+			receipts, err := s.AppendJoint(t.Context(), storage.Joint{
+				Parts: []storage.Commit{part(user("1"), n, 1), part(user("2"), i, 1)}, CommandID: fmt.Sprint("c", i),
 			})
 			require.NoError(t, err, "%v", fault)
 			assert.Positive(t, injected.Fired())
@@ -222,8 +222,8 @@ func TestResolveTellsWhetherAJointCommitWasWritten(t *testing.T) {
 			for _, fault := range []dynamotest.Fault{dynamotest.LoseReply(), dynamotest.CutConnection()} {
 				lost := db.Inject(fault, dynamotest.On("TransactWriteItems"))
 				reads := db.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "Query"))
-				_, err = hasty.AppendJoint(t.Context(), eventlog.Joint{
-					Parts: []eventlog.Commit{part(user("9"), 0, 0), part(user("1"), int(before), 1), part(user("2"), int(before), 1)}, CommandID: commandID,
+				_, err = hasty.AppendJoint(t.Context(), storage.Joint{
+					Parts: []storage.Commit{part(user("9"), 0, 0), part(user("1"), int(before), 1), part(user("2"), int(before), 1)}, CommandID: commandID,
 				})
 				lost.Remove()
 				reads.Remove()
@@ -247,7 +247,7 @@ func TestResolveTellsWhetherAJointCommitWasWritten(t *testing.T) {
 func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, db *dynamotest.DB) {
 		db.Observe(func(c dynamotest.Call) { assert.Fail(t, "nothing is sent", c.Operation) })
-		many := make([]eventlog.Commit, 101)
+		many := make([]storage.Commit, 101)
 		for i := range many {
 			many[i] = part(user(fmt.Sprint(i)), 0, 1)
 		}
@@ -255,7 +255,7 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 		if s.isPacked() {
 			actions = 101 // events are in the item of their commit
 		}
-		large := eventlog.Joint{}
+		large := storage.Joint{}
 		for i := range 4 {
 			p := part(user(fmt.Sprint(i)), 0, 5)
 			for k := range p.Events {
@@ -265,7 +265,7 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 		}
 		var tooLarge *journal.TooLargeError
 
-		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: many})
+		_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: many})
 		require.ErrorAs(t, err, &tooLarge)
 		assert.Equal(t, "actions", tooLarge.Unit)
 		assert.Equal(t, actions, tooLarge.Size)
@@ -274,12 +274,12 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 		require.ErrorAs(t, err, &tooLarge)
 		assert.Equal(t, "bytes", tooLarge.Unit)
 
-		for name, c := range map[string]eventlog.Joint{
+		for name, c := range map[string]storage.Joint{
 			"nothing":            {},
-			"no events":          {Parts: []eventlog.Commit{part(user("1"), 0, 0)}},
-			"an aggregate twice": {Parts: []eventlog.Commit{part(user("1"), 0, 1), part(user("1"), 1, 1)}},
-			"a read one twice":   {Parts: []eventlog.Commit{part(user("1"), 0, 1), part(user("1"), 0, 0)}},
-			"a check of another part's head": {Parts: []eventlog.Commit{part(user("1"), 0, 1), {
+			"no events":          {Parts: []storage.Commit{part(user("1"), 0, 0)}},
+			"an aggregate twice": {Parts: []storage.Commit{part(user("1"), 0, 1), part(user("1"), 1, 1)}},
+			"a read one twice":   {Parts: []storage.Commit{part(user("1"), 0, 1), part(user("1"), 0, 0)}},
+			"a check of another part's head": {Parts: []storage.Commit{part(user("1"), 0, 1), {
 				Aggregate: user("2"), Events: events(1, 1), Writes: []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
 					TableName: aws.String(s.headTable()), Key: s.headKey(user("1"), 1), ConditionExpression: aws.String("attribute_exists(x)"),
 				}}},
@@ -288,7 +288,7 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 			_, err := s.AppendJoint(t.Context(), c)
 			require.ErrorIs(t, err, journal.ErrInvalidCommit, name)
 		}
-		_, err = s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(aggregate.ID{Type: "user"}, 0, 1)}})
+		_, err = s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(aggregate.ID{Type: "user"}, 0, 1)}})
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	})
 }
@@ -311,11 +311,11 @@ func (s store) headKey(id aggregate.ID, next int) map[string]types.AttributeValu
 
 func TestSnapshotsAreStoredAfterAJointCommit(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
-		parts := []eventlog.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1)}
+		parts := []storage.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1)}
 		for i := range parts {
 			parts[i].Snapshot = &journal.Snapshot{Number: parts[i].Version(), Payload: fmt.Append(nil, "state ", i)}
 		}
-		receipts, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: parts})
+		receipts, err := s.AppendJoint(t.Context(), storage.Joint{Parts: parts})
 		require.NoError(t, err)
 		for i, p := range parts {
 			assert.NoError(t, receipts[i].SnapshotError)
@@ -333,7 +333,7 @@ func TestWatchersAreNotifiedOfAllPartsOfAJointCommit(t *testing.T) {
 		for _, kind := range []string{"user-account", "order"} {
 			defer s.Watch(kind, func(id aggregate.ID, version uint64) { notified[id] = version })()
 		}
-		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(order("2"), 0, 0)}})
+		_, err := s.AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{part(user("1"), 0, 2), part(order("1"), 0, 1), part(order("2"), 0, 0)}})
 		require.NoError(t, err)
 		assert.Equal(t, map[aggregate.ID]uint64{user("1"): 2, order("1"): 1}, notified)
 	})
@@ -383,7 +383,7 @@ func TestJointCommitsAreWrittenWholeOrNotAtAll(t *testing.T) {
 // move appends an event to each of two aggregates, and reports whether it did.
 func (s store) move(ctx context.Context, t *testing.T, from, to aggregate.ID) bool {
 	t.Helper()
-	var parts []eventlog.Commit
+	var parts []storage.Commit
 	for _, id := range []aggregate.ID{from, to} {
 		version, err := s.Version(ctx, id)
 		if err != nil {
@@ -391,7 +391,7 @@ func (s store) move(ctx context.Context, t *testing.T, from, to aggregate.ID) bo
 		}
 		parts = append(parts, part(id, int(version), 1))
 	}
-	_, err := s.AppendJoint(ctx, eventlog.Joint{Parts: parts})
+	_, err := s.AppendJoint(ctx, storage.Joint{Parts: parts})
 	if err != nil {
 		assert.ErrorIs(t, err, journal.ErrConflict)
 	}
@@ -404,12 +404,12 @@ func TestAJointCommitHoldsAsMuchAsATransaction(t *testing.T) {
 		if s.isPacked() {
 			n = 100
 		}
-		c := eventlog.Joint{}
+		c := storage.Joint{}
 		for i := range n {
 			p := part(user(fmt.Sprint(i)), 0, 1)
 			p.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
 			// The transaction has no room for redundant snapshots.
-			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1}
+			p.Redundancy = &storage.Redundancy{Listed: []uint64{}, Keep: 1}
 			c.Parts = append(c.Parts, p)
 		}
 		receipts, err := s.AppendJoint(t.Context(), c)

@@ -9,14 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // keep commits one event and a snapshot of it.
-func keep(t *testing.T, j eventlog.Log, value string, version uint64) eventlog.Receipt {
+func keep(t *testing.T, j *engine.Engine, value string, version uint64) storage.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), eventlog.Commit{
+	receipt, err := j.Append(t.Context(), storage.Commit{
 		Aggregate: user(value), Expected: version - 1, Events: events(int(version), 1), Snapshot: stateAt(version),
 	})
 	require.NoError(t, err)
@@ -31,18 +32,18 @@ func TestAJournalIsWrittenAndReadInEachLayout(t *testing.T) {
 		head, err := s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1}, head, "no snapshot yet")
-		keep(t, s.Log, "1", 2)
+		keep(t, s.Engine, "1", 2)
 		s.write(t, user("1"), 3, 1)
 
 		head, err = s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 3, Snapshot: stateAt(2)}, head)
 		s.requireVersion(t, user("1"), 3)
-		records, err := read(t, s.Log, user("1"), 1, 3)
+		records, err := read(t, s.Engine, user("1"), 1, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3)
 
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(3)})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(3)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.EqualValues(t, 3, conflict.Actual)
@@ -129,7 +130,7 @@ func TestTablesMadeBeforeThereWasALayoutAreClassic(t *testing.T) {
 	s.change(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"), item{"millrace_layout": nil})
 	for _, layout := range []journal.Layout{"", journal.Classic} {
 		j := s.through(t, s.client, func(c *journal.Config) { c.Layout = layout })
-		assert.Equal(t, journal.Classic, j.Config().Layout)
+		assert.Equal(t, journal.Classic, j.Config.Layout)
 	}
 }
 
@@ -148,7 +149,7 @@ func TestACommitPaysForTheStateInTheHead(t *testing.T) {
 			t.Helper()
 			calls := db.Record()
 			defer calls.Stop()
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
 			require.NoError(t, err)
 			units := 0.0
 			for _, c := range calls.Calls()[0].Capacity {
@@ -177,11 +178,11 @@ func TestACommandWithoutEventsStoresNoSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, layout := range layouts {
 		s := setup(t, journal.Config{Layout: layout})
-		keep(t, s.Log, "1", 1)
+		keep(t, s.Engine, "1", 1)
 
-		receipt, err := s.Append(t.Context(), eventlog.Commit{
+		receipt, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("1"), Expected: 1, CommandID: "c", Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("other")},
-			Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
+			Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1},
 		})
 
 		require.NoError(t, err)

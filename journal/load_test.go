@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -23,7 +24,7 @@ type loading struct {
 	fail         error // returned by apply
 }
 
-func (l *loading) load(t *testing.T, j eventlog.Log, id aggregate.ID) (uint64, error) {
+func (l *loading) load(t *testing.T, j *engine.Engine, id aggregate.ID) (uint64, error) {
 	t.Helper()
 	found, err := j.Load(t.Context(), id, func(head journal.Head, snapshotErr error) uint64 {
 		l.heads, l.snapshotErrs, l.applied = append(l.heads, head), append(l.snapshotErrs, snapshotErr), nil
@@ -43,7 +44,7 @@ func (l *loading) load(t *testing.T, j eventlog.Log, id aggregate.ID) (uint64, e
 func TestALoadGoesOnFromTheSnapshot(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
-		for _, c := range []eventlog.Commit{
+		for _, c := range []storage.Commit{
 			{Aggregate: user("1"), Events: events(1, 4), Snapshot: stateAt(4)},
 			{Aggregate: user("1"), Expected: 4, Events: events(5, 20)},
 		} {
@@ -87,7 +88,7 @@ func TestALoadWithoutASnapshotBeginsWithTheFirstEvent(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 3)
 		var l loading
-		version, err := l.load(t, s.Log, user("1"))
+		version, err := l.load(t, s.Engine, user("1"))
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, version)
 		assert.Nil(t, l.heads[0].Snapshot)
@@ -98,13 +99,13 @@ func TestALoadWithoutASnapshotBeginsWithTheFirstEvent(t *testing.T) {
 func TestALoadFindsNoAggregateOrATombstone(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		var l loading
-		_, err := l.load(t, s.Log, user("1"))
+		_, err := l.load(t, s.Engine, user("1"))
 		require.ErrorIs(t, err, journal.ErrNotFound)
-		_, err = l.load(t, s.Log, aggregate.ID{})
+		_, err = l.load(t, s.Engine, aggregate.ID{})
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		s.covered(t, user("1"), 3)
 		require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.Removal{}))
-		_, err = l.load(t, s.Log, user("1"))
+		_, err = l.load(t, s.Engine, user("1"))
 		var deleted *journal.DeletedError
 		require.ErrorAs(t, err, &deleted)
 		assert.EqualValues(t, 3, deleted.Version)
@@ -113,7 +114,7 @@ func TestALoadFindsNoAggregateOrATombstone(t *testing.T) {
 }
 
 // afterHead calls act once, after the first read of a head.
-func (s store) afterHead(t *testing.T, act func()) eventlog.Log {
+func (s store) afterHead(t *testing.T, act func()) *engine.Engine {
 	t.Helper()
 	client := &meddler{Client: s.client}
 	j := s.through(t, client)
@@ -133,7 +134,7 @@ func TestALoadStartsOverAfterATruncation(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
 		j := s.afterHead(t, func() {
-			_, err := s.Append(t.Context(), eventlog.Commit{
+			_, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: user("1"), Expected: 12, Events: events(13, 1), Snapshot: stateAt(13),
 			})
 			require.NoError(t, err)
@@ -181,8 +182,8 @@ func TestASnapshotThatCannotBeDecodedDoesNotEndALoad(t *testing.T) {
 			requests = 4 // the snapshot and the events, and again without it
 		}
 		s.write(t, user("1"), 1, 2)
-		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Expected: 2, Events: []eventlog.Event{{Payload: []byte("short")}}, Snapshot: stateAt(3),
+		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), storage.Commit{
+			Aggregate: user("1"), Expected: 2, Events: []storage.Event{{Payload: []byte("short")}}, Snapshot: stateAt(3),
 		})
 		require.NoError(t, err)
 		client := &meddler{Client: s.client}
@@ -215,7 +216,7 @@ func TestAnErrorOfApplyEndsALoad(t *testing.T) {
 		s.write(t, user("1"), 1, 3)
 		for _, own := range []error{errors.New("own"), &journal.TruncatedError{ID: user("1"), Before: 100}} {
 			l := loading{fail: own}
-			_, err := l.load(t, s.Log, user("1"))
+			_, err := l.load(t, s.Engine, user("1"))
 			assert.Equal(t, own, err, "as it is")
 			assert.Len(t, l.applied, 1)
 			assert.Len(t, l.heads, 1)

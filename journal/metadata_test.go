@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Headers of Kafka are bytes.
 func TestMetadataThatIsNotTextSurvives(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		odd := aggregate.Metadata{"key": "value", "binary": "\xff\x00", "": "empty key", "\xfe": ""}
-		commit := eventlog.Commit{Aggregate: user("1"), Events: events(1, 30)}
+		commit := storage.Commit{Aggregate: user("1"), Events: events(1, 30)}
 		for i := range commit.Events {
 			commit.Events[i].Metadata = odd
 		}
@@ -22,7 +22,7 @@ func TestMetadataThatIsNotTextSurvives(t *testing.T) {
 		require.NoError(t, err)
 
 		for _, to := range []int{1, 30} { // by key, and with the index
-			records, err := read(t, s.Log, user("1"), 1, uint64(to))
+			records, err := read(t, s.Engine, user("1"), 1, uint64(to))
 			require.NoError(t, err)
 			requireNumbers(t, records, 1, to)
 			for _, r := range records {

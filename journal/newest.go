@@ -1,24 +1,9 @@
 package journal
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"math"
-	"slices"
-	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
-	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/rows"
 )
-
-// newestAtOnce is the number of partitions of the tail that are read at the same time.
-const newestAtOnce = 16
 
 // Newest yields the newest events of all aggregates of a type, newest first by Record.WrittenAt. It
 // reads up to limit entries of each shard. In the layout [Classic] an entry of the tail index is an
@@ -41,55 +26,5 @@ const newestAtOnce = 16
 // under 1, [ErrThrottled], [ErrTableMissing], [ErrAccess], *aggregate.InvalidIDError, or the error
 // of ctx.
 func (j *Journal) Newest(ctx context.Context, aggregateType string, limit int) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate()
-		if err == nil && limit < 1 {
-			err = &ConfigError{Field: "limit", Reason: fmt.Sprintf("of Newest is %d: use 1 or more", limit)}
-		}
-		if err == nil {
-			err = j.engine.layout.newest(ctx, aggregateType, limit, func(page tailPage) error { return j.engine.yieldPage(ctx, page, yield) })
-		}
-		if err != nil && !errors.Is(err, errStop) {
-			yield(nil, fmt.Errorf("read newest events of %s: %w", aggregateType, err))
-		}
-	}
-}
-
-// yieldPage yields the corrupt items of a page, and then its events.
-func (j *engine) yieldPage(ctx context.Context, page tailPage, yield func(*Record, error) bool) error {
-	for _, item := range page.Corrupt {
-		if !yield(nil, item) {
-			return errStop
-		}
-	}
-	for _, stored := range page.Records {
-		if !yield(j.Decode(ctx, stored)) {
-			return errStop
-		}
-	}
-	return nil
-}
-
-// backwards reads up to limit entries of a partition of the tail, beginning with the last one.
-func backwards[T any](ctx context.Context, s *store, input *dynamodb.QueryInput, limit int, of func(rows.Row) T) (entries []T, err error) {
-	input.ScanIndexForward = aws.Bool(false)
-	for {
-		input.Limit = aws.Int32(int32(min(limit-len(entries), math.MaxInt32)))
-		page, err := rows.Query(ctx, s.source, input, of)
-		if err != nil {
-			return nil, err
-		}
-		entries = append(entries, page.Items...)
-		if input.ExclusiveStartKey = page.LastKey; page.LastKey == nil || len(entries) >= limit {
-			return entries, nil
-		}
-	}
-}
-
-// sortNewest sorts records so that the newest is first. Among records of the same time, the events
-// of an aggregate stay together, the last one first.
-func sortNewest(records []*Record) {
-	slices.SortStableFunc(records, func(a, b *Record) int {
-		return cmp.Or(b.WrittenAt.Compare(a.WrittenAt), strings.Compare(b.Aggregate.Value, a.Aggregate.Value), cmp.Compare(b.Number, a.Number))
-	})
+	return j.engine.Newest(ctx, aggregateType, limit)
 }

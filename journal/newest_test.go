@@ -12,12 +12,13 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // newest collects the records that a journal yields, and the errors of single events.
-func newest(t *testing.T, j *journal.Journal, limit int) (records []*journal.Record, errs []error) {
+func newest(t *testing.T, j *engine.Engine, limit int) (records []*journal.Record, errs []error) {
 	t.Helper()
 	for r, err := range j.Newest(t.Context(), "user-account", limit) {
 		if err != nil {
@@ -41,7 +42,7 @@ func TestNewestYieldsTheLastEventsOfEachShardNewestFirst(t *testing.T) {
 				s.write(t, user(fmt.Sprint(n%9)), n/9+1, 1)
 			}
 			s.write(t, aggregate.ID{Type: "user", Value: "other"}, 1, 1)
-			all, _ := topicTail(t, s.Journal, time.Time{})
+			all, _ := topicTail(t, s.Engine, time.Time{})
 			slices.Reverse(all)
 			require.Len(t, all, 60)
 			for _, pages := range []int{1_000, 3, 1} {
@@ -56,7 +57,7 @@ func TestNewestYieldsTheLastEventsOfEachShardNewestFirst(t *testing.T) {
 						}
 					}
 
-					got, errs := newest(t, s.Journal, limit)
+					got, errs := newest(t, s.Engine, limit)
 
 					require.Empty(t, errs)
 					assert.Equal(t, want, got, "limit %d, pages of %d", limit, pages)
@@ -70,7 +71,7 @@ func TestNewestYieldsTheLastEventOfACommitFirst(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
 
-		records, errs := newest(t, s.Journal, 12)
+		records, errs := newest(t, s.Engine, 12)
 
 		require.Empty(t, errs)
 		slices.Reverse(records)
@@ -85,7 +86,7 @@ func TestNewestYieldsEventsOfTheFutureFirst(t *testing.T) {
 		s.clock.advance(-time.Hour)
 		s.write(t, user("now"), 1, 1)
 
-		records, errs := newest(t, s.Journal, 5)
+		records, errs := newest(t, s.Engine, 5)
 
 		require.Empty(t, errs)
 		assert.Equal(t, []string{"ahead/1", "now/1"}, places(records))
@@ -99,12 +100,12 @@ func TestNewestReadsLargeEventsAsTheyAreNeeded(t *testing.T) {
 	const count = 120
 	for n := range count {
 		db.Clock().Advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []eventlog.Event{{Type: "large", Payload: make([]byte, 7_900)}},
+		_, err := s.Append(t.Context(), storage.Commit{
+			Aggregate: user(fmt.Sprint(n % 9)), Expected: uint64(n / 9), Events: []storage.Event{{Type: "large", Payload: make([]byte, 7_900)}},
 		})
 		require.NoError(t, err)
 	}
-	all, _ := topicTail(t, s.Journal, time.Time{})
+	all, _ := topicTail(t, s.Engine, time.Time{})
 	slices.Reverse(all)
 	full, whole := journal.CountUnits(t.Context())
 	var got []*journal.Record
@@ -137,10 +138,10 @@ func TestNewestReadsPartitionsThatTheTailHasGrown(t *testing.T) {
 	require.NoError(t, err)
 	db.Clock().Advance(11 * time.Minute)
 	write(2)
-	all, _ := topicTail(t, s.Journal, time.Time{})
+	all, _ := topicTail(t, s.Engine, time.Time{})
 	slices.Reverse(all)
 
-	got, errs := newest(t, s.Journal, 40)
+	got, errs := newest(t, s.Engine, 40)
 
 	require.Empty(t, errs)
 	assert.Equal(t, all, got)
@@ -157,19 +158,19 @@ func TestNewestGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: []eventlog.Event{{Payload: []byte("short")}}})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})
 
-	records, errs := newest(t, s.Journal, 5)
+	records, errs := newest(t, s.Engine, 5)
 
 	assert.Equal(t, []string{"2/1"}, places(records))
 	require.Len(t, errs, 2)
 	require.ErrorAs(t, errs[0], new(*journal.CorruptItemError))
 	require.ErrorAs(t, errs[1], new(*journal.EncodingError))
-	raw, errs := newest(t, s.Journal.Raw(), 5)
+	raw, errs := newest(t, s.Engine.Raw(), 5)
 	require.Len(t, errs, 1)
 	assert.Equal(t, []string{"2/1", "1/1"}, places(raw))
 	assert.Equal(t, "unknown", raw[1].Encoding, "as it is stored")
@@ -182,7 +183,7 @@ func TestNewestYieldsWhatIsCorruptInThePackedLayout(t *testing.T) {
 	s.write(t, user("2"), 1, 1)
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"c": text("?")})
 
-	records, errs := newest(t, s.Journal, 5)
+	records, errs := newest(t, s.Engine, 5)
 
 	assert.Equal(t, []string{"2/1"}, places(records))
 	require.Len(t, errs, 1)

@@ -13,14 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 func TestOpenTakesTheStoredShardCountWhereNoneIsGiven(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		j := s.through(t, s.client, func(c *journal.Config) { c.Shards = 0 })
+		config := s.Config()
+		config.Shards = 0
+		j, err := journal.Open(t.Context(), s.client, config)
+		require.NoError(t, err)
 
 		assert.Equal(t, 7, j.Shards())
 		assert.Equal(t, 7, j.Config().Shards)
@@ -207,7 +210,7 @@ func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing
 		for _, shard := range []int{-1, 7} {
 			j := s.through(t, s.client, func(c *journal.Config) { c.Resolver = astray(shard) })
 
-			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 			require.ErrorAs(t, err, new(*journal.ConfigError))
 			assert.ErrorContains(t, err, fmt.Sprintf("put user-account-1 into shard %d, but shards are 0 to 6", shard))

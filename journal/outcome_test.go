@@ -15,23 +15,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // one returns a commit of one event to a new aggregate.
-func one(value string) eventlog.Commit {
-	return eventlog.Commit{Aggregate: user(value), Events: events(1, 1)}
+func one(value string) storage.Commit {
+	return storage.Commit{Aggregate: user(value), Events: events(1, 1)}
 }
 
 // requireWrittenOnce requires the commit's event in the store, and later events up to a version.
-func (s store) requireWrittenOnce(t *testing.T, value string, receipt eventlog.Receipt, version int) {
+func (s store) requireWrittenOnce(t *testing.T, value string, receipt storage.Receipt, version int) {
 	t.Helper()
 	head, err := s.Head(t.Context(), user(value))
 	require.NoError(t, err)
 	require.EqualValues(t, version, head.Version)
-	records, err := read(t, s.Log, user(value), 1, uint64(version))
+	records, err := read(t, s.Engine, user(value), 1, uint64(version))
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, version)
 	require.Equal(t, receipt.CommitID, records[0].CommitID)
@@ -132,7 +132,7 @@ func TestALostReplyWhoseEventsWereRemovedSinceIsNoConflict(t *testing.T) {
 				return out, err
 			}
 			require.NoError(t, err)
-			_, err = s.Append(t.Context(), eventlog.Commit{
+			_, err = s.Append(t.Context(), storage.Commit{
 				Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 			})
 			require.NoError(t, err)
@@ -180,7 +180,7 @@ func TestALostReplyOfACommitThatExpectsAVersionYetToComeLeavesTheOutcomeOpen(t *
 			proxy := dynamotest.NewProxy(t, s.client)
 			late := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-			_, err := s.through(t, proxy.Client()).Append(t.Context(), eventlog.Commit{
+			_, err := s.through(t, proxy.Client()).Append(t.Context(), storage.Commit{
 				Aggregate: user(id), Expected: uint64(version + 1), Events: events(version+2, 1),
 			})
 

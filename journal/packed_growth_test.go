@@ -13,7 +13,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -26,18 +27,18 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 		for seed := range uint64(8) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
-			open := func() eventlog.Log {
+			open := func() *engine.Engine {
 				return s.through(t, s.client)
 			}
-			writers, readers := []eventlog.Log{open(), open(), open()}, []eventlog.Log{open(), open()}
+			writers, readers := []*engine.Engine{open(), open(), open()}, []*engine.Engine{open(), open()}
 			versions := map[aggregate.ID]uint64{}
-			cursors := make([]eventlog.Cursor, 2)
+			cursors := make([]storage.Cursor, 2)
 			seen := map[string]bool{}
 			read := func() {
 				for shard := range cursors {
 					reader := readers[shard]
 					for more := true; more; {
-						page, err := reader.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: shard, After: cursors[shard], Limit: 1 + r.IntN(20)})
+						page, err := reader.TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account", Shard: shard, After: cursors[shard], Limit: 1 + r.IntN(20)})
 						require.NoError(t, err)
 						for _, record := range page.Records {
 							seen[fmt.Sprint(record.Aggregate.Value, "/", record.Number)] = true
@@ -59,7 +60,7 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 					// A reader crashes. Another one continues at the stored time.
 					shard := r.IntN(2)
 					readers[shard] = open()
-					cursors[shard] = eventlog.Cursor{OccurredAt: cursors[shard].OccurredAt}
+					cursors[shard] = storage.Cursor{OccurredAt: cursors[shard].OccurredAt}
 				case 2:
 					writers[r.IntN(len(writers))] = open()
 				case 3:
@@ -69,7 +70,7 @@ func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
 					read()
 				default:
 					id := user(fmt.Sprint(r.IntN(40)))
-					receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), eventlog.Commit{
+					receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), storage.Commit{
 						Aggregate: id, Expected: versions[id], Proven: true, Events: events(int(versions[id])+1, 1+r.IntN(2)),
 					})
 					require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestPackedAReaderThatCannotLearnOfNewPartitionsReadsNoTail(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
 	s.write(t, user("1"), 1, 1)
-	query := eventlog.TailQuery{AggregateType: user("1").Type, Shard: s.Shard(user("1"))}
+	query := storage.TailQuery{AggregateType: user("1").Type, Shard: s.Shard(user("1"))}
 	calm := db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 	db.Clock().Advance(4 * time.Minute)
 	_, err := s.TailShard(t.Context(), query)
@@ -144,7 +145,7 @@ func TestPackedAProcessOfBeforeARestoreWritesNothing(t *testing.T) {
 		require.ErrorIs(t, err, journal.ErrRestored)
 		_, err = s.proven(t, user("2"), 0, 1)
 		require.ErrorIs(t, err, journal.ErrRestored)
-		s.Log = s.through(t, s.client)
+		s.Engine = s.through(t, s.client)
 		_, err = s.proven(t, user("1"), 1, 1)
 		require.NoError(t, err)
 	})
@@ -211,11 +212,11 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
 				if n%2 == 0 {
-					_, err := s.TailShard(ctx, eventlog.TailQuery{AggregateType: "user-account"})
+					_, err := s.TailShard(ctx, storage.TailQuery{AggregateType: "user-account"})
 					assert.Error(t, err)
 					return
 				}
-				_, err := s.Append(ctx, eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Proven: true, Events: events(1, 1)})
+				_, err := s.Append(ctx, storage.Commit{Aggregate: user(fmt.Sprint(n)), Proven: true, Events: events(1, 1)})
 				assert.NoError(t, err)
 			}()
 		}
@@ -226,7 +227,7 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 		for n := range 20 {
 			time.Sleep(1100 * time.Millisecond) // in the bubble: until it is read again
 			began = time.Now()
-			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Proven: true, Events: events(1, 1)})
+			_, err := s.Append(context.Background(), storage.Commit{Aggregate: user(fmt.Sprint(100 + n)), Proven: true, Events: events(1, 1)})
 			require.NoError(t, err)
 			assert.Less(t, time.Since(began), time.Second, "writers do not wait for it again")
 		}
@@ -248,7 +249,7 @@ func TestPackedNoneOfManyCommitsOfAnIdleProcessPassesARestore(t *testing.T) {
 			all.Add(1)
 			go func() {
 				defer all.Done()
-				_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Expected: 5, Proven: true, Events: events(6, 1)})
+				_, err := s.Append(context.Background(), storage.Commit{Aggregate: user(fmt.Sprint(100 + n)), Expected: 5, Proven: true, Events: events(6, 1)})
 				assert.ErrorIs(t, err, journal.ErrRestored)
 			}()
 		}

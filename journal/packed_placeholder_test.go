@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -36,14 +35,14 @@ func TestPackedACommandWithoutEventsTakesEffectOnce(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
 	require.NoError(t, err)
 	// The writer has loaded before: another command, and then x.
-	receipt, err := s.Append(t.Context(), eventlog.Commit{
+	receipt, err := s.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: "y", Commands: found.Commands,
 	})
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{
+	_, err = s.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: 2, Proven: true, Events: events(3, 1), CommandID: "x", Commands: receipt.Commands,
 	})
 	assert.ErrorAs(t, err, new(*journal.DuplicateCommandError))
@@ -55,9 +54,9 @@ func TestPackedASnapshotKeepsCommandsWithoutEvents(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, CommandID: "x"})
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{
+	_, err = s.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), Commands: found.Commands,
 		Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("2")},
 	})
@@ -71,12 +70,12 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	const commands = 100
 	for n := range commands {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 		require.NoError(t, err)
 	}
 	check := func(expected uint64) {
 		for n := range commands {
-			_, err := s.Append(t.Context(), eventlog.Commit{
+			_, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: user("ada"), Expected: expected, Proven: true, Events: events(1, 1), CommandID: fmt.Sprint("look ", n),
 			})
 			require.ErrorAs(t, err, new(*journal.DuplicateCommandError), n)
@@ -88,7 +87,7 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	s.write(t, user("ada"), 3, 1)
 	require.NoError(t, s.Truncate(t.Context(), user("ada"), 3, journal.Removal{}))
 	check(3)
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
 	s.requireKnown(t, user("ada"), "last look")
@@ -105,11 +104,11 @@ func TestPackedACommandThatBecameAGuardMeanwhileIsKnown(t *testing.T) {
 	found, err := s.Load(t.Context(), user("ada"), func(journal.Head, error) uint64 { return 0 }, func(*journal.Record) error { return nil })
 	require.NoError(t, err)
 	for n := range 100 {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 		require.NoError(t, err)
 	}
 	for n := range 100 {
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: fmt.Sprint("look ", n), Commands: found.Commands,
 		})
 		require.ErrorAs(t, err, new(*journal.DuplicateCommandError), n)
@@ -135,7 +134,7 @@ func TestPackedAnEncodingAsksAboutADeletedAggregate(t *testing.T) {
 	s := setup(t, journal.Config{Layout: journal.Packed, Encodings: []journal.Encoding{asks{}}})
 	s.write(t, user("ada"), 1, 1)
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 1, journal.Removal{}))
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
 	assert.ErrorAs(t, err, new(*journal.DeletedError))
 }
 
@@ -147,15 +146,15 @@ func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	after := func(context.Context) {
 		for n := range 2 * 32 {
-			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			_, err := s.Append(context.Background(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 			assert.NoError(t, err)
 		}
-		_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1)})
+		_, err := s.Append(context.Background(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1)})
 		assert.NoError(t, err)
 	}
 	db.Inject(dynamotest.PauseReply(after), dynamotest.On("PutItem"), dynamotest.Times(1))
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
 	require.NoError(t, err)
 	s.requireKnown(t, user("ada"), "mine")
 }
@@ -167,7 +166,7 @@ func TestPackedManyCommandsWithoutEventsAtATimeAreAllExecuted(t *testing.T) {
 	var writers errgroup.Group
 	for n := range 30 {
 		writers.Go(func() error {
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 			return err
 		})
 	}
@@ -183,7 +182,7 @@ func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
 		s, db := inMemory(t, packed)
 		s.write(t, user("ada"), 1, 1)
 		look := func(n int) error {
-			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			_, err := s.Append(context.Background(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 			return err
 		}
 		for n := range 32 {
@@ -210,13 +209,13 @@ func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
 func TestPackedATailReadDoesNotTakeAPlaceholderForACommit(t *testing.T) {
 	t.Parallel()
 	s, _ := inMemory(t, packed)
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), CommandID: "look"})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), CommandID: "look"})
 	require.NoError(t, err)
 	stale := s.get(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "1"))
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Events: []eventlog.Event{{Type: "x", Payload: make([]byte, 2_000)}}})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: []storage.Event{{Type: "x", Payload: make([]byte, 2_000)}}})
 	require.NoError(t, err)
 	client := &behind{Client: s.client, item: stale}
-	page, err := s.through(t, client).TailShard(t.Context(), eventlog.TailQuery{AggregateType: user("ada").Type, Shard: s.Shard(user("ada"))})
+	page, err := s.through(t, client).TailShard(t.Context(), storage.TailQuery{AggregateType: user("ada").Type, Shard: s.Shard(user("ada"))})
 	require.NoError(t, err)
 	assert.Equal(t, 1, client.times)
 	assert.Len(t, page.Records, 1)
@@ -246,12 +245,12 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	s.write(t, user("ada"), 1, 5)
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
 	require.NoError(t, err)
 	s.write(t, user("bob"), 1, 5)
 	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.Removal{}))
 	beyond := func(id aggregate.ID) (last error) {
-		for _, err := range s.Journal.Events(t.Context(), id, 6, 6) {
+		for _, err := range s.Engine.Events(t.Context(), id, 6, 6) {
 			last = err
 		}
 		return last
@@ -269,7 +268,7 @@ func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 		s.write(t, user("ada"), 1, 1)
 		s.write(t, user("ada"), 2, 1)
 		db.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.On("Query"))
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: "x", Commands: &storage.Commands{Version: 1},
 		})
 		require.ErrorIs(t, err, journal.ErrUnavailable)
@@ -285,12 +284,12 @@ func TestPackedACommandWhoseGuardCannotBeReadMayBeWritten(t *testing.T) {
 	s.write(t, user("ada"), 1, 1)
 	db.Inject(dynamotest.PauseReply(func(context.Context) {
 		for n := range 3 * 128 {
-			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			_, err := s.Append(context.Background(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
 			assert.NoError(t, err)
 		}
 		db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 	}), dynamotest.On("PutItem"), dynamotest.Times(1))
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 }

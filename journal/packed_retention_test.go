@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -19,7 +19,7 @@ func twoRetentions(t *testing.T) (hour, forever store, db *dynamotest.DB) {
 	t.Helper()
 	hour, db = inMemory(t, journal.Config{Layout: journal.Packed, CommandRetention: time.Hour})
 	forever = store{client: hour.client}
-	forever.Log = hour.through(t, hour.client, func(c *journal.Config) { c.CommandRetention = 0 })
+	forever.Engine = hour.through(t, hour.client, func(c *journal.Config) { c.CommandRetention = 0 })
 	return hour, forever, db
 }
 
@@ -45,7 +45,7 @@ var waysToKeep = map[string]struct {
 	"a commit of several items": {1, func(t *testing.T, first store, wait func(), then store) int {
 		large := events(1, 2)
 		large[0].Payload, large[1].Payload = make([]byte, 300<<10), make([]byte, 300<<10)
-		_, err := first.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Events: large, CommandID: "0"})
+		_, err := first.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: large, CommandID: "0"})
 		require.NoError(t, err)
 		wait()
 		then.commitSnapshot(t, user("ada"), 2, "three")

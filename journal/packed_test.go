@@ -18,7 +18,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -66,15 +65,15 @@ func numberIn(t *testing.T, v types.AttributeValue) (n int) {
 }
 
 // proven appends n events to a version that the caller has proven.
-func (s store) proven(t *testing.T, id aggregate.ID, expected uint64, n int) (eventlog.Receipt, error) {
+func (s store) proven(t *testing.T, id aggregate.ID, expected uint64, n int) (storage.Receipt, error) {
 	t.Helper()
-	return s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: expected, Proven: true, Events: events(int(expected)+1, n)})
+	return s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: expected, Proven: true, Events: events(int(expected)+1, n)})
 }
 
 // commitSnapshot appends an event with a snapshot.
 func (s store) commitSnapshot(t *testing.T, id aggregate.ID, expected uint64, state string) {
 	t.Helper()
-	receipt, err := s.Append(t.Context(), eventlog.Commit{
+	receipt, err := s.Append(t.Context(), storage.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1),
 		Snapshot: &journal.Snapshot{Number: expected + 1, Payload: []byte(state)},
 	})
@@ -113,12 +112,12 @@ func TestPackedAVersionWithoutProofIsCompared(t *testing.T) {
 	s.write(t, user("ada"), 1, 5)
 	s.write(t, user("ada"), 6, 3)
 	for _, expected := range []uint64{0, 2, 5, 7, 9, 20} {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: expected, Events: events(9, 1)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: expected, Events: events(9, 1)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict, expected)
 		assert.EqualValues(t, 8, conflict.Actual, expected)
 	}
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("bob"), Expected: 3, Events: events(4, 1)})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("bob"), Expected: 3, Events: events(4, 1)})
 	var conflict *journal.ConflictError
 	require.ErrorAs(t, err, &conflict)
 	assert.Zero(t, conflict.Actual)
@@ -177,7 +176,7 @@ func TestPackedTheItemsOfAnAggregateTile(t *testing.T) {
 					require.ErrorIs(t, err, journal.ErrConflict, "seed %d: %v", seed, ends)
 				}
 			case 1: // a writer that has read nothing
-				_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: version + 1 + r.Uint64N(3), Events: events(1, 1)})
+				_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: version + 1 + r.Uint64N(3), Events: events(1, 1)})
 				require.ErrorIs(t, err, journal.ErrConflict, "seed %d", seed)
 			case 2:
 				s.commitSnapshot(t, id, version, fmt.Sprint(version+1))
@@ -254,7 +253,7 @@ func TestPackedALateSnapshotDoesNotBringBackWhatWasDeleted(t *testing.T) {
 	proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
 		assert.NoError(t, s.Delete(ctx, user("ada"), 3, journal.Removal{}))
 	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
-	_, err := late.Append(t.Context(), eventlog.Commit{
+	_, err := late.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: 2, Events: events(3, 1), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("late")},
 	})
 	require.NoError(t, err)
@@ -291,18 +290,18 @@ func TestPackedACommitThatShowsInPartIsReadAgain(t *testing.T) {
 	for i := range large {
 		large[i].Payload = []byte(strings.Repeat("x", 300<<10))
 	}
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Events: large})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: large})
 	require.NoError(t, err)
 	proxy := dynamotest.NewProxy(t, s.client)
 	proxy.Inject(dynamotest.Hide(func(it item) bool {
 		return it["skey"].(*types.AttributeValueMemberN).Value == "3"
 	}), dynamotest.On("Query"), dynamotest.Times(2))
-	l, err := store{Log: s.through(t, proxy.Client()), client: s.client}.load(t.Context(), user("ada"))
+	l, err := store{Engine: s.through(t, proxy.Client()), client: s.client}.load(t.Context(), user("ada"))
 	require.NoError(t, err)
 	assert.Equal(t, []uint64{1, 2, 3}, l.numbers)
 
 	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "3"))
-	_, err = store{Log: s.through(t, s.client, impatient), client: s.client}.load(t.Context(), user("ada"))
+	_, err = store{Engine: s.through(t, s.client, impatient), client: s.client}.load(t.Context(), user("ada"))
 	require.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
@@ -310,9 +309,9 @@ func TestPackedCommandIDsOutliveSnapshotsAndTruncation(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	const commands = 300
-	var known *eventlog.Commands
+	var known *storage.Commands
 	for n := range uint64(commands) {
-		c := eventlog.Commit{Aggregate: user("ada"), Expected: n, Proven: true, Events: events(int(n)+1, 1), CommandID: fmt.Sprint("command ", n+1), Commands: known}
+		c := storage.Commit{Aggregate: user("ada"), Expected: n, Proven: true, Events: events(int(n)+1, 1), CommandID: fmt.Sprint("command ", n+1), Commands: known}
 		if n%10 == 9 {
 			c.Snapshot = &journal.Snapshot{Number: n + 1, Payload: []byte("state")}
 		}
@@ -326,7 +325,7 @@ func TestPackedCommandIDsOutliveSnapshotsAndTruncation(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, found, n)
 		require.Equal(t, n, c.Version)
-		_, err = s.Append(t.Context(), eventlog.Commit{
+		_, err = s.Append(t.Context(), storage.Commit{
 			Aggregate: user("ada"), Expected: commands, Proven: true, Events: events(1, 1), CommandID: fmt.Sprint("command ", n), Commands: known,
 		})
 		var duplicate *journal.DuplicateCommandError
@@ -347,7 +346,7 @@ func TestPackedATailPageHasAllEventsWhateverTheirSize(t *testing.T) {
 			for k := range list {
 				list[k].Payload = []byte(strings.Repeat("x", r.IntN(1500)))
 			}
-			receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: version, Proven: true, Events: list})
+			receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: version, Proven: true, Events: list})
 			require.NoError(t, err)
 			version = receipt.Version
 			want += len(list)
@@ -355,7 +354,7 @@ func TestPackedATailPageHasAllEventsWhateverTheirSize(t *testing.T) {
 	}
 	for _, limit := range []int{0, 7} {
 		seen := map[string]int{}
-		q := eventlog.TailQuery{AggregateType: user("").Type, Limit: limit}
+		q := storage.TailQuery{AggregateType: user("").Type, Limit: limit}
 		for {
 			page, err := s.TailShard(t.Context(), q)
 			require.NoError(t, err)
@@ -383,7 +382,7 @@ func TestPackedANumberOfEventsThatCannotBeIsCorruptInATailOfNumbers(t *testing.T
 	s.change(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "1"), item{"n": number(1 << 61)})
 	q := s.tailOf(user("ada"))
 	q.NumbersOnly = true
-	page := tail(t, s.Log, q)
+	page := tail(t, s.Engine, q)
 	assert.Equal(t, []string{"ada/2"}, places(page.Records))
 	require.Len(t, page.Corrupt, 1)
 	assert.Equal(t, "1", page.Corrupt[0].SortKey)
@@ -403,7 +402,7 @@ func TestPackedAnEventThatAQueryDoesNotShowIsReadAgain(t *testing.T) {
 				return l.numbers
 			},
 			"events": func(s store) (numbers []uint64) {
-				records, err := read(t, s.Log, user("ada"), 1, 4)
+				records, err := read(t, s.Engine, user("ada"), 1, 4)
 				require.NoError(t, err, hidden)
 				for _, r := range records {
 					numbers = append(numbers, r.Number)
@@ -418,13 +417,13 @@ func TestPackedAnEventThatAQueryDoesNotShowIsReadAgain(t *testing.T) {
 			proxy.Inject(dynamotest.Hide(func(it item) bool {
 				return it["skey"].(*types.AttributeValueMemberN).Value == hidden
 			}), dynamotest.On("Query"), dynamotest.Times(2))
-			numbers := do(store{Log: s.through(t, proxy.Client()), client: s.client})
+			numbers := do(store{Engine: s.through(t, proxy.Client()), client: s.client})
 			assert.Equal(t, []uint64{1, 2, 3, 4}, numbers, "%s without %s", name, hidden)
 		}
 	}
 	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "2"))
 	_, loadErr := s.load(t.Context(), user("ada"))
-	_, readErr := read(t, s.Log, user("ada"), 1, 4)
+	_, readErr := read(t, s.Engine, user("ada"), 1, 4)
 	for _, err := range []error{loadErr, readErr} {
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
@@ -437,7 +436,7 @@ func TestPackedTheSnapshotThatTruncationKeepsKnowsTheCommands(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
 	for n := range uint64(3) {
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("ada"), Expected: n, Events: events(int(n)+1, 1), CommandID: fmt.Sprint("command ", n+1),
 			Snapshot: &journal.Snapshot{Number: n + 1, Payload: []byte("old")},
 		})
@@ -454,7 +453,7 @@ func TestPackedTheSnapshotThatTruncationKeepsKnowsTheCommands(t *testing.T) {
 	}, func(*journal.Record) error { return nil })
 
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{
+	_, err = s.Append(t.Context(), storage.Commit{
 		Aggregate: user("ada"), Expected: found.Version, Proven: true, Commands: found.Commands, Events: events(5, 1), CommandID: "command 1",
 	})
 	var duplicate *journal.DuplicateCommandError
@@ -468,7 +467,7 @@ func TestPackedTwoExecutionsOfACommandWithoutEventsAreOne(t *testing.T) {
 	s.write(t, user("at 1"), 1, 1)
 	for id, version := range map[string]uint64{"at 0": 0, "at 1": 1} {
 		// Neither knows the other's command, because both have read before.
-		commit := eventlog.Commit{Aggregate: user(id), Expected: version, Proven: true, CommandID: "pay", Commands: &eventlog.Commands{Version: version}}
+		commit := storage.Commit{Aggregate: user(id), Expected: version, Proven: true, CommandID: "pay", Commands: &storage.Commands{Version: version}}
 		receipt, err := s.Append(t.Context(), commit)
 		require.NoError(t, err)
 		_, err = s.Append(t.Context(), commit)
@@ -486,7 +485,7 @@ func TestPackedRedundantSnapshotsThatNobodyRemovesAreRemovedByCommits(t *testing
 		if n > 0 {
 			require.NoError(t, err)
 		}
-		snap(t, s.Log, user("ada"), n, eventlog.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2})
+		snap(t, s.Engine, user("ada"), n, storage.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2})
 	}
 	s.requireListed(t, user("ada"), []uint64{6, 7, 8}, []uint64{6, 7, 8})
 }
@@ -498,7 +497,7 @@ func TestPackedAnEncodingFindsNothingBeforeACommitToATombstone(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
 	j := s.through(t, s.client, encodings(&looksBack{wrapped{name: "a"}}))
 	for _, expected := range []uint64{1, 2, 3, 4} {
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: expected, Events: events(int(expected)+1, 1)})
+		_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: expected, Events: events(int(expected)+1, 1)})
 		require.ErrorAs(t, err, new(*journal.DeletedError), expected)
 	}
 }
@@ -527,7 +526,7 @@ func TestPackedGuardsOfCommandsDisturbNoReader(t *testing.T) {
 	s, id := setup(t, packed), user("ada")
 	const commands = 140
 	for n := range commands {
-		c := eventlog.Commit{Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), CommandID: fmt.Sprint(n)}
+		c := storage.Commit{Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), CommandID: fmt.Sprint(n)}
 		if n == commands-1 {
 			c.Snapshot = &journal.Snapshot{Number: commands, Payload: []byte("state")}
 		}
@@ -540,10 +539,10 @@ func TestPackedGuardsOfCommandsDisturbNoReader(t *testing.T) {
 	require.NoError(t, err)
 
 	s.requireVersion(t, id, commands)
-	records, err := read(t, s.Log, id, 1, commands)
+	records, err := read(t, s.Engine, id, 1, commands)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, commands)
-	page := tail(t, s.Log, s.tailOf(id))
+	page := tail(t, s.Engine, s.tailOf(id))
 	assert.Len(t, page.Records, commands)
 	assert.Empty(t, page.Corrupt)
 	assert.Len(t, s.heads(t, journal.HeadsQuery{}), 1)
@@ -567,7 +566,7 @@ func TestPackedACheckOfAnItemThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t
 	s.write(t, user("ada"), 1, 2)
 	commit := func(n int, number string) error {
 		check := present(table, key, s.packedKey(user("ada"), number))
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: user("ada"), Expected: 2, Events: events(3, n), CommandID: "c", Writes: []types.TransactWriteItem{check},
 		})
 		return err
@@ -585,9 +584,9 @@ func TestPackedACommitIsOnePut(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, packed)
 	calls := db.Record()
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Events: events(1, 50)})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Events: events(1, 50)})
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 50, Proven: true, Events: events(51, 1), CommandID: "x", Commands: &eventlog.Commands{Version: 50}})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("ada"), Expected: 50, Proven: true, Events: events(51, 1), CommandID: "x", Commands: &storage.Commands{Version: 50}})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"PutItem": 2}, calls.Counts())
 	out, err := s.client.Query(t.Context(), &dynamodb.QueryInput{
@@ -605,10 +604,10 @@ func TestPackedAPageOfTheTailHasAMegabyteAtMost(t *testing.T) {
 	for n := range commits {
 		large := events(1, 1)
 		large[0].Payload = []byte(strings.Repeat("x", size))
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: large})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large})
 		require.NoError(t, err)
 	}
-	seen, q := 0, eventlog.TailQuery{AggregateType: user("").Type}
+	seen, q := 0, storage.TailQuery{AggregateType: user("").Type}
 	for more := true; more; {
 		page, err := s.TailShard(t.Context(), q)
 		require.NoError(t, err)
@@ -628,10 +627,10 @@ func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
 	for n := range commits {
 		large := events(1, 1)
 		large[0].Payload = []byte(strings.Repeat("x", 1<<10))
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: large, Proven: true})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: large, Proven: true})
 		require.NoError(t, err)
 	}
-	q := eventlog.TailQuery{AggregateType: user("").Type}
+	q := storage.TailQuery{AggregateType: user("").Type}
 	client := &meddler{Client: s.client}
 	client.batchGet = func(_ int, in *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
 		left := map[string]types.KeysAndAttributes{}
@@ -671,7 +670,7 @@ func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
 		}
 		return send()
 	}
-	_, err := log.TailShard(t.Context(), eventlog.TailQuery{AggregateType: user("").Type})
+	_, err := log.TailShard(t.Context(), storage.TailQuery{AggregateType: user("").Type})
 	assert.ErrorIs(t, err, broken)
 }
 
@@ -683,9 +682,9 @@ func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
 	for n := range 70_000 {
 		metadata[strconv.FormatInt(int64(n), 36)] = ""
 	}
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{Type: "x", Metadata: metadata}}})
+	_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{{Type: "x", Metadata: metadata}}})
 	require.NoError(t, err)
-	for record, err := range s.Journal.Events(t.Context(), user("1"), 1, 1) {
+	for record, err := range s.Engine.Events(t.Context(), user("1"), 1, 1) {
 		require.NoError(t, err)
 		assert.Len(t, record.Metadata, len(metadata))
 	}
@@ -706,7 +705,7 @@ func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 	for _, it := range backup {
 		s.put(t, s.Config().Tables.Journal, it)
 	}
-	s.Log = s.through(t, s.client)
+	s.Engine = s.through(t, s.client)
 	head, err := s.Head(t.Context(), user("1"))
 	require.NoError(t, err)
 	assert.Zero(t, head.TruncatedBefore)

@@ -2,8 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -37,51 +35,5 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 //
 // Errors: the errors of both, except [*TruncatedError].
 func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		version, err := j.Version(ctx, id)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for from := uint64(1); from <= version; {
-			var truncated *TruncatedError
-			for r, err := range j.Events(ctx, id, from, version) {
-				if errors.As(err, &truncated) && truncated.Before > from {
-					break
-				}
-				if !yield(r, err) || err != nil {
-					return
-				}
-				from = r.Number + 1
-			}
-			if truncated != nil {
-				from = truncated.Before
-			}
-		}
-	}
+	return j.engine.AllEvents(ctx, id)
 }
-
-func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
-	return func(yield func(*Record, error) bool) {
-		var undecodable error
-		err := id.Validate()
-		if err == nil {
-			err = j.layout.events(ctx, id, from, to, func(stored *Record) bool {
-				var r *Record
-				if r, undecodable = j.Decode(ctx, stored); undecodable != nil {
-					return false
-				}
-				return yield(r, nil)
-			})
-		}
-		if undecodable != nil {
-			err = undecodable
-		}
-		if err != nil && !errors.Is(err, errStop) {
-			yield(nil, fmt.Errorf("read events %d to %d of %s: %w", from, to, id, err))
-		}
-	}
-}
-
-// errStop means that the caller of the sequence wants no more.
-var errStop = errors.New("stop")

@@ -15,7 +15,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -25,9 +26,9 @@ func stateAt(n uint64) *journal.Snapshot {
 }
 
 // snap commits one event and a redundant snapshot of it.
-func snap(t *testing.T, j eventlog.Log, id aggregate.ID, expected uint64, r eventlog.Redundancy) eventlog.Receipt {
+func snap(t *testing.T, j *engine.Engine, id aggregate.ID, expected uint64, r storage.Redundancy) storage.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), eventlog.Commit{
+	receipt, err := j.Append(t.Context(), storage.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1), Snapshot: stateAt(expected + 1), Redundancy: &r,
 	})
 	require.NoError(t, err)
@@ -77,14 +78,14 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 					version = 6
 				}
 				payload := fmt.Sprintf("state %d", version)
-				_, err := s.Append(t.Context(), eventlog.Commit{
+				_, err := s.Append(t.Context(), storage.Commit{
 					Aggregate: id, Expected: uint64(version - 3), Events: events(version-2, 3), Snapshot: stateAt(uint64(version)),
-					Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
+					Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
 				})
 				require.NoError(t, err)
 				sum := sha256.Sum256([]byte(payload))
 				want := item{
-					a.PartitionKey:    text(eventlog.ShardKey(id.Type, s.Shard(id))),
+					a.PartitionKey:    text(storage.ShardKey(id.Type, s.Shard(id))),
 					a.SortKey:         text(fmt.Sprintf("user-account-1-%d", version)),
 					a.AggregateID:     text("user-account-1"),
 					a.SequenceNumber:  number(int64(version)),
@@ -116,7 +117,7 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 			for _, keep := range []int{1, 3} {
 				id, listed := user(fmt.Sprint("keep ", keep)), []uint64{}
 				for n := range uint64(8) {
-					receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: keep})
+					receipt := snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: keep})
 					require.NoError(t, s.RemoveSnapshots(t.Context(), id, receipt.Surplus))
 
 					all := []uint64{1, 2, 3, 4, 5, 6, 7, 8}[:n+1]
@@ -139,7 +140,7 @@ func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
 		proxy.Inject(dynamotest.Throttle(), dynamotest.On("BatchWriteItem"), dynamotest.Times(4))
 		listed := []uint64{}
 		for n := range uint64(4) {
-			receipt := snap(t, j, id, n, eventlog.Redundancy{Listed: listed, Keep: 1})
+			receipt := snap(t, j, id, n, storage.Redundancy{Listed: listed, Keep: 1})
 			if n > 0 {
 				require.ErrorIs(t, j.RemoveSnapshots(t.Context(), id, receipt.Surplus), journal.ErrThrottled)
 			}
@@ -154,7 +155,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id, listed := user("1"), []uint64{}
 		for n := range uint64(60) {
-			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 60})
+			receipt := snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 60})
 			require.Empty(t, receipt.Surplus)
 			listed = receipt.Redundant
 		}
@@ -163,7 +164,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 		j := s.through(t, proxy.Client(testdb.Once))
 		calls := proxy.Record()
 
-		receipt := snap(t, j, id, 60, eventlog.Redundancy{Listed: listed, Keep: 1})
+		receipt := snap(t, j, id, 60, storage.Redundancy{Listed: listed, Keep: 1})
 		assert.Len(t, receipt.Redundant, 61-25, "a commit deletes no more than 25 for others")
 		assert.Len(t, receipt.Surplus, 61-25-1)
 		s.requireListed(t, id, receipt.Redundant, receipt.Redundant)
@@ -173,7 +174,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 			"35 surplus rows are two batches, and nothing is counted or listed")
 		s.requireListed(t, id, receipt.Redundant, []uint64{61})
 		for n := uint64(61); n < 64; n++ {
-			receipt = snap(t, j, id, n, eventlog.Redundancy{Listed: receipt.Redundant, Keep: 1})
+			receipt = snap(t, j, id, n, storage.Redundancy{Listed: receipt.Redundant, Keep: 1})
 		}
 		assert.Equal(t, []uint64{63, 64}, receipt.Redundant)
 	})
@@ -184,7 +185,7 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 	s, db := inMemory(t, journal.Config{})
 	id, listed := user("1"), []uint64{}
 	for n := range uint64(30) {
-		listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 30}).Redundant
+		listed = snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 30}).Redundant
 	}
 	db.Inject(dynamotest.Unprocessed(7), dynamotest.On("BatchWriteItem"), dynamotest.Times(5))
 	calls := db.Record()
@@ -212,7 +213,7 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 
 func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		snap(t, s.Log, user("1"), 0, eventlog.Redundancy{Keep: 1})
+		snap(t, s.Engine, user("1"), 0, storage.Redundancy{Keep: 1})
 		require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
 		require.ErrorAs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), new(*aggregate.InvalidIDError))
 		s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
@@ -225,7 +226,7 @@ func TestNothingIsReadOrCountedForRedundancy(t *testing.T) {
 	s, db := inMemory(t, journal.Config{})
 	calls, listed := db.Record(), []uint64{}
 	for n := range uint64(5) {
-		receipt := snap(t, s.Log, user("1"), n, eventlog.Redundancy{Listed: listed, Keep: 2})
+		receipt := snap(t, s.Engine, user("1"), n, storage.Redundancy{Listed: listed, Keep: 2})
 		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), receipt.Surplus))
 		listed = receipt.Redundant
 	}
@@ -238,7 +239,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		for n := range uint64(4) {
-			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Keep: 1})
+			receipt := snap(t, s.Engine, id, n, storage.Redundancy{Keep: 1})
 			assert.Nil(t, receipt.Redundant)
 			assert.Nil(t, receipt.Surplus)
 		}
@@ -246,7 +247,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 		head, err := s.Head(t.Context(), id)
 		require.NoError(t, err)
 
-		receipt := snap(t, s.Log, id, 4, eventlog.Redundancy{Listed: head.Redundant, Keep: 1})
+		receipt := snap(t, s.Engine, id, 4, storage.Redundancy{Listed: head.Redundant, Keep: 1})
 
 		assert.Equal(t, []uint64{4, 5}, receipt.Redundant)
 		assert.Equal(t, []uint64{4}, receipt.Surplus)
@@ -257,10 +258,10 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 func TestACommitWithoutSnapshotLeavesTheListAsItIs(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
-		listed := snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+		listed := snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-		receipt, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
+		receipt, err := s.Append(t.Context(), storage.Commit{
+			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 		})
 
 		require.NoError(t, err)
@@ -276,7 +277,7 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 	id, listed := user("1"), []uint64{}
 	calls := db.Record()
 	for n := range uint64(4) {
-		receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 2, TTL: time.Hour})
+		receipt := snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 2, TTL: time.Hour})
 		assert.Empty(t, receipt.Surplus)
 		listed = receipt.Redundant
 		db.Clock().Advance(10 * time.Minute)
@@ -309,13 +310,13 @@ func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 		for free := range 5 {
 			id, listed := user(fmt.Sprint(free)), []uint64{}
 			for n := range uint64(3) {
-				listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 3}).Redundant
+				listed = snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 3}).Redundant
 			}
-			n := eventlog.MaxEvents - free
+			n := storage.MaxEvents - free
 
-			receipt, err := s.Append(t.Context(), eventlog.Commit{
+			receipt, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
-				Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
+				Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 			})
 
 			require.NoError(t, err)
@@ -340,11 +341,11 @@ func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout})
 			id := user("1")
-			listed := snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+			listed := snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-			receipt, err := s.Append(t.Context(), eventlog.Commit{
-				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, eventlog.MaxItemBytes)},
-				Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
+			receipt, err := s.Append(t.Context(), storage.Commit{
+				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, storage.MaxItemBytes)},
+				Redundancy: &storage.Redundancy{Listed: listed, Keep: 1},
 			})
 
 			require.NoError(t, err)
@@ -368,14 +369,14 @@ func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
 	for n := range uint64(1000) {
 		listed = append(listed, 1<<60+n) // the longest numbers
 	}
-	for size := eventlog.MaxItemBytes - 40_000; size < eventlog.MaxItemBytes; size += 4_000 {
+	for size := storage.MaxItemBytes - 40_000; size < storage.MaxItemBytes; size += 4_000 {
 		id := user(fmt.Sprint(size))
 		head := s.keyOf(id, 0)
 		head["aid"], head["seq_nr"], head["version"] = text(id.String()), number(0), number(version)
 		s.put(t, s.Config().Tables.Snapshot, head)
-		_, err := s.Append(t.Context(), eventlog.Commit{
+		_, err := s.Append(t.Context(), storage.Commit{
 			Aggregate: id, Expected: version, Events: events(1, 1), Snapshot: &journal.Snapshot{Number: version + 1, Payload: make([]byte, size)},
-			Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 2000},
+			Redundancy: &storage.Redundancy{Listed: listed, Keep: 2000},
 		})
 		require.NoError(t, err, "a state of %d bytes", size)
 	}
@@ -385,19 +386,19 @@ func TestARedundancyThatCannotBeIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			number uint64
-			r      eventlog.Redundancy
+			r      storage.Redundancy
 			field  string
 		}{
-			"keep none":            {1, eventlog.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
-			"keep fewer than none": {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
-			"the same by TTL":      {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
-			"a time that has been": {1, eventlog.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
-			"the head's number":    {0, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
-			"a number to come":     {2, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
-			"listed already":       {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
-			"a list that is ahead": {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
+			"keep none":            {1, storage.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
+			"keep fewer than none": {1, storage.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
+			"the same by TTL":      {1, storage.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
+			"a time that has been": {1, storage.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
+			"the head's number":    {0, storage.Redundancy{Keep: 1}, "Snapshot.Number"},
+			"a number to come":     {2, storage.Redundancy{Keep: 1}, "Snapshot.Number"},
+			"listed already":       {1, storage.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
+			"a list that is ahead": {1, storage.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
 		} {
-			_, err := s.Append(t.Context(), eventlog.Commit{
+			_, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,
 			})
 			var config *journal.ConfigError
@@ -417,7 +418,7 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 			var listed []uint64
 			for n := range uint64(9) {
 				if n%3 == 2 {
-					listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: append([]uint64{}, listed...), Keep: 5}).Redundant
+					listed = snap(t, s.Engine, id, n, storage.Redundancy{Listed: append([]uint64{}, listed...), Keep: 5}).Redundant
 				} else {
 					s.write(t, id, int(n)+1, 1)
 				}
@@ -488,8 +489,8 @@ func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testi
 func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		id := user(strings.Repeat("x", 900)) // a long id leaves less room for the state
-		for n, size := range []int{eventlog.MaxItemBytes - 2_000, 100} {
-			receipt, err := s.Append(t.Context(), eventlog.Commit{
+		for n, size := range []int{storage.MaxItemBytes - 2_000, 100} {
+			receipt, err := s.Append(t.Context(), storage.Commit{
 				Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
 			})
 			require.NoError(t, err)
@@ -503,8 +504,8 @@ func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 	for _, layout := range layouts {
 		s := setup(t, journal.Config{Layout: layout})
 		c := s.callersTable(t)
-		commit := eventlog.Commit{
-			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
+		commit := storage.Commit{
+			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &storage.Redundancy{Listed: []uint64{}, Keep: 1},
 		}
 		for n := range 9 {
 			commit.Writes = append(commit.Writes, c.count(fmt.Sprint(n)))

@@ -17,7 +17,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -32,7 +33,7 @@ func (s store) covered(t *testing.T, id aggregate.ID, n int) {
 	for i := 1; i < n && s.isPacked(); i++ {
 		s.write(t, id, i, 1)
 	}
-	_, err := s.Append(t.Context(), eventlog.Commit{
+	_, err := s.Append(t.Context(), storage.Commit{
 		Aggregate: id, Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
 	})
 	require.NoError(t, err)
@@ -97,10 +98,10 @@ func TestTruncateRemovesTheEventsBelowAndTheAggregateGoesOn(t *testing.T) {
 		assert.Equal(t, numbersFrom(21, 32), s.numbers(t, id))
 		assert.Equal(t, journal.Head{Aggregate: id, Version: 32, Snapshot: stateAt(30), TruncatedBefore: 21}, s.head(t, id))
 		s.write(t, id, 33, 1)
-		records, err := read(t, s.Log, id, 21, 33)
+		records, err := read(t, s.Engine, id, 21, 33)
 		require.NoError(t, err)
 		requireNumbers(t, records, 21, 33)
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Events: events(1, 1)})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: id, Events: events(1, 1)})
 		require.ErrorIs(t, err, journal.ErrConflict, "numbers are not used again")
 
 		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}), "further")
@@ -123,7 +124,7 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 			"some missing, by index": {1, 40},
 			"the last one by index":  {30, 40},
 		} {
-			records, err := read(t, s.Log, id, r.from, r.to)
+			records, err := read(t, s.Engine, id, r.from, r.to)
 			var truncated *journal.TruncatedError
 			require.ErrorAs(t, err, new(*journal.TruncatedError), name)
 			require.NotErrorAs(t, err, new(*journal.CorruptItemError), name)
@@ -132,13 +133,13 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 			assert.Empty(t, records, name)
 		}
 		for _, to := range []uint64{33, 40} {
-			records, err := read(t, s.Log, id, 31, to)
+			records, err := read(t, s.Engine, id, 31, to)
 			require.NoError(t, err)
 			requireNumbers(t, records, 31, int(to))
 		}
 		// A missing event above is still corrupt, whatever is truncated below.
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(id, 35))
-		_, err := read(t, s.Log, id, 31, 40)
+		_, err := read(t, s.Engine, id, 31, 40)
 		require.ErrorAs(t, err, new(*journal.CorruptItemError))
 	})
 }
@@ -183,11 +184,11 @@ func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
 
 func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		for name, remove := range map[string]func(j eventlog.Log, id aggregate.ID) error{
-			"truncate": func(j eventlog.Log, id aggregate.ID) error {
+		for name, remove := range map[string]func(j *engine.Engine, id aggregate.ID) error{
+			"truncate": func(j *engine.Engine, id aggregate.ID) error {
 				return j.Truncate(t.Context(), id, 4, journal.Removal{})
 			},
-			"delete": func(j eventlog.Log, id aggregate.ID) error {
+			"delete": func(j *engine.Engine, id aggregate.ID) error {
 				return j.Delete(t.Context(), id, 5, journal.Removal{})
 			},
 		} {
@@ -206,7 +207,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		c, a, id := s.Config(), s.Config().Attributes, user("1")
 		listed := []uint64{}
 		for n := range uint64(5) {
-			listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 5}).Redundant
+			listed = snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 5}).Redundant
 		}
 		if !s.isPacked() {
 			// A row of another program, which the head does not list.
@@ -239,7 +240,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		_, versionErr := s.Version(t.Context(), id)
 		errs := map[string]error{"Version": versionErr}
 		for _, expected := range []uint64{0, 4, 5, 6} {
-			_, errs[fmt.Sprint("Append at ", expected)] = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: expected, Events: events(6, 1)})
+			_, errs[fmt.Sprint("Append at ", expected)] = s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: expected, Events: events(6, 1)})
 		}
 		_, errs["a command without events"] = s.execute(t, id, 5, 0, "c")
 		for name, err := range errs {
@@ -249,7 +250,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 			require.ErrorAs(t, err, &deleted, name)
 			assert.Equal(t, journal.DeletedError{ID: id, Version: 5, At: at}, *deleted, name)
 		}
-		_, err = read(t, s.Log, id, 1, 5)
+		_, err = read(t, s.Engine, id, 1, 5)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 
 		s.clock.advance(time.Hour)
@@ -329,7 +330,7 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 5, journal.Removal{}))
 
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
-		_, err := read(t, s.Log, id, 1, 20)
+		_, err := read(t, s.Engine, id, 1, 20)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 	})
 }
@@ -385,7 +386,7 @@ func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 }
 
 // eachRemoval runs a test for truncation and deletion, at once and by time to live.
-func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error)) {
+func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error)) {
 	t.Helper()
 	t.Parallel()
 	for layout, config := range configs() {
@@ -393,11 +394,11 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 			if after > 0 && config.Layout == journal.Packed {
 				continue // commits have no time to live
 			}
-			for name, remove := range map[string]func(context.Context, eventlog.Log, aggregate.ID) error{
-				"truncate": func(ctx context.Context, j eventlog.Log, id aggregate.ID) error {
+			for name, remove := range map[string]func(context.Context, *engine.Engine, aggregate.ID) error{
+				"truncate": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
 					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
 				},
-				"delete": func(ctx context.Context, j eventlog.Log, id aggregate.ID) error {
+				"delete": func(ctx context.Context, j *engine.Engine, id aggregate.ID) error {
 					return j.Delete(ctx, id, 12, journal.Removal{After: after})
 				},
 			} {
@@ -411,7 +412,7 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 }
 
 func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		for name, fault := range map[string]dynamotest.Fault{
 			"refused":    dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
 			"lost reply": dynamotest.LoseReply(),
@@ -433,15 +434,15 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 					require.Error(t, err, "%s, request %d", name, n)
 					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
 					// All events that are missing now have been announced.
-					if _, err := read(t, s.Log, id, 1, 12); err != nil {
+					if _, err := read(t, s.Engine, id, 1, 12); err != nil {
 						require.ErrorAs(t, err, new(*journal.TruncatedError), "%s, request %d", name, n)
 					}
 				}
 				injection.Remove()
-				require.NoError(t, remove(t.Context(), s.Log, id), "%s, request %d", name, n)
+				require.NoError(t, remove(t.Context(), s.Engine, id), "%s, request %d", name, n)
 				db.Clock().Advance(2 * time.Hour)
 				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
-				_, err = read(t, s.Log, id, 1, 12)
+				_, err = read(t, s.Engine, id, 1, 12)
 				require.ErrorAs(t, err, new(*journal.TruncatedError))
 			}
 		}
@@ -449,7 +450,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 }
 
 func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		id := user("1")
 		s.covered(t, id, 12)
@@ -457,14 +458,14 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 			db.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Times(1))
 		}
 		db.Inject(dynamotest.Unprocessed(3), dynamotest.On("BatchWriteItem"), dynamotest.Times(3))
-		require.NoError(t, remove(t.Context(), s.Log, id))
+		require.NoError(t, remove(t.Context(), s.Engine, id))
 		db.Clock().Advance(2 * time.Hour)
 		assert.Empty(t, s.numbers(t, id))
 	})
 }
 
 func TestARemovalEndsWithItsContext(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *engine.Engine, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		ctx, cancel := cancellable(t)
@@ -474,7 +475,7 @@ func TestARemovalEndsWithItsContext(t *testing.T) {
 				cancel()
 			}
 		})
-		err := remove(ctx, s.Log, user("1"))
+		err := remove(ctx, s.Engine, user("1"))
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -488,10 +489,10 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	removal := journal.Removal{After: time.Hour, Progress: func(n int) { progress = n }}
 	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
 	assert.Equal(t, 20, progress)
-	records, err := read(t, s.Log, id, 1, 30)
+	records, err := read(t, s.Engine, id, 1, 30)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 30)
-	page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
+	page, err := s.TailShard(t.Context(), storage.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
 	require.NoError(t, err)
 	assert.Len(t, page.Records, 30)
 
@@ -504,7 +505,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	assert.Equal(t, 20, progress, "unless it is to go earlier")
 	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
-	_, err = read(t, s.Log, id, 1, 30)
+	_, err = read(t, s.Engine, id, 1, 30)
 	require.ErrorAs(t, err, new(*journal.TruncatedError))
 
 	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
@@ -527,7 +528,7 @@ func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
 		}
 		want := map[aggregate.ID]journal.Head{}
 		for _, id := range append([]aggregate.ID{id}, others...) {
-			snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1})
+			snap(t, s.Engine, id, 0, storage.Redundancy{Listed: []uint64{}, Keep: 1})
 			s.write(t, id, 2, 1)
 			want[id] = s.head(t, id)
 		}
@@ -538,7 +539,7 @@ func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
 
 		for other, head := range want {
 			assert.Equal(t, head, s.head(t, other), "%#v", other)
-			records, err := read(t, s.Log, other, 1, 2)
+			records, err := read(t, s.Engine, other, 1, 2)
 			require.NoError(t, err, "%#v", other)
 			requireNumbers(t, records, 1, 2)
 			got, err := s.SnapshotBefore(t.Context(), head, 1)
@@ -620,7 +621,7 @@ func TestRemovalAndHeadsReadStronglyConsistent(t *testing.T) {
 		assert.True(t, aws.ToBool(in.ConsistentRead))
 		return send()
 	}
-	s.Log = s.through(t, client)
+	s.Engine = s.through(t, client)
 	require.Len(t, s.heads(t, journal.HeadsQuery{}), 1)
 	require.Len(t, s.heads(t, journal.HeadsQuery{AggregateType: "user-account"}), 1)
 	require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))

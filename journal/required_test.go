@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -39,13 +39,13 @@ func TestNoEventIsWrittenWithoutARequiredEncoding(t *testing.T) {
 		"none": open(), "another": open(&wrapped{name: "b"}), "only for reading": open(journal.ForReading(&wrapped{name: "a"})),
 		"raw": open(&wrapped{name: "a"}).Raw(),
 	} {
-		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		requireNotEncoded(t, err)
 		_, err = j.Version(t.Context(), user("1"))
 		require.ErrorIs(t, err, journal.ErrNotFound, name)
 	}
 	record := &journal.Record{Aggregate: user("1"), Number: 1, EventID: "1", EventType: "Happened", Payload: []byte("plain")}
-	_, err := eventlog.Of(open().Raw()).Restore(t.Context(), eventlog.Restoration{
+	_, err := open().Raw().Internal().Restore(t.Context(), storage.Restoration{
 		Head: journal.Head{Aggregate: user("1"), Version: 1}, Records: []*journal.Record{record},
 	})
 	requireNotEncoded(t, err)
@@ -55,14 +55,14 @@ func TestAPlainPayloadIsRefusedWhereAnEncodingIsRequired(t *testing.T) {
 	t.Parallel()
 	db, open := requiring(t)
 	j := open(&wrapped{name: "a"})
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
 		Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 	})
 	require.NoError(t, err)
 	_, err = j.Head(t.Context(), user("1"))
 	require.NoError(t, err)
 
-	s := store{Log: eventlog.Of(j), client: db.Client()}
+	s := store{Engine: j.Internal(), client: db.Client()}
 	forge := func(table string, number int) {
 		it := s.get(t, table, s.keyOf(user("1"), number))
 		delete(it, "encoding")
@@ -72,7 +72,7 @@ func TestAPlainPayloadIsRefusedWhereAnEncodingIsRequired(t *testing.T) {
 	forge("journal", 2)
 	forge("snapshot", 0)
 
-	records, err := read(t, s.Log, user("1"), 1, 2)
+	records, err := read(t, s.Engine, user("1"), 1, 2)
 	requireNotEncoded(t, err)
 	assert.Len(t, records, 1, "what can be read before it")
 	_, err = j.Head(t.Context(), user("1"))

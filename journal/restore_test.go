@@ -14,7 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -33,8 +33,8 @@ func old(id aggregate.ID, from, n int) []*journal.Record {
 	return records
 }
 
-func restoration(id aggregate.ID, expected uint64, records []*journal.Record) eventlog.Restoration {
-	return eventlog.Restoration{
+func restoration(id aggregate.ID, expected uint64, records []*journal.Record) storage.Restoration {
+	return storage.Restoration{
 		Expected: expected, Records: records,
 		Head: journal.Head{Aggregate: id, Version: expected + uint64(len(records))},
 	}
@@ -59,13 +59,13 @@ func TestRestoredEventsAreAsTheyWere(t *testing.T) {
 		r := restoration(user("1"), 0, records[:10])
 		receipt, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
-		assert.Equal(t, eventlog.Receipt{Version: 10}, receipt)
+		assert.Equal(t, storage.Receipt{Version: 10}, receipt)
 		r = restoration(user("1"), 10, records[10:])
 		r.Head.Snapshot = &journal.Snapshot{Number: 11, Schema: 3, Payload: []byte("state")}
 		_, err = s.Restore(t.Context(), r)
 		require.NoError(t, err)
 
-		stored, err := read(t, s.Log, user("1"), 1, 12)
+		stored, err := read(t, s.Engine, user("1"), 1, 12)
 		require.NoError(t, err)
 		s.requireRestored(t, records, stored)
 		head, err := s.Head(t.Context(), user("1"))
@@ -143,7 +143,7 @@ func TestARestorationThatMayNotBeWrittenIsUnknown(t *testing.T) {
 
 func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		r := eventlog.Restoration{
+		r := storage.Restoration{
 			Head:    journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 8, Payload: []byte("s")}},
 			Records: old(user("1"), 7, 3),
 		}
@@ -152,9 +152,9 @@ func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 		head, err := s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, r.Head, head)
-		_, err = read(t, s.Log, user("1"), 1, 9)
+		_, err = read(t, s.Engine, user("1"), 1, 9)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
-		stored, err := read(t, s.Log, user("1"), 7, 9)
+		stored, err := read(t, s.Engine, user("1"), 7, 9)
 		require.NoError(t, err)
 		s.requireRestored(t, r.Records, stored)
 	})
@@ -168,7 +168,7 @@ func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *te
 		s.remove(t, c.Tables.Snapshot, s.keyOf(id, 0))
 		s.remove(t, c.Tables.Journal, s.keyOf(id, 7))
 
-		_, err := s.Restore(t.Context(), eventlog.Restoration{
+		_, err := s.Restore(t.Context(), storage.Restoration{
 			Head:    journal.Head{Aggregate: id, Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}},
 			Records: old(id, 7, 3),
 		})
@@ -176,7 +176,7 @@ func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *te
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
 		assert.Equal(t, journal.CorruptItemError{
-			Aggregate: id, Number: 8, Table: c.Tables.Journal, PartitionKey: eventlog.ShardKey(id.Type, s.Shard(id)), SortKey: "user-account-1-8",
+			Aggregate: id, Number: 8, Table: c.Tables.Journal, PartitionKey: storage.ShardKey(id.Type, s.Shard(id)), SortKey: "user-account-1-8",
 			Reason: "exists although the head of its aggregate is at version 0",
 		}, *corrupt)
 		assert.Empty(t, s.get(t, c.Tables.Snapshot, s.keyOf(id, 0)), "nothing is written")
@@ -189,7 +189,7 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 		truncated := journal.Head{Aggregate: user("2"), Version: 9, TruncatedBefore: 10, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}}
 		for _, want := range []journal.Head{tombstone, truncated} {
 			for range 2 {
-				_, err := s.Restore(t.Context(), eventlog.Restoration{Head: want})
+				_, err := s.Restore(t.Context(), storage.Restoration{Head: want})
 				require.NoError(t, err)
 			}
 			head, err := s.Head(t.Context(), want.Aggregate)
@@ -197,7 +197,7 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 			assert.Equal(t, want, head)
 		}
 		tombstone.Version, tombstone.TruncatedBefore = 10, 11
-		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: tombstone})
+		_, err := s.Restore(t.Context(), storage.Restoration{Head: tombstone})
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 		_, err = s.Restore(t.Context(), restoration(user("1"), 9, old(user("1"), 10, 1)))
 		require.ErrorAs(t, err, new(*journal.DeletedError))
@@ -222,12 +222,12 @@ func TestAForeignSnapshotIsRestored(t *testing.T) {
 func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		r := restoration(user("1"), 0, old(user("1"), 1, 3))
-		r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, eventlog.MaxItemBytes)}
+		r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, storage.MaxItemBytes)}
 		receipt, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
 		assert.True(t, receipt.SnapshotLeftOut)
 
-		r = eventlog.Restoration{
+		r = storage.Restoration{
 			Head:    journal.Head{Aggregate: user("2"), Version: 3, TruncatedBefore: 3, Snapshot: r.Head.Snapshot},
 			Records: old(user("2"), 3, 1),
 		}
@@ -249,7 +249,7 @@ func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 5, receipt.Version)
 		assert.True(t, receipt.SnapshotLeftOut)
-		require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrOldSchema)
+		require.ErrorIs(t, receipt.SnapshotError, storage.ErrOldSchema)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 5, Snapshot: stateAt(4), TruncatedBefore: 4}, s.head(t, user("1")))
 	})
 }
@@ -257,31 +257,31 @@ func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
 func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		x := user("1")
-		with := func(change func(r *eventlog.Restoration)) eventlog.Restoration {
+		with := func(change func(r *storage.Restoration)) storage.Restoration {
 			r := restoration(x, 0, old(x, 1, 3))
 			change(&r)
 			return r
 		}
 		deleted := time.UnixMilli(1)
 		for name, c := range map[string]struct {
-			r    eventlog.Restoration
+			r    storage.Restoration
 			want any
 		}{
-			"no aggregate":                 {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
+			"no aggregate":                 {storage.Restoration{}, new(*aggregate.InvalidIDError)},
 			"no events":                    {restoration(x, 4, nil), journal.ErrInvalidCommit},
-			"nothing at all":               {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
+			"nothing at all":               {storage.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
 			"too many":                     {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},
-			"another version":              {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
-			"a gap":                        {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
-			"another aggregate":            {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
-			"a record that is nil":         {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
-			"not UTF-8":                    {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
-			"a snapshot ahead":             {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
-			"a tombstone of events":        {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
-			"an event too large":           {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), new(*journal.TooLargeError)},
+			"another version":              {with(func(r *storage.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
+			"a gap":                        {with(func(r *storage.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
+			"another aggregate":            {with(func(r *storage.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
+			"a record that is nil":         {with(func(r *storage.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
+			"not UTF-8":                    {with(func(r *storage.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
+			"a snapshot ahead":             {with(func(r *storage.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
+			"a tombstone of events":        {with(func(r *storage.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
+			"an event too large":           {with(func(r *storage.Restoration) { r.Records[1].Payload = make([]byte, storage.MaxItemBytes) }), new(*journal.TooLargeError)},
 			"events too large":             {restoration(x, 0, large(x, 12)), new(*journal.TooLargeError)},
 			"a number beyond uint64":       {restoration(x, math.MaxUint64, old(x, 0, 1)), new(*journal.VersionError)},
-			"truncated beyond its version": {with(func(r *eventlog.Restoration) { r.Expected, r.Head.TruncatedBefore = 0, 9 }), journal.ErrInvalidCommit},
+			"truncated beyond its version": {with(func(r *storage.Restoration) { r.Expected, r.Head.TruncatedBefore = 0, 9 }), journal.ErrInvalidCommit},
 		} {
 			_, err := s.Restore(t.Context(), c.r)
 			requireKind(t, err, c.want, name)
@@ -301,10 +301,10 @@ func TestARestorationOfAHugeVersionIsRefused(t *testing.T) {
 			events := restoration(x, 0, old(x, 1, 1))
 			events.Head.Version, events.Head.TruncatedBefore = version, version
 			events.Head.Snapshot, events.Records[0].Number = stateAt(version-1), version
-			stone := eventlog.Restoration{Head: journal.Head{
+			stone := storage.Restoration{Head: journal.Head{
 				Aggregate: x, Version: version, TruncatedBefore: version + 1, DeletedAt: time.UnixMilli(1),
 			}}
-			for _, r := range []eventlog.Restoration{events, stone} {
+			for _, r := range []storage.Restoration{events, stone} {
 				_, err := s.Restore(t.Context(), r)
 
 				var refused *journal.VersionError
@@ -319,7 +319,7 @@ func TestAnAggregateOfTheHighestRestoredVersionGoesOn(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		const version = 1 << 53
 		x := user("1")
-		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: journal.Head{
+		_, err := s.Restore(t.Context(), storage.Restoration{Head: journal.Head{
 			Aggregate: x, Version: version, TruncatedBefore: version, Snapshot: stateAt(version),
 		}, Records: old(x, version, 1)})
 		require.NoError(t, err)
@@ -336,7 +336,7 @@ func TestATombstoneOfTheHighestRestoredVersionIsRestored(t *testing.T) {
 		x := user("1")
 		stone := journal.Head{Aggregate: x, Version: version, TruncatedBefore: version + 1, DeletedAt: time.UnixMilli(1)}
 
-		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: stone})
+		_, err := s.Restore(t.Context(), storage.Restoration{Head: stone})
 
 		require.NoError(t, err)
 		assert.EqualValues(t, version, s.head(t, x).Version)
@@ -381,9 +381,9 @@ func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
 	records := old(user("1"), 1, 9)
 	_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:3]))
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), CommandID: "pay"})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), CommandID: "pay"})
 	require.NoError(t, err)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 4, CommandID: "look"})
+	_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 4, CommandID: "look"})
 	require.NoError(t, err)
 
 	next := restoration(user("1"), 4, records[4:])
@@ -393,7 +393,7 @@ func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
 	require.NoError(t, receipt.SnapshotError)
 	for _, id := range []string{"pay", "look"} {
 		s.requireKnown(t, user("1"), id)
-		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 9, Events: events(10, 1), CommandID: id})
+		_, err = s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: 9, Events: events(10, 1), CommandID: id})
 		assert.ErrorAs(t, err, new(*journal.DuplicateCommandError), id)
 	}
 }
@@ -408,10 +408,10 @@ func TestPackedARestorationBeginsWhereACommandWasNoted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, packed)
-			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), CommandID: "look"})
+			_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), CommandID: "look"})
 			require.NoError(t, err)
 			head.Aggregate = user("1")
-			_, err = s.Restore(t.Context(), eventlog.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
+			_, err = s.Restore(t.Context(), storage.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
 			require.NoError(t, err)
 			s.requireKnown(t, user("1"), "look")
 		})

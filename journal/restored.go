@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/table"
 )
 
 // MarkRestored records that the tables of a journal were restored from a backup. Call it after a
@@ -28,28 +30,28 @@ import (
 // Errors: [*ConfigError], [*DescriptorMismatchError], [*CorruptItemError], [ErrThrottled],
 // [ErrUnavailable], [ErrTableMissing], [ErrNoDescriptor], [ErrAccess], and the error of ctx.
 func MarkRestored(ctx context.Context, client Client, config Config) error {
-	e, err := newEngine(client, config)
+	e, err := connect(client, config)
 	if err == nil {
-		_, err = e.findDescriptor(ctx)
+		_, err = e.FindDescriptor(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("mark the journal as restored: %w", err)
 	}
-	table := e.config.Tables.Journal
+	name := e.Config.Tables.Journal
 	update := &dynamodb.UpdateItemInput{
-		TableName: &table, Key: e.layout.descriptorKey(),
+		TableName: &name, Key: e.Layout.DescriptorKey(),
 		UpdateExpression:          aws.String("SET #r = :r"),
 		ConditionExpression:       aws.String("attribute_exists(#pk)"),
-		ExpressionAttributeNames:  attributeNames("#r", attrRestored, "#pk", e.config.Attributes.PartitionKey),
-		ExpressionAttributeValues: item{":r": stringValue(e.config.NewID())},
+		ExpressionAttributeNames:  table.AttributeNames("#r", engine.AttrRestored, "#pk", e.Config.Attributes.PartitionKey),
+		ExpressionAttributeValues: table.Item{":r": table.StringValue(e.Config.NewID())},
 	}
 	if config.Tables.Snapshot != "" {
 		update.UpdateExpression = aws.String("SET #r = :r, #s = :s")
-		update.ExpressionAttributeNames["#s"] = attrSnapshotTable
-		update.ExpressionAttributeValues[":s"] = stringValue(config.Tables.Snapshot)
+		update.ExpressionAttributeNames["#s"] = engine.AttrSnapshotTable
+		update.ExpressionAttributeValues[":s"] = table.StringValue(config.Tables.Snapshot)
 	}
-	if err := e.updateItem(ctx, update); err != nil {
-		return fmt.Errorf("mark the journal as restored: %w", dynamo.Explain(err, table))
+	if err := e.UpdateItem(ctx, update); err != nil {
+		return fmt.Errorf("mark the journal as restored: %w", dynamo.Explain(err, name))
 	}
 	return nil
 }

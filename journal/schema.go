@@ -1,6 +1,10 @@
 package journal
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/engine"
+)
 
 // TableSchema describes a table for programs that create tables by other means, such as Terraform
 // or the AWS CDK. Packages process, readmodel, dedup and encrypt describe their tables with it too.
@@ -21,14 +25,12 @@ func Schema(config Config) ([]TableSchema, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	j := &engine{store: &store{config: config}}
-	j.use(config.Layout)
-	return j.schema(), nil
+	return schemaOf(engine.New(nil, config.settings(), layouts)), nil
 }
 
-func (j *engine) schema() (tables []TableSchema) {
-	for _, table := range j.layout.tables() {
-		tables = append(tables, TableSchema{Input: table, TimeToLive: j.config.Attributes.TTL})
+func schemaOf(j *engine.Engine) (tables []TableSchema) {
+	for _, name := range j.Layout.Tables() {
+		tables = append(tables, TableSchema{Input: name, TimeToLive: j.Config.Attributes.TTL})
 	}
-	return append(tables, TableSchema{Input: j.checkpointTable()})
+	return append(tables, TableSchema{Input: j.CheckpointTable()})
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -64,9 +65,21 @@ func ownTables(c journal.Config) journal.Config {
 
 // store is an empty journal with its own tables.
 type store struct {
-	eventlog.Log
+	*engine.Engine
 	client *dynamodb.Client
 	clock  *clock
+}
+
+// Config returns the config of the journal.
+func (s store) Config() journal.Config { return configOf(s.Engine) }
+
+func configOf(j *engine.Engine) journal.Config {
+	c := j.Config
+	return journal.Config{
+		Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
+		CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget, Now: c.Now, NewID: c.NewID,
+		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
+	}
 }
 
 // clock stands still unless a test moves it, so all events have one time.
@@ -91,7 +104,7 @@ func setup(t *testing.T, config journal.Config) store {
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
-	s.Log = eventlog.Of(j)
+	s.Engine = j.Internal()
 	return s
 }
 
@@ -126,7 +139,7 @@ func inFakeTime(t *testing.T, configs map[string]journal.Config, test func(t *te
 }
 
 // through opens the journal with another client.
-func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) eventlog.Log {
+func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *engine.Engine {
 	t.Helper()
 	config := s.Config()
 	for _, c := range change {
@@ -134,7 +147,7 @@ func (s store) through(t *testing.T, client journal.Client, change ...func(*jour
 	}
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
-	return eventlog.Of(j)
+	return j.Internal()
 }
 
 // impatient makes Append give up at the first failure. Each request then has a second at most.
@@ -143,10 +156,10 @@ func impatient(c *journal.Config) { c.RetryBudget = time.Nanosecond }
 func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }
 
 // events makes n events with the payloads "first", "first+1" and so on.
-func events(first, n int) []eventlog.Event {
-	list := make([]eventlog.Event, n)
+func events(first, n int) []storage.Event {
+	list := make([]storage.Event, n)
 	for i := range list {
-		list[i] = eventlog.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
+		list[i] = storage.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
 	}
 	return list
 }
@@ -155,15 +168,15 @@ func events(first, n int) []eventlog.Event {
 func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 	t.Helper()
 	for n > 0 {
-		count := min(n, eventlog.MaxEvents)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
+		count := min(n, storage.MaxEvents)
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
 		require.NoError(t, err)
 		from, n = from+count, n-count
 	}
 }
 
 // read collects the events of an aggregate that j yields.
-func read(t *testing.T, j eventlog.Log, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
+func read(t *testing.T, j *engine.Engine, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
 	t.Helper()
 	var records []*journal.Record
 	for r, err := range j.Events(t.Context(), id, from, to) {
@@ -214,7 +227,7 @@ func (s store) keyOf(id aggregate.ID, number int) item {
 	if s.isPacked() {
 		return s.packedKey(id, strconv.Itoa(number))
 	}
-	return s.key(eventlog.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
+	return s.key(storage.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
 }
 
 // placeOf returns the key in an error.

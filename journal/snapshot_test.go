@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -31,12 +31,12 @@ func (e *forSnapshots) Encode(ctx context.Context, at journal.Place, payload []b
 
 func TestASnapshotThatCannotBeEncodedIsLeftOutAndTheCommitIsWritten(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		keep(t, s.Log, "1", 1)
+		keep(t, s.Engine, "1", 1)
 		broken := errors.New("broken")
 		j := s.through(t, s.client, encodings(&forSnapshots{wrapped{name: "a"}, broken}))
 
-		receipt, err := j.Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &eventlog.Redundancy{Keep: 3, Listed: []uint64{}},
+		receipt, err := j.Append(t.Context(), storage.Commit{
+			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &storage.Redundancy{Keep: 3, Listed: []uint64{}},
 		})
 
 		require.NoError(t, err)
@@ -70,14 +70,14 @@ func TestADestroyedKeyRefusesTheCommitAlsoWhereOnlyTheSnapshotNeedsIt(t *testing
 func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, x := range map[string]struct {
-			commit eventlog.Commit
+			commit storage.Commit
 			want   any
 		}{
-			"too large": {eventlog.Commit{Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes)}}, new(*journal.TooLargeError)},
-			"no room": {eventlog.Commit{
-				Events: repeat(10, eventlog.Event{Payload: make([]byte, 400_000)}), Snapshot: &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
-			}, eventlog.ErrNoRoom},
-			"stored": {eventlog.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
+			"too large": {storage.Commit{Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, storage.MaxItemBytes)}}, new(*journal.TooLargeError)},
+			"no room": {storage.Commit{
+				Events: repeat(10, storage.Event{Payload: make([]byte, 400_000)}), Snapshot: &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
+			}, storage.ErrNoRoom},
+			"stored": {storage.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
 		} {
 			if name == "no room" && s.isPacked() {
 				x.want = nil // it is not in the transaction
@@ -96,7 +96,7 @@ func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
 func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("2"), 1, 2)
-		for name, x := range map[string]eventlog.Commit{
+		for name, x := range map[string]storage.Commit{
 			"of no event":                {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(0)},
 			"of one beyond the commit":   {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(4)},
 			"beyond a later commit":      {Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(4)},
@@ -111,10 +111,10 @@ func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 			s.requireNothingWritten(t, user("1"))
 			s.requireVersion(t, user("2"), 2)
 		}
-		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
+		receipt, err := s.Append(t.Context(), storage.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
 		require.NoError(t, err, "one of an event before the commit counts too")
 		if s.isPacked() { // a load can begin only after the last event of a commit
-			require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrNoRoom)
+			require.ErrorIs(t, receipt.SnapshotError, storage.ErrNoRoom)
 			return
 		}
 		assert.Equal(t, stateAt(2), s.head(t, user("2")).Snapshot)
@@ -126,7 +126,7 @@ func TestSnapshotsMayBeNamedTwiceForRemoval(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		listed := []uint64{}
 		for n := range uint64(4) {
-			listed = snap(t, s.Log, user("1"), n, eventlog.Redundancy{Listed: listed, Keep: 9}).Redundant
+			listed = snap(t, s.Engine, user("1"), n, storage.Redundancy{Listed: listed, Keep: 9}).Redundant
 		}
 		numbers := []uint64{3, 1, 3, 1, 1, 7}
 		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), numbers))

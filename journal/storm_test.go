@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -31,7 +31,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 				j, err := journal.Open(t.Context(), db.Client(), config)
 				require.NoError(t, err)
-				s := store{Log: eventlog.Of(j), client: db.Client()}
+				s := store{Engine: j.Internal(), client: db.Client()}
 				c, id := s.callersTable(t), user("1")
 
 				calm := db.Storm(0.1)
@@ -51,7 +51,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				calm()
 
 				s.requireVersion(t, id, commands)
-				records, err := read(t, s.Log, id, 1, commands)
+				records, err := read(t, s.Engine, id, 1, commands)
 				require.NoError(t, err)
 				executed := map[string]string{}
 				for i, r := range records {
@@ -70,7 +70,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				if layout == journal.Packed {
 					listed := s.head(t, id).Redundant
 					assert.True(t, slices.IsSorted(listed), "%v", listed)
-					receipt := snap(t, s.Log, id, commands, eventlog.Redundancy{Listed: append([]uint64{}, listed...), Keep: 2})
+					receipt := snap(t, s.Engine, id, commands, storage.Redundancy{Listed: append([]uint64{}, listed...), Keep: 2})
 					require.NoError(t, s.RemoveSnapshots(t.Context(), id, receipt.Surplus))
 					s.requireSound(t, id, commands+1)
 					return
@@ -107,10 +107,10 @@ func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 		assert.LessOrEqual(t, head.Snapshot.Number, head.Version)
 		assert.Equal(t, stateAt(head.Snapshot.Number), head.Snapshot)
 	}
-	receipt, err := s.Append(t.Context(), eventlog.Commit{
-		Aggregate: id, Expected: head.Version, Events: []eventlog.Event{{Payload: []byte(name)}}, CommandID: name,
+	receipt, err := s.Append(t.Context(), storage.Commit{
+		Aggregate: id, Expected: head.Version, Events: []storage.Event{{Payload: []byte(name)}}, CommandID: name,
 		Snapshot:   stateAt(head.Version + 1),
-		Redundancy: &eventlog.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2},
+		Redundancy: &storage.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2},
 		Writes:     []types.TransactWriteItem{c.count("n")},
 	})
 	if err == nil {

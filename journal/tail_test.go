@@ -13,17 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // tailOf returns a query for the tail of an aggregate's shard.
-func (s store) tailOf(id aggregate.ID) eventlog.TailQuery {
-	return eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
+func (s store) tailOf(id aggregate.ID) storage.TailQuery {
+	return storage.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
 }
 
-func tail(t *testing.T, j eventlog.Log, q eventlog.TailQuery) eventlog.TailPage {
+func tail(t *testing.T, j *engine.Engine, q storage.TailQuery) storage.TailPage {
 	t.Helper()
 	page, err := j.TailShard(t.Context(), q)
 	require.NoError(t, err)
@@ -31,8 +31,8 @@ func tail(t *testing.T, j eventlog.Log, q eventlog.TailQuery) eventlog.TailPage 
 }
 
 // cursorAfter returns the cursor just after an event.
-func cursorAfter(r *journal.Record) eventlog.Cursor {
-	return eventlog.Cursor{OccurredAt: r.WrittenAt.UnixMilli(), SortKey: storage.SortKey(r.Aggregate, r.Number)}
+func cursorAfter(r *journal.Record) storage.Cursor {
+	return storage.Cursor{OccurredAt: r.WrittenAt.UnixMilli(), SortKey: storage.SortKey(r.Aggregate, r.Number)}
 }
 
 func places(records []*journal.Record) []string {
@@ -55,21 +55,21 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 			}
 		}
 		// Another type with a shard of the same number.
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
 		require.NoError(t, err)
 
-		page := tail(t, s.Log, s.tailOf(user("1")))
+		page := tail(t, s.Engine, s.tailOf(user("1")))
 
 		assert.Equal(t, []string{"1/1", "n2/1", "1/2", "n2/2", "1/3", "n2/3"}, places(page.Records))
 		assert.False(t, page.More)
 		assert.Empty(t, page.Corrupt)
 		q := s.tailOf(user("1"))
 		q.After = page.Next
-		assert.Empty(t, tail(t, s.Log, q).Records, "after the last one")
+		assert.Empty(t, tail(t, s.Engine, q).Records, "after the last one")
 		if !s.isPacked() {
 			assert.Equal(t, cursorAfter(page.Records[5]), page.Next)
 		}
-		whole, err := read(t, s.Log, user("1"), 1, 3)
+		whole, err := read(t, s.Engine, user("1"), 1, 3)
 		require.NoError(t, err)
 		assert.Equal(t, whole[2], page.Records[4], "a record of the tail is that of the table")
 	})
@@ -77,9 +77,9 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 
 func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		for _, after := range []eventlog.Cursor{{}, eventlog.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
-			page := tail(t, s.Log, eventlog.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
-			assert.Equal(t, eventlog.TailPage{Records: []*journal.Record{}, Next: after}, page)
+		for _, after := range []storage.Cursor{{}, storage.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
+			page := tail(t, s.Engine, storage.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
+			assert.Equal(t, storage.TailPage{Records: []*journal.Record{}, Next: after}, page)
 		}
 	})
 }
@@ -89,8 +89,8 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		const n = 350 // of 4 KB, more than a page
 		payload := make([]byte, 4<<10)
 		for from := 0; from < n; from += 50 {
-			_, err := s.Append(t.Context(), eventlog.Commit{
-				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, eventlog.Event{Payload: payload}),
+			_, err := s.Append(t.Context(), storage.Commit{
+				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, storage.Event{Payload: payload}),
 			})
 			require.NoError(t, err)
 			if from%100 == 0 {
@@ -101,7 +101,7 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		var sizes []int
 		q := s.tailOf(user("1"))
 		for {
-			page := tail(t, s.Log, q)
+			page := tail(t, s.Engine, q)
 			size := 0
 			for _, r := range page.Records {
 				seen[r.Number]++
@@ -122,11 +122,11 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		if !s.isPacked() { // its index has only the keys of large commits
 			assert.Len(t, sizes, 2, "pages")
 		}
-		assert.Empty(t, tail(t, s.Log, q).Records, "nothing is left")
+		assert.Empty(t, tail(t, s.Engine, q).Records, "nothing is left")
 
 		s.clock.advance(time.Millisecond)
 		s.write(t, user("n2"), 1, 1)
-		assert.Equal(t, []string{"n2/1"}, places(tail(t, s.Log, q).Records), "what came since")
+		assert.Equal(t, []string{"n2/1"}, places(tail(t, s.Engine, q).Records), "what came since")
 	})
 }
 
@@ -135,21 +135,21 @@ func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
 		for _, value := range []string{"1", "n2"} { // one shard, and the clock stands still
 			s.write(t, user(value), 1, 12)
 		}
-		all := tail(t, s.Log, s.tailOf(user("1"))).Records
+		all := tail(t, s.Engine, s.tailOf(user("1"))).Records
 		require.Len(t, all, 24)
 		for i, r := range all {
 			q := s.tailOf(user("1"))
 			q.After = cursorAfter(r)
 
-			rest := tail(t, s.Log, q)
+			rest := tail(t, s.Engine, q)
 
 			require.Equal(t, places(all[i+1:]), places(rest.Records), "after %s", places(all[i:i+1]))
 		}
 		q := s.tailOf(user("1"))
-		q.After = eventlog.CursorAt(s.clock.now())
-		assert.Equal(t, places(all), places(tail(t, s.Log, q).Records), "from the beginning of the millisecond")
-		q.After = eventlog.CursorAt(s.clock.now().Add(time.Millisecond))
-		assert.Empty(t, tail(t, s.Log, q).Records)
+		q.After = storage.CursorAt(s.clock.now())
+		assert.Equal(t, places(all), places(tail(t, s.Engine, q).Records), "from the beginning of the millisecond")
+		q.After = storage.CursorAt(s.clock.now().Add(time.Millisecond))
+		assert.Empty(t, tail(t, s.Engine, q).Records)
 	})
 }
 
@@ -165,12 +165,12 @@ func TestTheTailEndsWhereItIsToldTo(t *testing.T) {
 		} {
 			q := s.tailOf(user("1"))
 			q.Until = start.Add(until)
-			page := tail(t, s.Log, q)
+			page := tail(t, s.Engine, q)
 			assert.Len(t, page.Records, want, "until %s", until)
 		}
 		q := s.tailOf(user("1"))
-		q.After, q.Until = eventlog.CursorAt(start.Add(time.Second)), start.Add(3*time.Second)
-		assert.Equal(t, []string{"1/2", "1/3", "1/4"}, places(tail(t, s.Log, q).Records))
+		q.After, q.Until = storage.CursorAt(start.Add(time.Second)), start.Add(3*time.Second)
+		assert.Equal(t, []string{"1/2", "1/3", "1/4"}, places(tail(t, s.Engine, q).Records))
 	})
 }
 
@@ -180,9 +180,9 @@ func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
 		client := &meddler{Client: s.client}
 		j := s.through(t, client)
 		client.calls = nil
-		after := eventlog.CursorAt(s.clock.now())
+		after := storage.CursorAt(s.clock.now())
 
-		page := tail(t, j, eventlog.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
+		page := tail(t, j, storage.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
 
 		assert.Empty(t, page.Records)
 		assert.Equal(t, after, page.Next)
@@ -193,14 +193,14 @@ func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
 
 func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: []storage.Event{
 			{ID: "event", Type: "registered", Payload: []byte("payload"), Metadata: aggregate.Metadata{"k": "v"}},
 		}})
 		require.NoError(t, err)
 		q := s.tailOf(user("1"))
 		q.NumbersOnly = true
 
-		page := tail(t, s.Log, q)
+		page := tail(t, s.Engine, q)
 
 		require.Len(t, page.Records, 1)
 		r := page.Records[0]
@@ -209,7 +209,7 @@ func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
 		assert.Empty(t, r.Payload)
 		assert.Empty(t, r.Metadata)
 		q.After = page.Next
-		assert.Empty(t, tail(t, s.Log, q).Records, "after the last one")
+		assert.Empty(t, tail(t, s.Engine, q).Records, "after the last one")
 	})
 }
 
@@ -228,7 +228,7 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 			s.change(t, c.Tables.Journal, s.keyOf(user("1"), n), change)
 		}
 
-		page := tail(t, s.Log, s.tailOf(user("1")))
+		page := tail(t, s.Engine, s.tailOf(user("1")))
 
 		assert.Equal(t, []string{"1/1", "1/4"}, places(page.Records))
 		var sortKeys []string
@@ -240,7 +240,7 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 		assert.EqualValues(t, 1_700_000_000_004, page.Next.OccurredAt, "after the corrupt one too")
 		q := s.tailOf(user("1"))
 		q.After = page.Next
-		assert.Empty(t, tail(t, s.Log, q).Corrupt)
+		assert.Empty(t, tail(t, s.Engine, q).Corrupt)
 	})
 }
 
@@ -253,13 +253,13 @@ func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
 		}
 		s.write(t, user("n2"), 1, 1)
 
-		page := tail(t, s.Log, s.tailOf(user("1")))
+		page := tail(t, s.Engine, s.tailOf(user("1")))
 		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1", "1/4"}, places(page.Records))
-		assert.Equal(t, eventlog.Cursor{OccurredAt: 1_600_000_000_000_000_000, SortKey: "user-account-1-4"}, page.Next)
+		assert.Equal(t, storage.Cursor{OccurredAt: 1_600_000_000_000_000_000, SortKey: "user-account-1-4"}, page.Next)
 
 		q := s.tailOf(user("1"))
 		q.Until = s.clock.now()
-		page = tail(t, s.Log, q)
+		page = tail(t, s.Engine, q)
 		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1"}, places(page.Records), "without those of the future")
 		assert.Equal(t, cursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
 	})
@@ -272,8 +272,8 @@ func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
 			s.write(t, user(fmt.Sprint(i)), 1, 2)
 			want = append(want, fmt.Sprintf("%d/1", i), fmt.Sprintf("%d/2", i))
 		}
-		for shard := range s.Shards() {
-			got = append(got, places(tail(t, s.Log, eventlog.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
+		for shard := range s.Engine.Config.Shards {
+			got = append(got, places(tail(t, s.Engine, storage.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
 		}
 		slices.Sort(want)
 		slices.Sort(got)
@@ -296,7 +296,7 @@ func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
 		return out, err
 	}
 	j := s.through(t, client)
-	all := tail(t, s.Log, s.tailOf(user("1"))).Records
+	all := tail(t, s.Engine, s.tailOf(user("1"))).Records
 
 	page := tail(t, j, s.tailOf(user("1")))
 
@@ -313,9 +313,9 @@ func TestAPageOfTheTailCanBeLimited(t *testing.T) {
 		q := s.tailOf(user("1"))
 		q.Limit = 3
 
-		first := tail(t, s.Log, q)
+		first := tail(t, s.Engine, q)
 		q.After = first.Next
-		second := tail(t, s.Log, q)
+		second := tail(t, s.Engine, q)
 
 		assert.Len(t, first.Records, 3)
 		assert.True(t, first.More)
@@ -330,7 +330,7 @@ type plain struct{ journal.Client }
 func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		a, table := s.Config().Attributes, s.Config().Tables.Journal
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("n2"), Events: []eventlog.Event{
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("n2"), Events: []storage.Event{
 			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},
 			{Payload: []byte{}},
 		}})
@@ -360,16 +360,16 @@ func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 		stray := s.get(t, table, s.keyOf(user("n2"), 1))
 		stray[a.SortKey], stray[a.AggregateID] = text("user-account.1-1"), text("user-account.1")
 		s.put(t, table, stray)
-		slow, err := journal.Open(t.Context(), plain{s.Client()}, s.Config())
+		slow, err := journal.Open(t.Context(), plain{s.Given}, s.Config())
 		require.NoError(t, err)
 		for _, numbers := range []bool{false, true} {
 			q := s.tailOf(user("1"))
 			q.NumbersOnly = numbers
 
-			page := tail(t, s.Log, q)
+			page := tail(t, s.Engine, q)
 
 			assert.Len(t, append(places(page.Records), make([]string, len(page.Corrupt))...), len(odd)+3)
-			assert.Equal(t, tail(t, eventlog.Of(slow), q), page, "numbers only: %v", numbers)
+			assert.Equal(t, tail(t, slow.Internal(), q), page, "numbers only: %v", numbers)
 		}
 	})
 }

@@ -11,12 +11,13 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // topicTail collects the records that a journal yields, and the errors of single events.
-func topicTail(t *testing.T, j *journal.Journal, since time.Time) (records []*journal.Record, errs []error) {
+func topicTail(t *testing.T, j *engine.Engine, since time.Time) (records []*journal.Record, errs []error) {
 	t.Helper()
 	for r, err := range j.Tail(t.Context(), "user-account", since) {
 		if err != nil {
@@ -43,7 +44,7 @@ func TestTailYieldsATopicInTheOrderOfTimeAndEachEventOnce(t *testing.T) {
 	for _, pages := range []int{1_000, 3, 1} {
 		db.Inject(dynamotest.SmallPages(pages))
 
-		records, errs := topicTail(t, s.Journal, time.Time{})
+		records, errs := topicTail(t, s.Engine, time.Time{})
 
 		require.Empty(t, errs)
 		got := map[string]bool{}
@@ -60,7 +61,7 @@ func TestEventsOfOneCommitComeInTheOrderOfTheirNumbers(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
 
-		records, errs := topicTail(t, s.Journal, time.Time{})
+		records, errs := topicTail(t, s.Engine, time.Time{})
 
 		require.Empty(t, errs)
 		requireNumbers(t, records, 1, 12)
@@ -74,7 +75,7 @@ func TestTailBeginsAtTheGivenTime(t *testing.T) {
 			s.write(t, user(fmt.Sprint(n)), 1, 1)
 		}
 
-		records, errs := topicTail(t, s.Journal, s.clock.now().Add(-time.Second))
+		records, errs := topicTail(t, s.Engine, s.clock.now().Add(-time.Second))
 
 		require.Empty(t, errs)
 		assert.Equal(t, []string{"2/1", "3/1"}, places(records))
@@ -87,19 +88,19 @@ func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{failing}})
 	for n := range 3 {
 		s.clock.advance(time.Millisecond)
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: []eventlog.Event{{Payload: []byte("short")}}})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})
 
-	records, errs := topicTail(t, s.Journal, time.Time{})
+	records, errs := topicTail(t, s.Engine, time.Time{})
 
 	assert.Equal(t, []string{"2/1"}, places(records))
 	require.Len(t, errs, 2)
 	require.ErrorAs(t, errs[0], new(*journal.CorruptItemError))
 	require.ErrorAs(t, errs[1], new(*journal.EncodingError))
-	raw, errs := topicTail(t, s.Journal.Raw(), time.Time{})
+	raw, errs := topicTail(t, s.Engine.Raw(), time.Time{})
 	require.Len(t, errs, 1)
 	assert.Equal(t, []string{"1/1", "2/1"}, places(raw), "as they are stored")
 }
@@ -108,7 +109,7 @@ func TestTailEndsWithItsReaderOrItsContextOrAnInvalidType(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 3)
 		count := 0
-		for _, err := range s.Journal.Tail(t.Context(), "user-account", time.Time{}) {
+		for _, err := range s.Engine.Tail(t.Context(), "user-account", time.Time{}) {
 			require.NoError(t, err)
 			count++
 			break
@@ -117,11 +118,11 @@ func TestTailEndsWithItsReaderOrItsContextOrAnInvalidType(t *testing.T) {
 
 		ctx, cancel := cancellable(t)
 		cancel()
-		for r, err := range s.Journal.Tail(ctx, "user-account", time.Time{}) {
+		for r, err := range s.Engine.Tail(ctx, "user-account", time.Time{}) {
 			assert.Nil(t, r)
 			require.ErrorIs(t, err, context.Canceled)
 		}
-		for r, err := range s.Journal.Tail(t.Context(), "", time.Time{}) {
+		for r, err := range s.Engine.Tail(t.Context(), "", time.Time{}) {
 			assert.Nil(t, r)
 			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		}

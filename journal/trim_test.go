@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -31,7 +31,7 @@ func TestATrimNeedsNoSnapshot(t *testing.T) {
 		require.NoError(t, s.Trim(t.Context(), trimmed, 7))
 		assert.Empty(t, s.numbers(t, trimmed))
 		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 8), journal.ErrNotCovered)
-		_, err = read(t, s.Log, trimmed, 1, 6)
+		_, err = read(t, s.Engine, trimmed, 1, 6)
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		require.NoError(t, s.Delete(t.Context(), trimmed, 6, journal.Removal{}))
 		require.ErrorAs(t, s.Trim(t.Context(), trimmed, 7), new(*journal.DeletedError))
@@ -41,10 +41,10 @@ func TestATrimNeedsNoSnapshot(t *testing.T) {
 func TestATrimRefusesAnAggregateWithASnapshot(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.covered(t, trimmed, 4)
-		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), eventlog.ErrHasState)
+		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), storage.ErrHasState)
 		assert.Len(t, s.numbers(t, trimmed), 4)
 
 		require.NoError(t, s.Truncate(t.Context(), trimmed, 3, journal.Removal{}))
-		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), eventlog.ErrHasState)
+		require.ErrorIs(t, s.Trim(t.Context(), trimmed, 3), storage.ErrHasState)
 	})
 }

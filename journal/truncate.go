@@ -2,24 +2,9 @@ package journal
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
-
-// Removal configures how [Journal.Truncate] and [Journal.Delete] remove events. The zero value
-// deletes them at once, even if a consumer group has not read them: the group skips them.
-type Removal struct {
-	// After, if positive, lets DynamoDB's time to live delete the events after this duration,
-	// within a few further days. Consumer groups that lag behind can read them until then. The
-	// journal table needs time to live on its TTL attribute, which [Create] turns on. The layout
-	// Packed refuses After. Default: 0, which deletes at once.
-	After time.Duration
-	// Progress, if set, is called with the number of events that were removed or marked so far, at
-	// least after every 500 events.
-	Progress func(events int)
-}
 
 // Truncate removes the events of an aggregate with numbers below before. Its latest snapshot
 // replaces them. Truncate first records the number in the head, and then removes the events. From
@@ -49,17 +34,6 @@ func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, 
 	return j.engine.Truncate(ctx, id, before, removal)
 }
 
-func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
-	err := id.Validate()
-	if err == nil {
-		err = j.layout.truncate(ctx, id, before, removal)
-	}
-	if err != nil {
-		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
-	}
-	return nil
-}
-
 // Delete removes an aggregate permanently: state, redundant snapshots and events. The head stays as
 // a tombstone with the number of the last event, so that no number is used twice. Reading or
 // writing the aggregate then returns a [*DeletedError]. The ids of its commands stay too. The
@@ -81,20 +55,4 @@ func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // of ctx.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	return j.engine.Delete(ctx, id, expected, removal)
-}
-
-func (j *engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
-	err := id.Validate()
-	if err == nil {
-		err = j.layout.delete(ctx, id, expected, removal)
-	}
-	if err != nil {
-		return fmt.Errorf("delete %s: %w", id, err)
-	}
-	return nil
-}
-
-// notCovered returns the error for events that no snapshot replaces.
-func notCovered(before uint64) error {
-	return fmt.Errorf("%w: first store a snapshot of event %d or later", ErrNotCovered, before-1)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
@@ -25,7 +25,7 @@ func dated(t *testing.T, client *dynamodb.Client, c journal.Config, value string
 		_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 			TableName: &c.Tables.Journal,
 			Key: item{
-				"pkey": text(eventlog.ShardKey("user-account", resolver.FNV1a.Shard(id, 16))), "skey": text(fmt.Sprintf("%s-%d", id, i+1)),
+				"pkey": text(storage.ShardKey("user-account", resolver.FNV1a.Shard(id, 16))), "skey": text(fmt.Sprintf("%s-%d", id, i+1)),
 			},
 			UpdateExpression:          aws.String("SET occurred_at = :at"),
 			ExpressionAttributeValues: item{":at": at},
@@ -52,8 +52,8 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			opened, err := journal.Open(t.Context(), client, config)
 			require.NoError(t, err)
 			assert.Equal(t, unit, opened.Config().OccurredAtUnit, "Adopt has found it")
-			j := eventlog.Of(opened)
-			receipt, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("7"), Expected: 3, Events: events(4, 1)})
+			j := opened.Internal()
+			receipt, err := j.Append(t.Context(), storage.Commit{Aggregate: user("7"), Expected: 3, Events: events(4, 1)})
 			require.NoError(t, err)
 			assert.Equal(t, begin.Add(time.Minute), receipt.OccurredAt)
 
@@ -65,7 +65,7 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			}
 			assert.Equal(t, begin.Add(time.Minute), records[3].OccurredAt)
 
-			query := eventlog.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("7")), Limit: 1}
+			query := storage.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("7")), Limit: 1}
 			var tailed []*journal.Record
 			for range 4 {
 				page, err := j.TailShard(t.Context(), query)
@@ -75,15 +75,15 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			}
 			requireNumbers(t, tailed, 1, 4)
 
-			query.Limit, query.After, query.Until = 0, eventlog.CursorAt(begin), begin.Add(2*unit)
+			query.Limit, query.After, query.Until = 0, storage.CursorAt(begin), begin.Add(2*unit)
 			page, err := j.TailShard(t.Context(), query)
 			require.NoError(t, err)
 			requireNumbers(t, page.Records, 1, 3)
-			query.After = eventlog.CursorAt(begin.Add(max(unit, time.Millisecond) - 1))
+			query.After = storage.CursorAt(begin.Add(max(unit, time.Millisecond) - 1))
 			page, err = j.TailShard(t.Context(), query)
 			require.NoError(t, err)
 			requireNumbers(t, page.Records, 1, 3)
-			query.After = eventlog.CursorAt(begin.Add(time.Second * 30))
+			query.After = storage.CursorAt(begin.Add(time.Second * 30))
 			query.Until = begin.Add(time.Minute)
 			page, err = j.TailShard(t.Context(), query)
 			require.NoError(t, err)

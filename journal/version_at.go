@@ -18,13 +18,5 @@ import (
 // Errors: [*DeletedError], [*TruncatedError] if the event was removed, and the errors of
 // [Journal.Head] and [Journal.Events].
 func (j *Journal) VersionAt(ctx context.Context, id aggregate.ID, at time.Time) (uint64, error) {
-	raw := j.Raw().engine
-	head, err := raw.Head(ctx, id)
-	if err != nil {
-		return 0, err
-	}
-	if !head.DeletedAt.IsZero() {
-		return 0, &DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
-	}
-	return raw.NumberAt(ctx, head, at)
+	return j.engine.VersionAt(ctx, id, at)
 }

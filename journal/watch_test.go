@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -66,14 +66,14 @@ func TestAWatcherIsNotToldOfWhatIsNotWritten(t *testing.T) {
 		s.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		for ctx, commit := range map[context.Context]eventlog.Commit{
+		for ctx, commit := range map[context.Context]storage.Commit{
 			t.Context(): {Aggregate: user("1"), Expected: 5, Events: events(6, 1)},
 			ended:       one("1"),
 		} {
 			_, err := s.Append(ctx, commit)
 			require.Error(t, err)
 		}
-		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1")})
+		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1")})
 		require.ErrorIs(t, err, journal.ErrInvalidCommit)
 		assert.Zero(t, calls)
 	})
@@ -107,7 +107,7 @@ func TestWatchersComeAndGoWhileOthersCommit(t *testing.T) {
 			go func() {
 				defer wg.Done()
 				for n := range 10 {
-					_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(i)), Expected: uint64(n), Events: events(n+1, 1)})
+					_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(i)), Expected: uint64(n), Events: events(n+1, 1)})
 					assert.NoError(t, err)
 				}
 			}()

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -60,7 +61,7 @@ func (c callers) exists(id string) types.TransactWriteItem {
 }
 
 // with returns a commit to a new aggregate, with one event and some writes of the caller.
-func with(value string, writes ...types.TransactWriteItem) eventlog.Commit {
+func with(value string, writes ...types.TransactWriteItem) storage.Commit {
 	c := one(value)
 	c.Writes = writes
 	return c
@@ -88,21 +89,21 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 		taken := item{"id": text("ann@example.org"), "owner": text("2")}
 		s.put(t, c.name, taken)
 		for name, x := range map[string]struct {
-			commit eventlog.Commit
+			commit storage.Commit
 			index  int
 			item   item
 		}{
 			"the first":  {with("1", c.insert(taken), c.count("n")), 0, taken},
 			"the second": {with("1", c.count("n"), c.insert(taken)), 1, taken},
-			"a check that asks for no item, behind a guard": {func() eventlog.Commit {
+			"a check that asks for no item, behind a guard": {func() storage.Commit {
 				x := with("1", c.count("n"), c.count("m"), c.exists("nothing"))
 				x.CommandID = "c"
 				return x
 			}(), 2, nil},
-			"behind a snapshot and a redundant one": {func() eventlog.Commit {
+			"behind a snapshot and a redundant one": {func() storage.Commit {
 				x := with("1", c.insert(taken))
 				x.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
-				x.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1}
+				x.Redundancy = &storage.Redundancy{Listed: []uint64{}, Keep: 1}
 				return x
 			}(), 0, taken},
 		} {
@@ -167,7 +168,7 @@ func TestActionsOfACommitAreCountedBeforeItIsSent(t *testing.T) {
 			client := &meddler{Client: s.client}
 			j := s.through(t, client)
 			client.calls = nil
-			commit := eventlog.Commit{Aggregate: user(name), Events: events(1, x.events), CommandID: x.command}
+			commit := storage.Commit{Aggregate: user(name), Events: events(1, x.events), CommandID: x.command}
 			for i := range x.writes {
 				commit.Writes = append(commit.Writes, c.count(name+string(rune('a'+i))))
 			}
@@ -256,7 +257,7 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		tables, a := s.Config().Tables, s.Config().Attributes
-		partition := eventlog.ShardKey("user-account", s.Shard(user("1")))
+		partition := storage.ShardKey("user-account", s.Shard(user("1")))
 		c := s.callersTable(t)
 		_, err := s.execute(t, user("1"), 0, 2, "before")
 		require.NoError(t, err)
@@ -274,10 +275,10 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 			t.Fatal("no guard of " + command)
 			return nil
 		}
-		commit := func(writes ...types.TransactWriteItem) eventlog.Commit {
-			return eventlog.Commit{
+		commit := func(writes ...types.TransactWriteItem) storage.Commit {
+			return storage.Commit{
 				Aggregate: user("1"), Expected: 2, Events: events(3, 2), CommandID: "now", Snapshot: stateAt(4),
-				Redundancy: &eventlog.Redundancy{Keep: 2, Listed: []uint64{}}, Writes: writes,
+				Redundancy: &storage.Redundancy{Keep: 2, Listed: []uint64{}}, Writes: writes,
 			}
 		}
 		for name, x := range map[string]struct {
@@ -368,7 +369,7 @@ func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
 			}
 			return s.withoutToken(t, in)
 		}
-		for name, j := range map[string]eventlog.Log{"token remembered": remembers, "token forgotten": s.through(t, client)} {
+		for name, j := range map[string]*engine.Engine{"token remembered": remembers, "token forgotten": s.through(t, client)} {
 			commit := with(name, c.count(name), c.insert(item{"id": text("guard of " + name)}))
 
 			receipt, err := j.Append(t.Context(), commit)

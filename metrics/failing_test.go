@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -24,12 +24,12 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 	past, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now.Add(-90 * time.Second) }})
 	require.NoError(t, err)
-	deposits := make([]eventlog.Event, 3)
+	deposits := make([]storage.Event, 3)
 	for i := range deposits {
-		deposits[i] = eventlog.Event{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}
+		deposits[i] = storage.Event{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}
 	}
 	for _, id := range []string{"bad", "slow", "good"} {
-		_, err = eventlog.Of(past).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
+		_, err = past.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
 		require.NoError(t, err)
 	}
 	present, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now }})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
@@ -48,7 +48,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 			})}, nil
 		}))
 	require.NoError(t, err)
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []eventlog.Event{
+	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []storage.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}, {Type: "account.noted.v1", Payload: []byte(`{}`)},
 	}})
 	require.NoError(t, err)

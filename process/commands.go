@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -102,7 +102,7 @@ func (m *Manager[S]) sendRow(ctx context.Context, id aggregate.ID, input string,
 func (m *Manager[S]) awaitCommit(ctx context.Context, id aggregate.ID) error {
 	version, err := m.journal.Version(ctx, id)
 	if err == nil || errors.Is(err, journal.ErrNotFound) {
-		err = m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: version}})
+		err = m.journal.Unchanged(ctx, []storage.Place{{Aggregate: id, Version: version}})
 	}
 	if errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DeletedError)) {
 		return nil

@@ -16,10 +16,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/envelope"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -29,7 +30,7 @@ import (
 // programs.
 type Manager[S any] struct {
 	definition Definition[S]
-	journal    eventlog.Log
+	journal    *engine.Engine
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
@@ -81,7 +82,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 		config.Now = j.Config().Now
 	}
 	m := &Manager[S]{
-		definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Observe},
+		definition: d, journal: j.Internal(), processes: processes, client: bounded{client, j.Internal().Observe},
 		config: config, ownClock: ownClock, history: today,
 	}
 	m.queues = newQueues(m.client, d.Type(), config)
@@ -249,7 +250,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, in Input, fired *timeoutRow) 
 	if passedOver(err) && !errors.Is(err, errOver) {
 		// The input is not delivered again. It may follow from a step that other readers see before
 		// the process shows it. So check that the process has not changed.
-		if err := m.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {
+		if err := m.journal.Unchanged(ctx, []storage.Place{{Aggregate: process.ID, Version: process.Version}}); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -434,8 +434,8 @@ var importedOrders = aggregate.Define[struct{}]("order", orderNoted{}).WithUpcas
 func TestAManagerHandlesAllMessagesThatAnEventHasBecome(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "order", Value: "o1"}, Events: []eventlog.Event{{Type: "order.imported", Payload: []byte(`{"Order":"o1","Total":5}`)}},
+	_, err := w.j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "order", Value: "o1"}, Events: []storage.Event{{Type: "order.imported", Payload: []byte(`{"Order":"o1","Total":5}`)}},
 	})
 	require.NoError(t, err)
 	ofToday := w.config()
@@ -488,8 +488,8 @@ func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	order := aggregate.ID{Type: "order", Value: "o1"}
-	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
-		Aggregate: order, Events: []eventlog.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
+	_, err := w.j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: order, Events: []storage.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
 	})
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "sagas", Failures: subscriber.Skip(1)}, nil)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -271,7 +271,7 @@ func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {
 func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{Aggregate: account("x"), Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{")}}})
+	_, err := w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: account("x"), Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
 	require.NoError(t, err)
 	err = w.handleNext(newProjection(t, w.client, sum).Handle)
 	require.Error(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -72,13 +72,13 @@ func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: i
 // write appends events to an aggregate that has had events so far.
 func (w *world) write(id string, after int, events ...event) {
 	w.t.Helper()
-	commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
+	commit := storage.Commit{Aggregate: account(id), Expected: uint64(after)}
 	for _, e := range events {
 		payload, err := json.Marshal(e)
 		require.NoError(w.t, err)
-		commit.Events = append(commit.Events, eventlog.Event{Type: e.EventType(), Payload: payload})
+		commit.Events = append(commit.Events, storage.Event{Type: e.EventType(), Payload: payload})
 	}
-	_, err := eventlog.Of(w.j).Append(w.t.Context(), commit)
+	_, err := w.j.Internal().Append(w.t.Context(), commit)
 	require.NoError(w.t, err)
 }
 

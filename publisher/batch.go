@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -12,7 +12,7 @@ import (
 type batch struct {
 	id       aggregate.ID
 	indexes  []int // indexes of the messages in the arguments of Publish
-	events   []eventlog.Event
+	events   []storage.Event
 	runs     []run
 	expected *uint64 // version that the aggregate must have, or nil
 
@@ -36,10 +36,10 @@ func (r run) len() int { return r.to - r.from }
 
 // fits reports whether a run fits into a transaction that already has some events.
 func (r run) fits(events, bytes int) bool {
-	return events+r.len() <= eventlog.MaxEvents && bytes+r.bytes <= eventlog.MaxEventsBytes
+	return events+r.len() <= storage.MaxEvents && bytes+r.bytes <= storage.MaxEventsBytes
 }
 
-func (b *batch) add(index int, event eventlog.Event, bytes int) {
+func (b *batch) add(index int, event storage.Event, bytes int) {
 	one := run{from: len(b.events), to: len(b.events) + 1, bytes: bytes}
 	b.indexes = append(b.indexes, index)
 	b.events = append(b.events, event)

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -20,12 +20,12 @@ func BenchmarkPublish(b *testing.B) {
 	j, err := journal.Open(context.Background(), &agreeing{s.wire}, journal.Config{})
 	require.NoError(b, err)
 	p := s.publisher(publisher.Config{Journal: j})
-	event := eventlog.Event{ID: "1", Payload: []byte("x")}
+	event := storage.Event{ID: "1", Payload: []byte("x")}
 
 	b.Run("Append", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := eventlog.Of(j).Append(context.Background(), eventlog.Commit{Aggregate: order1, Expected: 1, Events: []eventlog.Event{event}})
+			_, err := j.Internal().Append(context.Background(), storage.Commit{Aggregate: order1, Expected: 1, Events: []storage.Event{event}})
 			require.NoError(b, err)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -19,17 +19,17 @@ import (
 type commit struct {
 	batches  []*batch
 	expected *uint64
-	proven   bool     // whether the version of the last attempt was proven, see eventlog.Commit
+	proven   bool     // whether the version of the last attempt was proven, see storage.Commit
 	open     attempts // attempts whose outcome is unknown
 }
 
 // events returns the events of all runs. Callers must not change the slice.
-func (c *commit) events() []eventlog.Event {
+func (c *commit) events() []storage.Event {
 	if len(c.batches) == 1 {
 		r := c.batches[0].runs[c.batches[0].next]
 		return c.batches[0].events[r.from:r.to]
 	}
-	events := make([]eventlog.Event, 0, eventlog.MaxEvents)
+	events := make([]storage.Event, 0, storage.MaxEvents)
 	for _, b := range c.batches {
 		r := b.runs[b.next]
 		events = append(events, b.events[r.from:r.to]...)
@@ -157,7 +157,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	}
 	events := c.events()
 	c.proven = proven
-	receipt, err := p.journal.Append(ctx, eventlog.Commit{Aggregate: s.id, Expected: version, Proven: proven, Events: events})
+	receipt, err := p.append(ctx, storage.Commit{Aggregate: s.id, Expected: version, Proven: proven, Events: events})
 	var conflict *journal.ConflictError
 	var unknown *journal.OutcomeUnknownError
 	switch {
@@ -184,7 +184,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	}
 }
 
-// version returns the version that the commit requires. proven is the Proven of eventlog.Commit.
+// version returns the version that the commit requires. proven is the Proven of storage.Commit.
 func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (version uint64, proven bool, err error) {
 	if len(c.open) > 0 {
 		return c.open.version(), c.proven, nil

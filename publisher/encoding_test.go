@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -38,7 +38,7 @@ func TestMessagesAreStoredEncodedAndRefusedOnceTheKeyIsDestroyed(t *testing.T) {
 	v := &vault{}
 	s := newStore(t, journal.Config{Encodings: []journal.Encoding{v}})
 	require.NoError(t, s.publisher(publisher.Config{}).Publish("order", messageTo(order1, "a"), messageTo(order1, "b")))
-	for r, err := range eventlog.Of(s.Journal).Raw().Events(t.Context(), order1, 1, 2) {
+	for r, err := range s.Journal.Internal().Raw().Events(t.Context(), order1, 1, 2) {
 		require.NoError(t, err)
 		assert.Equal(t, map[uint64]string{1: "#a", 2: "#b"}[r.Number], string(r.Payload))
 	}
@@ -56,8 +56,8 @@ func TestMessagesAreStoredEncodedAndRefusedOnceTheKeyIsDestroyed(t *testing.T) {
 func TestTheStateInTheHeadNeedNotBeReadableToAppend(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{Encodings: []journal.Encoding{&vault{}}})
-	_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
-		Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("a")}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
+	_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: order1, Events: []storage.Event{{Payload: []byte("a")}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
 	})
 	require.NoError(t, err)
 

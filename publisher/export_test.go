@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // ResolveFor sets the time for which the publisher reads the table after a lost reply.
@@ -29,16 +29,10 @@ func (p *Publisher) Remembered() int {
 }
 
 // Watch makes the Publisher call each for every commit that it sends to the journal.
-func (p *Publisher) Watch(each func(eventlog.Commit)) {
-	p.journal.Engine = watched{p.journal.Engine, each}
-}
-
-type watched struct {
-	eventlog.Engine
-	each func(eventlog.Commit)
-}
-
-func (w watched) Append(ctx context.Context, c eventlog.Commit) (eventlog.Receipt, error) {
-	w.each(c)
-	return w.Engine.Append(ctx, c)
+func (p *Publisher) Watch(each func(storage.Commit)) {
+	write := p.append
+	p.append = func(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
+		each(c)
+		return write(ctx, c)
+	}
 }

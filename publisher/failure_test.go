@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -135,7 +135,7 @@ func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 				if n > 1 {
 					return nil
 				}
-				_, err := eventlog.Of(rival).Append(ctx, eventlog.Commit{Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("rival")}}})
+				_, err := rival.Internal().Append(ctx, storage.Commit{Aggregate: order1, Events: []storage.Event{{Payload: []byte("rival")}}})
 				return errors.Join(err, errLostReply) // it never reaches the database
 			}
 		})
@@ -166,8 +166,8 @@ func TestACommitOfUnknownOutcomeWhosePlaceWasRemovedIsReportedAtOnce(t *testing.
 						if n > 1 {
 							return nil
 						}
-						_, err := eventlog.Of(rival).Append(ctx, eventlog.Commit{
-							Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("rival")}},
+						_, err := rival.Internal().Append(ctx, storage.Commit{
+							Aggregate: order1, Events: []storage.Event{{Payload: []byte("rival")}},
 							Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
 						})
 						return errors.Join(err, remove(ctx, rival), errLostReply)
@@ -231,7 +231,7 @@ func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 		rival := s.another()
 		s.wire.set(func(w *wire) {
 			w.onWrite = func(ctx context.Context, n int) error { // another writer is always faster
-				_, err := eventlog.Of(rival).Append(context.Background(), eventlog.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []eventlog.Event{{}}})
+				_, err := rival.Internal().Append(context.Background(), storage.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []storage.Event{{}}})
 				if n == 5 {
 					<-ctx.Done()
 					return ctx.Err()

@@ -9,8 +9,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/carried"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -64,7 +64,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		if err != nil {
 			return refuse(fmt.Errorf("marshal it: %w", err))
 		}
-		event := eventlog.Event{
+		event := storage.Event{
 			ID: marshaled.ID, Type: marshaled.Type, Payload: marshaled.Payload, Metadata: marshaled.Metadata,
 		}
 		event.Metadata, event.OwnStream = ledTo(msg, event), own
@@ -90,7 +90,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 // ledTo returns the event's metadata with the correlation and causation ids of the message's
 // context. A handler of our subscriber that sends the message has set them. Keys that the event has
 // are kept. A forwarded message is not its own cause, so it gets none.
-func ledTo(msg *message.Message, event eventlog.Event) aggregate.Metadata {
+func ledTo(msg *message.Message, event storage.Event) aggregate.Metadata {
 	ctx := msg.Context()
 	if ctx.Value(carried.Key{}) == nil {
 		return event.Metadata
@@ -128,12 +128,12 @@ func (b *batch) checkExpected() error {
 	if b.expected == nil || len(b.runs) == 1 {
 		return nil
 	}
-	if n := len(b.events); n > eventlog.MaxEvents {
-		return &journal.TooLargeError{ID: b.id, What: "the commit", Size: n, Limit: eventlog.MaxEvents, Unit: "events"}
+	if n := len(b.events); n > storage.MaxEvents {
+		return &journal.TooLargeError{ID: b.id, What: "the commit", Size: n, Limit: storage.MaxEvents, Unit: "events"}
 	}
 	size := 0
 	for _, r := range b.runs {
 		size += r.bytes
 	}
-	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: eventlog.MaxEventsBytes, Unit: "bytes"}
+	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: storage.MaxEventsBytes, Unit: "bytes"}
 }

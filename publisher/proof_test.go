@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -23,7 +23,7 @@ type sent struct {
 // watch records the commits of a publisher.
 func watch(p *publisher.Publisher) *[]sent {
 	commits := &[]sent{}
-	p.Watch(func(c eventlog.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
+	p.Watch(func(c storage.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
 	return commits
 }
 

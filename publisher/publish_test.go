@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -372,7 +371,7 @@ func TestLocalSubscribersAreWokenByEachCommit(t *testing.T) {
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{})
 	var versions []uint64
-	defer eventlog.Of(s.Journal).Watch("order", func(_ aggregate.ID, version uint64) { versions = append(versions, version) })()
+	defer s.Journal.Internal().Watch("order", func(_ aggregate.ID, version uint64) { versions = append(versions, version) })()
 
 	require.NoError(t, p.Publish("order", messagesTo(order1, "m", 100)...))
 

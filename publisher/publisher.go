@@ -9,14 +9,16 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Publisher appends messages to the journal. It is safe for concurrent use. Use one for each
 // process, since only messages of the same Publisher share commits.
 type Publisher struct {
 	config  Config
-	journal eventlog.Log
+	journal *engine.Engine
+	append  func(context.Context, storage.Commit) (storage.Receipt, error) // of the journal
 	logger  watermill.LoggerAdapter
 
 	ctx    context.Context // context of all commits; ends with the Publisher
@@ -51,7 +53,8 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Publisher{
 		config:  config,
-		journal: eventlog.Of(config.Journal),
+		journal: config.Journal.Internal(),
+		append:  config.Journal.Internal().Append,
 		logger:  logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
 		ctx:     ctx,
 		cancel:  cancel,

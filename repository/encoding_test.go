@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
@@ -73,7 +72,7 @@ func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, 100, a.State.Balance)
 			assert.EqualValues(t, 12, a.Version)
-			for r, err := range eventlog.Of(s.journal).Raw().Events(t.Context(), a.ID, 6, 7) {
+			for r, err := range s.journal.Internal().Raw().Events(t.Context(), a.ID, 6, 7) {
 				require.NoError(t, err)
 				assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
 			}
@@ -109,7 +108,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 				_, err = accounts.Save(t.Context(), loaded, Events{Deposited{1}})
 				require.ErrorIs(t, err, journal.ErrKeyDestroyed)
 
-				head, err := eventlog.Of(s.journal).Raw().Head(t.Context(), account("42"))
+				head, err := s.journal.Internal().Raw().Head(t.Context(), account("42"))
 				require.NoError(t, err)
 				assert.EqualValues(t, 1, head.Version, "nothing was written")
 				_, err = accounts.Load(t.Context(), "43")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,7 +55,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
-	if err := untilKnown(ctx, e, options.commandID, r.journal.Config().RetryBudget); err != nil {
+	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
 		return Aggregate[S]{}, err
 	}
 	return r.sealed(e.result), nil
@@ -150,7 +150,7 @@ func (e *execution[S]) orMoved(ctx context.Context, a Aggregate[S], refusal erro
 	}
 	e.compared = true
 	var conflict *journal.ConflictError
-	err := e.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: a.ID, Version: a.Version}})
+	err := e.journal.Unchanged(ctx, []storage.Place{{Aggregate: a.ID, Version: a.Version}})
 	switch {
 	case err == nil:
 		return nil, refusal
@@ -233,9 +233,9 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 
 // known returns the command if the aggregate has executed it, and otherwise reason. If that cannot
 // be read, the error does not wrap the reason.
-func (e *execution[S]) known(ctx context.Context, reason error) (eventlog.Command, error) {
+func (e *execution[S]) known(ctx context.Context, reason error) (storage.Command, error) {
 	if e.options.commandID == "" {
-		return eventlog.Command{}, reason
+		return storage.Command{}, reason
 	}
 	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
 	switch {

@@ -3,20 +3,14 @@ package repository
 import (
 	"context"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Watch calls each with every commit that the repository sends to the journal.
-func (r *Repository[S]) Watch(each func(eventlog.Commit)) {
-	r.journal.Engine = watched{r.journal.Engine, each}
-}
-
-type watched struct {
-	eventlog.Engine
-	each func(eventlog.Commit)
-}
-
-func (w watched) Append(ctx context.Context, c eventlog.Commit) (eventlog.Receipt, error) {
-	w.each(c)
-	return w.Engine.Append(ctx, c)
+func (r *Repository[S]) Watch(each func(storage.Commit)) {
+	write := r.append
+	r.append = func(ctx context.Context, c storage.Commit) (storage.Receipt, error) {
+		each(c)
+		return write(ctx, c)
+	}
 }

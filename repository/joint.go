@@ -8,18 +8,19 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // joint is one call of Parts.Execute.
 type joint struct {
 	parts   participants
-	journal eventlog.Log
+	journal *engine.Engine
 	decide  func() error
 	options options
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	expects [][]eventlog.Place             // the expectations of each of them
+	expects [][]storage.Place              // the expectations of each of them
 	// latest is the id of the commit that the last run of decide made, if its outcome is unknown.
 	latest string
 
@@ -90,7 +91,7 @@ func (e *joint) isForVersion(id aggregate.ID) bool {
 
 // draft decides, and returns the commit, or nil if there is nothing to write. A refusal is the
 // error of the decision, or the conflict with an expected version.
-func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err error) {
+func (e *joint) draft(ctx context.Context) (commit *storage.Joint, refusal, err error) {
 	for _, p := range e.parts {
 		if refusal := p.conflict(); refusal != nil {
 			return nil, fmt.Errorf("execute: %w", refusal), nil
@@ -109,7 +110,7 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 	if refusal != nil {
 		return nil, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
 	}
-	commit = &eventlog.Joint{Parts: make([]eventlog.Commit, len(e.parts)), CommandID: e.options.commandID}
+	commit = &storage.Joint{Parts: make([]storage.Commit, len(e.parts)), CommandID: e.options.commandID}
 	events := 0
 	for i, p := range e.parts {
 		commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes, jointCommandID: e.options.commandID})
@@ -125,7 +126,7 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 }
 
 // append writes the commit and sets the result of each part.
-func (e *joint) append(ctx context.Context, commit *eventlog.Joint) error {
+func (e *joint) append(ctx context.Context, commit *storage.Joint) error {
 	begun := time.Now()
 	receipts, err := e.journal.AppendJoint(ctx, *commit)
 	for i, part := range commit.Parts {
@@ -146,8 +147,8 @@ func (e *joint) append(ctx context.Context, commit *eventlog.Joint) error {
 	})
 }
 
-func (e *joint) places() []eventlog.Place {
-	places := make([]eventlog.Place, len(e.parts))
+func (e *joint) places() []storage.Place {
+	places := make([]storage.Place, len(e.parts))
 	for i, p := range e.parts {
 		places[i] = p.place()
 	}
@@ -163,7 +164,7 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 		return nil, nil
 	}
 	// A cached version may be several commits old. The read has only waited for the next of them.
-	e.compared = e.compared || !slices.ContainsFunc(places, func(p eventlog.Place) bool { return p.Kept })
+	e.compared = e.compared || !slices.ContainsFunc(places, func(p storage.Place) bool { return p.Kept })
 	err = e.journal.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
 		return conflict, nil
@@ -198,7 +199,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 }
 
 // repeated sets the result of each part to the current aggregate.
-func (e *joint) repeated(ctx context.Context, command eventlog.JointCommand) error {
+func (e *joint) repeated(ctx context.Context, command storage.JointCommand) error {
 	if err := e.parts.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
@@ -233,7 +234,7 @@ func (e *joint) executed(ctx context.Context) (bool, error) {
 // Such a commit can no longer be written.
 func (e *joint) isFinal(ctx context.Context) bool {
 	for _, places := range e.expects {
-		moved := slices.ContainsFunc(places, func(p eventlog.Place) bool {
+		moved := slices.ContainsFunc(places, func(p storage.Place) bool {
 			version, err := e.journal.Version(ctx, p.Aggregate)
 			return errors.As(err, new(*journal.DeletedError)) || err == nil && version > p.Version
 		})

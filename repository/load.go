@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/handled"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -119,7 +119,7 @@ func (r *Repository[S]) since(ctx context.Context, id aggregate.ID, version uint
 		if shown >= version || err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return err
 		}
-		failed := r.journal.Unchanged(ctx, []eventlog.Place{{Aggregate: id, Version: shown}})
+		failed := r.journal.Unchanged(ctx, []storage.Place{{Aggregate: id, Version: shown}})
 		switch {
 		case failed == nil:
 			return err
@@ -189,7 +189,7 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 
 // before returns an aggregate before its first event, if the error reports that there is no event.
 // It includes the commands that had no events.
-func (r *Repository[S]) before(id aggregate.ID, commands *eventlog.Commands, err error) (a Aggregate[S]) {
+func (r *Repository[S]) before(id aggregate.ID, commands *storage.Commands, err error) (a Aggregate[S]) {
 	if errors.Is(err, journal.ErrNotFound) {
 		a.ID = id
 		a.setLast(commands)
@@ -314,5 +314,5 @@ func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped 
 // handledVersion returns the number of the event that is being handled if the event belongs to the
 // aggregate, and otherwise 0.
 func (r *Repository[S]) handledVersion(ctx context.Context, id aggregate.ID) uint64 {
-	return handled.VersionOf(ctx, r.journal.Config().Tables.Journal, id)
+	return handled.VersionOf(ctx, r.journal.Config.Tables.Journal, id)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -71,7 +71,7 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
 	for a.Version < events {
-		commit := make(aggregate.Events[Account], 0, eventlog.MaxEvents)
+		commit := make(aggregate.Events[Account], 0, storage.MaxEvents)
 		for n := a.Version; n < events && len(commit) < cap(commit); n++ {
 			if n%3 == 0 {
 				commit = append(commit, Deposited{int(n)})
@@ -170,7 +170,7 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &table,
 			Key: map[string]types.AttributeValue{
-				"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey("account", eventlog.Of(s.journal).Shard(account("42")))},
+				"pkey": &types.AttributeValueMemberS{Value: storage.ShardKey("account", s.journal.Internal().Shard(account("42")))},
 				"skey": &types.AttributeValueMemberS{Value: sortKey},
 			},
 		})

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -16,11 +16,11 @@ type origin[S any] struct {
 	id      aggregate.ID
 	version uint64
 	// last reports that this process has read or written version as the last event. A commit needs
-	// no other proof of it; see eventlog.Commit.
+	// no other proof of it; see storage.Commit.
 	last bool
 	// commands are the ids of the commands that led to the version, as the journal has returned
 	// them. The next commit needs them.
-	commands *eventlog.Commands
+	commands *storage.Commands
 	// state is the replayed state, if an assignment copies values of S completely.
 	state S
 	// encoded is the replayed state after the event encodedAt, in the encoding of the snapshot
@@ -49,7 +49,7 @@ func (a Aggregate[S]) isLast() bool { return a.Version == 0 || a.origin != nil &
 
 // setLast records that the version is the number of the last event, and the commands that led to
 // it.
-func (a *Aggregate[S]) setLast(commands *eventlog.Commands) {
+func (a *Aggregate[S]) setLast(commands *storage.Commands) {
 	if o := a.from(); !o.last || o.commands != commands {
 		o.last, o.commands = true, commands
 		a.setFrom(o)

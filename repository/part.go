@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -66,7 +67,7 @@ type participant interface {
 	Result() Result
 
 	id() aggregate.ID
-	journal() eventlog.Log
+	journal() *engine.Engine
 	maxAttempts() int
 	// check returns the error of an invalid id or option.
 	check() error
@@ -74,7 +75,7 @@ type participant interface {
 	// load reads the aggregate. For the first attempt it uses the cache if possible.
 	load(ctx context.Context, first bool) error
 	// place returns the version that was loaded.
-	place() eventlog.Place
+	place() storage.Place
 	// isForVersion reports whether the part has ExpectVersion.
 	isForVersion() bool
 	// conflict returns an error if the part expects another version than the loaded one.
@@ -82,10 +83,10 @@ type participant interface {
 	// reset prepares the part for another decision.
 	reset() error
 	// draft makes the commit of the part.
-	draft(ctx context.Context, options options) (eventlog.Commit, error)
+	draft(ctx context.Context, options options) (storage.Commit, error)
 
 	// endCommitted ends the call with the aggregate after the commit.
-	endCommitted(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt)
+	endCommitted(ctx context.Context, commit storage.Commit, receipt storage.Receipt)
 	// endCommittedAt ends the call with the aggregate at the version of the commit, which it loads.
 	endCommittedAt(ctx context.Context, version uint64) error
 	// endUnchanged ends the call with the aggregate as it was loaded.
@@ -99,14 +100,14 @@ type participant interface {
 	countCommit(events int, begun time.Time, err error)
 }
 
-func (p *Part[S]) id() aggregate.ID      { return p.name }
-func (p *Part[S]) journal() eventlog.Log { return p.repository.journal }
-func (p *Part[S]) maxAttempts() int      { return p.repository.config.MaxAttempts }
-func (p *Part[S]) check() error          { return p.invalid }
-func (p *Part[S]) isForVersion() bool    { return p.expected != nil }
+func (p *Part[S]) id() aggregate.ID        { return p.name }
+func (p *Part[S]) journal() *engine.Engine { return p.repository.journal }
+func (p *Part[S]) maxAttempts() int        { return p.repository.config.MaxAttempts }
+func (p *Part[S]) check() error            { return p.invalid }
+func (p *Part[S]) isForVersion() bool      { return p.expected != nil }
 
-func (p *Part[S]) place() eventlog.Place {
-	return eventlog.Place{Aggregate: p.name, Version: p.loaded.Version, Kept: p.kept}
+func (p *Part[S]) place() storage.Place {
+	return storage.Place{Aggregate: p.name, Version: p.loaded.Version, Kept: p.kept}
 }
 
 func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
@@ -134,14 +135,14 @@ func (p *Part[S]) reset() error {
 	return nil
 }
 
-func (p *Part[S]) draft(ctx context.Context, options options) (eventlog.Commit, error) {
+func (p *Part[S]) draft(ctx context.Context, options options) (storage.Commit, error) {
 	// The decision had a copy of the state, so it has not changed this one.
 	p.next = p.loaded
 	commit, _, err := p.repository.draft(ctx, &p.next, true, p.Events, options)
 	return commit, err
 }
 
-func (p *Part[S]) endCommitted(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt) {
+func (p *Part[S]) endCommitted(ctx context.Context, commit storage.Commit, receipt storage.Receipt) {
 	p.repository.written(ctx, &p.next, commit, receipt)
 	p.repository.cache.put(&p.next)
 	p.end(p.next)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -72,7 +72,7 @@ func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...O
 		return fmt.Errorf("execute on %s: %w", parts.all, ErrNilDecision)
 	}
 	e := &joint{parts: parts.all, journal: parts.all[0].journal(), decide: decide, options: options}
-	if err := untilKnown(ctx, e, options.commandID, e.journal.Config().RetryBudget); err != nil {
+	if err := untilKnown(ctx, e, options.commandID, e.journal.Config.RetryBudget); err != nil {
 		for _, p := range parts.all {
 			p.fail()
 		}
@@ -119,8 +119,8 @@ func (parts participants) check(given []Option) (options, error) {
 	if len(parts) == 0 {
 		return options{}, fmt.Errorf("execute: %w: there are no parts: add them with Repository.Part", journal.ErrInvalidCommit)
 	}
-	if len(parts) > eventlog.MaxActions {
-		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: eventlog.MaxActions, Unit: "actions"}
+	if len(parts) > storage.MaxActions {
+		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: storage.MaxActions, Unit: "actions"}
 	}
 	seen := map[aggregate.ID]bool{}
 	for _, p := range parts {
@@ -129,7 +129,7 @@ func (parts participants) check(given []Option) (options, error) {
 			return options{}, fmt.Errorf("execute: %w", p.check())
 		case seen[id]:
 			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: add it once", journal.ErrInvalidCommit, id)
-		case p.journal().Journal != parts[0].journal().Journal:
+		case p.journal() != parts[0].journal():
 			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same journal",
 				journal.ErrInvalidCommit, parts[0].id(), id)
 		default:

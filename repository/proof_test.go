@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -24,7 +24,7 @@ type sent struct {
 // watch records the commits of a repository.
 func watch[S any](repo *repository.Repository[S]) *[]sent {
 	commits := &[]sent{}
-	repo.Watch(func(c eventlog.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
+	repo.Watch(func(c storage.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
 	return commits
 }
 

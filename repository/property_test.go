@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -71,7 +71,7 @@ type history struct {
 func (h *history) change() (events aggregate.Events[Basket]) {
 	n := h.random.IntN(6)
 	if h.random.IntN(10) == 0 {
-		n = h.random.IntN(eventlog.MaxEvents + 1)
+		n = h.random.IntN(storage.MaxEvents + 1)
 	}
 	for range n {
 		item := string(rune('a' + h.random.IntN(8)))

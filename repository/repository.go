@@ -1,17 +1,20 @@
 package repository
 
 import (
+	"context"
 	"reflect"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps
 // nothing in memory between calls, except with a [Config.Cache]. It is safe for concurrent use.
 type Repository[S any] struct {
-	journal    eventlog.Log
+	journal    *engine.Engine
+	append     func(context.Context, storage.Commit) (storage.Receipt, error) // of the journal
 	definition aggregate.Definition[S]
 	config     Config
 	codec      SnapshotCodec
@@ -42,7 +45,8 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 		codec = stateOnly{definition.Codec()}
 	}
 	r := &Repository[S]{
-		journal:    eventlog.Of(j),
+		journal:    j.Internal(),
+		append:     j.Internal().Append,
 		definition: definition,
 		config:     config,
 		codec:      codec,

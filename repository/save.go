@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
@@ -82,7 +82,7 @@ func (r *Repository[S]) commit(
 		return replayed, err
 	}
 	begun := time.Now()
-	receipt, err := r.journal.Append(ctx, commit)
+	receipt, err := r.append(ctx, commit)
 	r.counters.commit(len(events), begun, err)
 	if err != nil {
 		return replayed, err
@@ -95,13 +95,13 @@ func (r *Repository[S]) commit(
 // results are those of commit.
 func (r *Repository[S]) draft(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
-) (eventlog.Commit, bool, error) {
+) (storage.Commit, bool, error) {
 	about := Commit{
 		Aggregate: a.ID, Before: a.Version, After: a.Version + uint64(len(events)), Events: make([]EventInfo, len(events)),
 		CommandID: cmp.Or(options.commandID, options.jointCommandID),
 	}
-	commit := eventlog.Commit{
-		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]eventlog.Event, len(events)),
+	commit := storage.Commit{
+		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]storage.Event, len(events)),
 		CommandID: options.commandID, Commands: a.from().commands,
 	}
 	metadata := aggregate.MetadataFromContext(ctx)
@@ -111,7 +111,7 @@ func (r *Repository[S]) draft(
 			return commit, replayed, fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
 		}
 		about.Events[i] = info
-		commit.Events[i] = eventlog.Event{ID: info.ID, Type: info.Type, Payload: info.Payload, Metadata: metadata}
+		commit.Events[i] = storage.Event{ID: info.ID, Type: info.Type, Payload: info.Payload, Metadata: metadata}
 	}
 	if err := r.apply(a, about); err != nil {
 		return commit, replayed, err
@@ -139,7 +139,7 @@ func (r *Repository[S]) draft(
 }
 
 // written records the result of a commit on the aggregate.
-func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) {
+func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit storage.Commit, receipt storage.Receipt) {
 	if commit.Snapshot != nil {
 		r.counters.snapshot(receipt.SnapshotLeftOut)
 		a.setFrom(r.afterSnapshot(ctx, *a, commit, receipt))

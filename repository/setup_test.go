@@ -20,7 +20,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -215,7 +215,7 @@ func (s store) key(id aggregate.ID, end string) map[string]types.AttributeValue 
 		return map[string]types.AttributeValue{"pkey": text(id.Type + "/" + id.Value), "skey": &types.AttributeValueMemberN{Value: end}}
 	}
 	return map[string]types.AttributeValue{
-		"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-" + end),
+		"pkey": text(storage.ShardKey(id.Type, s.journal.Internal().Shard(id))), "skey": text(id.String() + "-" + end),
 	}
 }
 
@@ -270,7 +270,7 @@ func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
 	t.Helper()
 	head, err := s.journal.Head(t.Context(), id)
 	require.NoError(t, err)
-	if head.Snapshot == nil && !eventlog.Of(s.journal).StateAtFirst() {
+	if head.Snapshot == nil && !s.journal.Internal().StateAtFirst() {
 		return 0
 	}
 	require.NotNil(t, head.Snapshot, "the head must carry a snapshot")
@@ -310,7 +310,7 @@ func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, s
 	}
 	key := func(n uint64) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
-			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, n)),
+			"pkey": text(storage.ShardKey(id.Type, s.journal.Internal().Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, n)),
 		}
 	}
 	item := key(number)
@@ -381,7 +381,7 @@ func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	count := &types.AttributeValueMemberN{Value: strconv.Itoa(number)}
 	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
-		"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, number)),
+		"pkey": text(storage.ShardKey(id.Type, s.journal.Internal().Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, number)),
 		"aid": text(id.String()), "seq_nr": count, "version": count, "payload": &types.AttributeValueMemberB{Value: []byte(state)},
 	}})
 	require.NoError(t, err)

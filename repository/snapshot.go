@@ -9,8 +9,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -66,11 +66,11 @@ func (r *Repository[S]) snapshot(a *Aggregate[S]) *journal.Snapshot {
 }
 
 // redundancy returns the changes to redundant snapshots for a commit that follows from.
-func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Redundancy {
+func (r *Repository[S]) redundancy(from origin[S], expected uint64) *storage.Redundancy {
 	if r.config.Redundancy == nil {
 		return nil
 	}
-	redundancy := &eventlog.Redundancy{Keep: r.config.Redundancy.Keep, TTL: r.config.Redundancy.TTL}
+	redundancy := &storage.Redundancy{Keep: r.config.Redundancy.Keep, TTL: r.config.Redundancy.TTL}
 	if from.listed || expected == 0 {
 		redundancy.Listed = append([]uint64{}, from.redundant...)
 	}
@@ -84,11 +84,11 @@ const removalLimit = time.Second
 // afterSnapshot logs a snapshot that was not stored, removes redundant snapshots beyond those to
 // keep, and returns the origin of the aggregate after the commit. Its failures are logged and are
 // not errors of the commit.
-func (r *Repository[S]) afterSnapshot(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
+func (r *Repository[S]) afterSnapshot(ctx context.Context, a Aggregate[S], commit storage.Commit, receipt storage.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
 		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events", receipt.SnapshotError, fields(a.ID, a.Version))
-		if errors.Is(receipt.SnapshotError, eventlog.ErrNoRoom) {
+		if errors.Is(receipt.SnapshotError, storage.ErrNoRoom) {
 			from.rebuild = true // the next commit may have room
 		}
 	} else if commit.Snapshot != nil {

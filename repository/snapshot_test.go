@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -40,7 +40,7 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicyWhereTheSchemaWantsIt(t *t
 				head, err := s.journal.Head(t.Context(), account(name))
 				require.NoError(t, err)
 				assert.EqualValues(t, 6, head.Version)
-				if !eventlog.Of(s.journal).StateAtFirst() {
+				if !s.journal.Internal().StateAtFirst() {
 					require.Nil(t, head.Snapshot, "only the classic schema wants one")
 					return
 				}
@@ -78,7 +78,7 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 				require.NoError(t, err)
 				first := test.commits[0].snapshot // as the classic schema requires
 				for _, c := range test.commits {
-					if !eventlog.Of(s.journal).StateAtFirst() && c.snapshot == first && name != "every 1" {
+					if !s.journal.Internal().StateAtFirst() && c.snapshot == first && name != "every 1" {
 						c.snapshot = 0
 					}
 					a, err = repo.Save(t.Context(), a, deposits(c.events))
@@ -108,7 +108,7 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 		require.NoError(t, err)
 		_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}), repository.CommandID("pay"))
 		require.NoError(t, err)
-		if eventlog.Of(s.journal).StateAtFirst() {
+		if s.journal.Internal().StateAtFirst() {
 			require.Len(t, seen, 1, "it is not asked about the first commit")
 		}
 		last := seen[len(seen)-1]
@@ -235,8 +235,8 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("42"), Events: []eventlog.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
+	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("42"), Events: []storage.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
 	})
 	require.NoError(t, err)
 	log := &logger{}
@@ -460,7 +460,7 @@ func TestASnapshotThatTheTransactionHadNoRoomForComesWithTheNextCommit(t *testin
 	full := aggregate.Events[Account]{}
 	// A few hundred bytes below 4 MB, including their attributes.
 	for range 11 {
-		full = append(full, Noted{strings.Repeat("x", eventlog.MaxCommitBytes/11-270)})
+		full = append(full, Noted{strings.Repeat("x", storage.MaxCommitBytes/11-270)})
 	}
 	a, err = repo.Save(t.Context(), a, full)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -183,16 +183,16 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 		return []aggregate.EncodedEvent{{Type: "account.frozen.v1", Payload: []byte("{}")}}, nil
 	}))
 	for name, test := range map[string]struct {
-		stored     eventlog.Event
+		stored     storage.Event
 		definition aggregate.Definition[Account]
 		eventType  func(*journal.Record) (string, error)
 		is         any
 	}{
-		"malformed":                              {eventlog.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, new(*aggregate.MalformedEventError)},
-		"an upcaster that gives an unknown type": {eventlog.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, new(*aggregate.UpcastError)},
-		"no type":                                {eventlog.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, new(*aggregate.UnknownEventError)},
+		"malformed":                              {storage.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, new(*aggregate.MalformedEventError)},
+		"an upcaster that gives an unknown type": {storage.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, new(*aggregate.UpcastError)},
+		"no type":                                {storage.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, new(*aggregate.UnknownEventError)},
 		"a type that cannot be told": {
-			eventlog.Event{Type: "-", Payload: []byte("{}")},
+			storage.Event{Type: "-", Payload: []byte("{}")},
 			Accounts,
 			func(*journal.Record) (string, error) {
 				return "", &aggregate.UnknownEventError{EventType: "told by EventType"}
@@ -208,7 +208,7 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 			if test.stored.Type == "-" {
 				s.peerWrites(t, a.ID, 2, string(test.stored.Payload), "{}")
 			} else {
-				_, err = eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: a.ID, Expected: 1, Events: []eventlog.Event{test.stored}})
+				_, err = s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: a.ID, Expected: 1, Events: []storage.Event{test.stored}})
 				require.NoError(t, err)
 			}
 			_, err = repo.Load(t.Context(), name)
@@ -228,7 +228,7 @@ func TestOneStoredEventIsOneVersionWhateverItBecomes(t *testing.T) {
 		aggregate.Drop("account.viewed.v0"),
 		aggregate.Rename("account.paid.v0", "account.deposited.v1"),
 	)
-	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
+	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{Type: "account.paid.v0", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.viewed.v0", Payload: []byte(`?`)},
 		{Type: "account.moved.v0", Payload: []byte(`{"In":5,"Out":3}`)},
@@ -257,7 +257,7 @@ func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
 	s := setup(t)
 	refused := errors.New("no such currency")
 	evolved := Accounts.WithUpcasters(aggregate.Split("account.paid.v0", func(struct{}) ([]Deposited, error) { return nil, refused }))
-	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
+	_, err := s.journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.paid.v0", Payload: []byte(`{}`)},
 	}})

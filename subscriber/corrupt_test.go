@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -20,11 +20,11 @@ func outgrown(t *testing.T) subscriber.Config {
 	t.Helper()
 	client := create(t, 1)
 	j := open(t, client)
-	commit := eventlog.Commit{Aggregate: account("x")}
+	commit := storage.Commit{Aggregate: account("x")}
 	for range 10 {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: []byte(strings.Repeat("a", 5000))})
+		commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: []byte(strings.Repeat("a", 5000))})
 	}
-	_, err := eventlog.Of(j).Append(context.Background(), commit)
+	_, err := j.Internal().Append(context.Background(), commit)
 	require.NoError(t, err)
 	corrupt(t, client, "account-x-9")
 	config := quick(j)

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -100,8 +100,8 @@ func TestCloseDoesNotWaitForAHeartbeatThatHangs(t *testing.T) {
 			var closing atomic.Bool
 			go func() {
 				for n := range 20 {
-					_, err := eventlog.Of(j).Append(context.Background(), eventlog.Commit{
-						Aggregate: account("y"), Expected: uint64(n), Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+					_, err := j.Internal().Append(context.Background(), storage.Commit{
+						Aggregate: account("y"), Expected: uint64(n), Events: []storage.Event{{Type: "deposited", Payload: []byte("1")}},
 					})
 					assert.NoError(t, err)
 					time.Sleep(100 * time.Millisecond)
@@ -146,7 +146,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	sick, well := "", ""
 	for n := 0; sick == "" || well == ""; n++ {
 		id := string(rune('a' + n))
-		if eventlog.Of(j).Shard(account(id)) == 0 {
+		if j.Internal().Shard(account(id)) == 0 {
 			sick = id
 		} else {
 			well = id
@@ -164,7 +164,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 	_, messages := subscribe(t, config)
 	written := 0
 	for n := 0; written < 5*most; n++ {
-		if id := sick + string(rune('a'+n%26)) + string(rune('a'+n/26)); eventlog.Of(j).Shard(account(id)) == 0 {
+		if id := sick + string(rune('a'+n%26)) + string(rune('a'+n/26)); j.Internal().Shard(account(id)) == 0 {
 			write(t, j, id, 0, 1)
 			written++
 		}
@@ -219,11 +219,11 @@ func TestHandlersThatHangWithLargeEventsBlockNoOtherAggregate(t *testing.T) {
 				j, _, _ := apparatus(t, 4)
 				const hanging = 20
 				for n := range hanging {
-					commit := eventlog.Commit{Aggregate: account(fmt.Sprint("hanging", n))}
+					commit := storage.Commit{Aggregate: account(fmt.Sprint("hanging", n))}
 					for range events {
-						commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 4000/events)})
+						commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, 4000/events)})
 					}
-					_, err := eventlog.Of(j).Append(t.Context(), commit)
+					_, err := j.Internal().Append(t.Context(), commit)
 					require.NoError(t, err)
 				}
 				_, messages := subscribe(t, unanswered(subscriber.Config{Journal: j, ConsumerGroup: "group", BufferBytes: 64 << 10}))

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -276,7 +275,7 @@ func TestAMemberThatComesBackJoinsAgain(t *testing.T) {
 		}
 		j := open(t, client)
 		for i := 0; ; i++ { // an aggregate on a shard of the one that came back
-			if id := fmt.Sprint("a", i); held[eventlog.Of(j).Shard(account(id))] {
+			if id := fmt.Sprint("a", i); held[j.Internal().Shard(account(id))] {
 				write(t, j, id, 0, 1)
 				assert.Equal(t, expect(id, 1, 1), receiveAll(t, messages, 1))
 				return

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -47,11 +47,11 @@ func newReadModel(t *testing.T, events int) readModel {
 	})
 	require.NoError(t, err)
 	m := readModel{open(t, client), client}
-	commit := eventlog.Commit{Aggregate: account("x")}
+	commit := storage.Commit{Aggregate: account("x")}
 	for n := 1; n <= events; n++ {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "noted", Payload: fmt.Appendf(nil, `{"Bit":%d}`, int64(1)<<n)})
+		commit.Events = append(commit.Events, storage.Event{Type: "noted", Payload: fmt.Appendf(nil, `{"Bit":%d}`, int64(1)<<n)})
 	}
-	_, err = eventlog.Of(m.j).Append(t.Context(), commit)
+	_, err = m.j.Internal().Append(t.Context(), commit)
 	require.NoError(t, err)
 	return m
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -74,11 +74,11 @@ func TestOnlyRequestedTypesAreDeliveredAndTheOthersCountAsHandled(t *testing.T) 
 	t.Parallel()
 	j := setup(t, 1)
 	types := []string{"opened", "noise", "noise", "closed", "noise"}
-	commit := eventlog.Commit{Aggregate: account("x")}
+	commit := storage.Commit{Aggregate: account("x")}
 	for _, eventType := range types {
-		commit.Events = append(commit.Events, eventlog.Event{Type: eventType, Payload: []byte(eventType)})
+		commit.Events = append(commit.Events, storage.Event{Type: eventType, Payload: []byte(eventType)})
 	}
-	_, err := eventlog.Of(j).Append(t.Context(), commit)
+	_, err := j.Internal().Append(t.Context(), commit)
 	require.NoError(t, err)
 
 	config := quick(j)
@@ -157,8 +157,8 @@ func TestAnyEventCanGoToAPoisonQueueInAJournal(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for id, size := range map[string]int{"small": 10, "large": 400<<10 - 200} {
-		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-			Aggregate: account(id), Events: []eventlog.Event{{ID: id, Type: "noted", Payload: bytes.Repeat([]byte("x"), size)}},
+		_, err := j.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: account(id), Events: []storage.Event{{ID: id, Type: "noted", Payload: bytes.Repeat([]byte("x"), size)}},
 		})
 		require.NoError(t, err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -82,13 +82,13 @@ func (s *source) isRegular(last, now time.Time) bool {
 
 // reconcileState is the place at which a reconciliation was interrupted.
 type reconcileState struct {
-	began   time.Time       // zero if it has not begun
-	rewinds uint64          // the number of rewinds of the cursor when it began
-	gaveWay bool            // it was interrupted to let other shards continue
-	early   bool            // it is early because of a lag, and does not count as a regular one
-	recent  bool            // it compares what was written lately, not all aggregates
-	at      eventlog.Cursor // if recent: the place up to which it has compared
-	after   aggregate.ID    // otherwise: the last aggregate that it has compared
+	began   time.Time      // zero if it has not begun
+	rewinds uint64         // the number of rewinds of the cursor when it began
+	gaveWay bool           // it was interrupted to let other shards continue
+	early   bool           // it is early because of a lag, and does not count as a regular one
+	recent  bool           // it compares what was written lately, not all aggregates
+	at      storage.Cursor // if recent: the place up to which it has compared
+	after   aggregate.ID   // otherwise: the last aggregate that it has compared
 }
 
 // comparedPage is a page of aggregates that was compared with positions.
@@ -162,14 +162,14 @@ func (s *source) beginReconciliation() reconcileState {
 	part := reconcileState{began: s.now(), rewinds: rewinds}
 	if !s.isRegular(last, part.began) {
 		part.early, part.recent = true, true
-		part.at = eventlog.CursorAt(part.began.Add(-3 * s.earlyInterval()))
+		part.at = storage.CursorAt(part.began.Add(-3 * s.earlyInterval()))
 		return part
 	}
 	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
 	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part
 	}
-	part.recent, part.at = true, eventlog.CursorAt(last.Add(-s.config.ReconcileInterval))
+	part.recent, part.at = true, storage.CursorAt(last.Add(-s.config.ReconcileInterval))
 	return part
 }
 
@@ -209,7 +209,7 @@ const beyondOfPage = 10
 func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	return func(yield func(comparedPage, error) bool) {
 		for more := true; more; {
-			found, err := s.page(ctx, eventlog.TailQuery{
+			found, err := s.page(ctx, storage.TailQuery{
 				AggregateType: s.topic, Shard: s.number, After: part.at, Until: part.began, NumbersOnly: true,
 			})
 			ends := map[aggregate.ID]uint64{}

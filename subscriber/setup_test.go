@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -147,13 +147,13 @@ func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, 
 func write(t *testing.T, j *journal.Journal, id string, after, n int) {
 	t.Helper()
 	for n > 0 {
-		commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
-		for range min(n, eventlog.MaxEvents) {
+		commit := storage.Commit{Aggregate: account(id), Expected: uint64(after)}
+		for range min(n, storage.MaxEvents) {
 			after++
-			commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after)})
+			commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after)})
 		}
 		n -= len(commit.Events)
-		_, err := eventlog.Of(j).Append(context.Background(), commit)
+		_, err := j.Internal().Append(context.Background(), commit)
 		require.NoError(t, err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -52,7 +52,7 @@ type endPoll struct {
 
 // noteTimes measures the times of events that the live read has found. It measures nothing while it
 // reads history.
-func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
+func (s *source) noteTimes(page storage.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(s.polls) > 0 {
 		last := s.polls[len(s.polls)-1]
 		s.noteLate(page.Records[0], last.at) // the last poll did not show it
@@ -116,7 +116,7 @@ func (s *source) rewind(now time.Time) {
 		"shard": s.number, "ahead": ahead,
 	})
 	begin := now.Add(-s.config.TrailingDelay)
-	s.setCursors(eventlog.CursorAt(begin))
+	s.setCursors(storage.CursorAt(begin))
 	s.polls = nil
 	s.sequencer.rewind(begin.UnixMilli())
 }

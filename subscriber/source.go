@@ -9,7 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -21,7 +21,7 @@ type source struct {
 	sequencer *sequencer
 
 	// live is the place up to which the live read has come.
-	live     eventlog.Cursor
+	live     storage.Cursor
 	trailing []trailingRead
 	// polls contains the latest polls of the live read that reached the end of the tail.
 	polls []endPoll
@@ -34,7 +34,7 @@ func newSource(t *term, q *sequencer) *source {
 // run polls the tail from a time on, until the context ends.
 func (s *source) run(ctx context.Context, from int64) {
 	if from > 0 {
-		s.setCursors(eventlog.Cursor{OccurredAt: from})
+		s.setCursors(storage.Cursor{OccurredAt: from})
 	}
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(beforeJitter(s.config.PollInterval)),
@@ -84,7 +84,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		}
 		now := s.now()
 		s.rewind(now)
-		page, err := s.page(ctx, eventlog.TailQuery{
+		page, err := s.page(ctx, storage.TailQuery{
 			AggregateType: s.topic, Shard: s.number, After: s.live,
 			// An event that is dated far in the future must not move the cursor past events to
 			// come.
@@ -117,7 +117,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 }
 
 // page reads a page with a time limit, so that a dead connection does not block the shard.
-func (s *source) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+func (s *source) page(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	return s.raw.TailShard(ctx, q)

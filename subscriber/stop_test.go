@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -44,7 +43,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 		second, others := subscribe(t, config)
 		eventually(t, "they share", func() bool { return len(numbers(first)) == 2 && len(numbers(second)) == 2 })
 		write(t, j, "x", 0, 2)
-		if held := numbers(second); eventlog.Of(j).Shard(account("x")) == held[0] || eventlog.Of(j).Shard(account("x")) == held[1] {
+		if held := numbers(second); j.Internal().Shard(account("x")) == held[0] || j.Internal().Shard(account("x")) == held[1] {
 			first, second, messages, others = second, first, others, messages
 		}
 

@@ -14,7 +14,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
@@ -142,7 +141,7 @@ func (sub *Subscriber) Joined(ctx context.Context) error {
 // to a second, it returns the earliest possible time.
 func (sub *Subscriber) now() time.Time {
 	j := sub.config.Journal
-	return j.Config().Now().Add(-max(0, eventlog.Of(j).Ahead()-time.Second))
+	return j.Config().Now().Add(-max(0, j.Internal().Ahead()-time.Second))
 }
 
 // SubscribeInitialize returns the error that Subscribe would return for an invalid topic, a missing

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/handled"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -97,7 +97,7 @@ func TestACommitWakesTheSubscriberWithoutAPoll(t *testing.T) {
 func TestTheMessageCarriesWhatTheEventHas(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 2)
-	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: account("x"), Events: []eventlog.Event{{
+	receipt, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: account("x"), Events: []storage.Event{{
 		ID: "event-1", Type: "deposited", Payload: []byte{0xff, 0x00},
 		Metadata: aggregate.Metadata{aggregate.CorrelationIDKey: "c1", "own": "value"},
 	}}})
@@ -221,11 +221,11 @@ func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
 		const aggregates, each = 10, 120
 		for n := 0; n < each; n += 5 {
 			for a := range aggregates {
-				commit := eventlog.Commit{Aggregate: account(fmt.Sprint("a", a)), Expected: uint64(n)}
+				commit := storage.Commit{Aggregate: account(fmt.Sprint("a", a)), Expected: uint64(n)}
 				for range 5 {
-					commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 16<<10)})
+					commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, 16<<10)})
 				}
-				_, err := eventlog.Of(j).Append(t.Context(), commit)
+				_, err := j.Internal().Append(t.Context(), commit)
 				require.NoError(t, err)
 				time.Sleep(time.Millisecond) // the tail has events of one millisecond in any order
 			}
@@ -246,11 +246,11 @@ func TestHandlersThatHangLeaveRoomForTheRest(t *testing.T) {
 	j := setup(t, 1)
 	for n := 0; n < 60; n += 20 {
 		for _, id := range []string{"big", "large"} {
-			commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(n)}
+			commit := storage.Commit{Aggregate: account(id), Expected: uint64(n)}
 			for range 20 {
-				commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
+				commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
 			}
-			_, err := eventlog.Of(j).Append(t.Context(), commit)
+			_, err := j.Internal().Append(t.Context(), commit)
 			require.NoError(t, err)
 		}
 	}
@@ -451,8 +451,8 @@ func TestMoreNackedEventsThanTheBufferHoldsLeaveRoomForTheRest(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for i := range 5 {
-		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-			Aggregate: account(fmt.Sprint("poison", i)), Events: []eventlog.Event{{Type: "large", Payload: make([]byte, 30_000)}},
+		_, err := j.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: account(fmt.Sprint("poison", i)), Events: []storage.Event{{Type: "large", Payload: make([]byte, 30_000)}},
 		})
 		require.NoError(t, err)
 	}

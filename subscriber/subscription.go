@@ -10,7 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/history"
 )
 
@@ -18,10 +18,10 @@ import (
 type subscription struct {
 	ctx     context.Context // the context of Subscribe
 	config  Config
-	journal eventlog.Log
+	journal *engine.Engine
 	// raw reads records without decoding them. Each payload is decoded in its lane when it is due.
 	// So a key that is missing, or slow to arrive, does not delay other aggregates.
-	raw        eventlog.Log
+	raw        *engine.Engine
 	checkpoint *checkpoint.Store
 	history    history.History
 	topic      string
@@ -51,7 +51,7 @@ const (
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
-	log := eventlog.Of(sub.config.Journal)
+	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	return &subscription{
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
@@ -70,7 +70,7 @@ func (s *subscription) limits() limits {
 	}
 }
 
-func (s *subscription) now() time.Time { return s.journal.Config().Now() }
+func (s *subscription) now() time.Time { return s.journal.Config.Now() }
 
 func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	if ctx.Err() == nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // trailingRead reads a part of the tail again after a delay. The live read, or an earlier trailing
@@ -13,8 +13,8 @@ import (
 // and very late ones by the last. The part that the last one has passed is final.
 type trailingRead struct {
 	delay time.Duration
-	at    eventlog.Cursor // the place up to which it has read
-	next  time.Time       // the time of the next read
+	at    storage.Cursor // the place up to which it has read
+	next  time.Time      // the time of the next read
 }
 
 // firstTrailingDelay is the delay of the first trailing read. The second one has
@@ -29,10 +29,10 @@ func newTrailingReads(last time.Duration) []trailingRead {
 }
 
 // trail returns the place up to which the tail is final.
-func (s *source) trail() eventlog.Cursor { return s.trailing[len(s.trailing)-1].at }
+func (s *source) trail() storage.Cursor { return s.trailing[len(s.trailing)-1].at }
 
 // setCursors moves all reads to one place.
-func (s *source) setCursors(at eventlog.Cursor) {
+func (s *source) setCursors(at storage.Cursor) {
 	s.live = at
 	for i := range s.trailing {
 		s.trailing[i].at = at
@@ -43,7 +43,7 @@ func (s *source) setCursors(at eventlog.Cursor) {
 // read everything before the page moves along, up to its horizon. Events with earlier dates were
 // older than the delay when the page was read, so they are not read again: history is read once. If
 // the unit of times is longer than milliseconds, events in the unit of the horizon are read again.
-func (s *source) advance(page eventlog.TailPage, now time.Time) {
+func (s *source) advance(page storage.TailPage, now time.Time) {
 	for i := range s.trailing {
 		r := &s.trailing[i]
 		if r.at != s.live {
@@ -55,7 +55,7 @@ func (s *source) advance(page eventlog.TailPage, now time.Time) {
 			continue
 		}
 		if horizon.UnixMilli() > r.at.OccurredAt {
-			r.at = eventlog.CursorAt(horizon)
+			r.at = storage.CursorAt(horizon)
 			// The live read has just read the part before it.
 			r.next = time.Now().Add(r.delay / 2)
 		}
@@ -83,13 +83,13 @@ func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) erro
 
 // readAgain reads a page of a part that another read has passed, and reports whether there are more
 // pages.
-func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog.Cursor, now time.Time) (more bool, err error) {
+func (s *source) readAgain(ctx context.Context, r *trailingRead, passed storage.Cursor, now time.Time) (more bool, err error) {
 	if r.at == passed || time.Now().Before(r.next) {
 		return false, nil
 	}
 	until := min(now.Add(-r.delay).UnixMilli(), passed.OccurredAt)
 	if until >= r.at.OccurredAt {
-		page, err := s.page(ctx, eventlog.TailQuery{
+		page, err := s.page(ctx, storage.TailQuery{
 			AggregateType: s.topic, Shard: s.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
@@ -102,7 +102,7 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog
 		case until == passed.OccurredAt:
 			r.at = passed
 		default:
-			r.at = eventlog.Cursor{OccurredAt: until + 1}
+			r.at = storage.Cursor{OccurredAt: until + 1}
 		}
 		for _, record := range s.sequencer.observe(page.Records, byTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -25,8 +25,8 @@ func truncated(t *testing.T, layout journal.Layout, events int, before uint64) *
 	for n := range events - 1 {
 		write(t, j, "x", n, 1)
 	}
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("x"), Expected: uint64(events - 1), Events: []eventlog.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("x"), Expected: uint64(events - 1), Events: []storage.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
 		Snapshot: &journal.Snapshot{Number: uint64(events), Payload: []byte("state")},
 	})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -267,7 +267,7 @@ func TestEventsThatAreHandledTogetherAreCurrentOnes(t *testing.T) {
 			return "basket.item_added.v2", nil
 		}})
 		require.NoError(t, err)
-		_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "basket", Value: "1"}, Events: []eventlog.Event{
+		_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "basket", Value: "1"}, Events: []storage.Event{
 			{ID: "1", Type: types[0], Payload: []byte(`{"Item":"a"}`)}, {ID: "2", Type: types[1], Payload: []byte(`{"Items":["b"]}`)},
 		}})
 		require.NoError(t, err)

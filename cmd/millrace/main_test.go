@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -67,8 +67,8 @@ func TestAnInterruptEndsATailThatIsFollowed(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []eventlog.Event{{ID: "a", Type: "opened"}},
+	_, err = j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []storage.Event{{ID: "a", Type: "opened"}},
 	})
 	require.NoError(t, err)
 	cmd := millrace(t, db, "tail", "account", "--follow", "--json")

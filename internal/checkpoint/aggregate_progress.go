@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -29,7 +29,7 @@ func (s *Store) AggregateProgress(
 	ctx context.Context, k Shard, after aggregate.ID, corrupt func(*journal.CorruptItemError),
 ) iter.Seq2[[]AggregateProgress, error] {
 	return func(yield func([]AggregateProgress, error) bool) {
-		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, After: after}
+		q := storage.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, After: after}
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, corrupt) {
 			if err != nil {
 				yield(nil, err)

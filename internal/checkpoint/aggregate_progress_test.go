@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -67,8 +67,8 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 	const aggregates = 8
 	for n := range aggregates {
 		id := account(fmt.Sprintf("%d", n))
-		_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: id, Events: []eventlog.Event{{Type: "deposited"}},
+		_, err := s.journal.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: id, Events: []storage.Event{{Type: "deposited"}},
 			// A page holds three of these.
 			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)},
 		})

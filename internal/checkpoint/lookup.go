@@ -15,7 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -129,7 +129,7 @@ func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) 
 // each page when the caller asks for it. It costs another read unit for each aggregate.
 func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
 	return func(yield func([]aggregate.ID, error) bool) {
-		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
+		q := storage.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, func(*journal.CorruptItemError) {}) {
 			var ids []aggregate.ID
 			if err == nil {

@@ -83,11 +83,11 @@ func (s *Store) membershipOf(k Key, row item) (Membership, error) {
 			}
 		}
 	}
-	r.Unfenced, err = termsOf(row[attrUnfenced], s.journal.Shards())
+	r.Unfenced, err = termsOf(row[attrUnfenced], s.journal.Config.Shards)
 	errs = append(errs, err)
 	r.Ended, err = endedOf(row[attrEnded])
 	errs = append(errs, err)
-	if shards := s.journal.Shards(); r.change == "" || len(r.Owners) != shards || len(r.Epochs) != shards {
+	if shards := s.journal.Config.Shards; r.change == "" || len(r.Owners) != shards || len(r.Epochs) != shards {
 		errs = append(errs, fmt.Errorf("%w: it has owners for %d shards and epochs for %d, but the journal has %d shards", ErrCorrupt, len(r.Owners), len(r.Epochs), shards))
 	}
 	if err := errors.Join(errs...); err != nil {

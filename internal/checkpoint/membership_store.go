@@ -107,7 +107,7 @@ func (s *Store) ReadMembership(ctx context.Context, k Key) (Membership, error) {
 // stored one and ErrMembershipChanged. It costs one round trip, and one write unit for each KB of
 // the row. A row of about a hundred shards has 1 KB.
 func (s *Store) ChangeMembership(ctx context.Context, k Key, seen, next Membership) (Membership, error) {
-	next.change = s.journal.Config().NewID()
+	next.change = s.journal.Config.NewID()
 	var row item
 	var err error
 	if seen.Exists() {

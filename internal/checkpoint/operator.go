@@ -136,7 +136,7 @@ func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Membe
 	held, err = s.ModifyMembership(ctx, k, func(r Membership) (Membership, error) {
 		var joined bool
 		if operator, joined = r.WithToken(token); !joined {
-			r, operator = r.Join(Member{Operator: true, Lease: operatorLease, Token: token, Heartbeat: NextHeartbeat(0, s.journal.Config().Now(), operatorLease)})
+			r, operator = r.Join(Member{Operator: true, Lease: operatorLease, Token: token, Heartbeat: NextHeartbeat(0, s.journal.Config.Now(), operatorLease)})
 		}
 		if !slices.Contains(r.Of(operator), number) {
 			r = r.Take(operator, []int{number})
@@ -187,7 +187,7 @@ func (s *Store) hold(ctx context.Context, k Key, held Membership, operator uint6
 			}
 			// A request that hangs must not delay all later heartbeats.
 			once, end := context.WithTimeout(editing, operatorLease/2)
-			heartbeat = NextHeartbeat(heartbeat, s.journal.Config().Now(), operatorLease)
+			heartbeat = NextHeartbeat(heartbeat, s.journal.Config.Now(), operatorLease)
 			now, err := s.Heartbeat(once, k, held, operator, heartbeat)
 			if once.Err() != nil && err != nil {
 				err = fmt.Errorf("no reply to a heartbeat within %s", operatorLease/2)

@@ -15,7 +15,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
@@ -24,7 +23,7 @@ func (s store) corruptHead(t *testing.T, id aggregate.ID) {
 	t.Helper()
 	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:        aws.String(s.journal.Config().Tables.Snapshot),
-		Key:              item{"pkey": text(fmt.Sprintf("%s-%d", id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-0")},
+		Key:              item{"pkey": text(fmt.Sprintf("%s-%d", id.Type, s.journal.Internal().Shard(id))), "skey": text(id.String() + "-0")},
 		UpdateExpression: aws.String("REMOVE version"),
 	})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -71,11 +71,11 @@ func (s store) read(t *testing.T) checkpoint.Membership {
 
 func (s store) write(t *testing.T, id aggregate.ID, n int) {
 	t.Helper()
-	commit := eventlog.Commit{Aggregate: id}
+	commit := storage.Commit{Aggregate: id}
 	for range n {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: []byte("{}")})
+		commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: []byte("{}")})
 	}
-	_, err := eventlog.Of(s.journal).Append(t.Context(), commit)
+	_, err := s.journal.Internal().Append(t.Context(), commit)
 	require.NoError(t, err)
 }
 

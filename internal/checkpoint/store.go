@@ -15,7 +15,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -51,7 +52,7 @@ type item = map[string]types.AttributeValue
 
 // Store reads and writes the checkpoint table of a journal.
 type Store struct {
-	journal eventlog.Log
+	journal *engine.Engine
 	client  journal.Client
 	table   string
 	keys    journal.Attributes
@@ -60,7 +61,7 @@ type Store struct {
 // New returns the store of a journal's checkpoint table.
 func New(j *journal.Journal) *Store {
 	c := j.Config()
-	return &Store{journal: eventlog.Of(j), client: eventlog.Of(j).Bounded(), table: c.Tables.Checkpoint, keys: c.Attributes}
+	return &Store{journal: j.Internal(), client: j.Internal().Bounded(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
 // Start returns the start time of a group that asks for the time t. It rounds t down to the unit of
@@ -69,7 +70,7 @@ func (s *Store) Start(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return t.Truncate(max(time.Millisecond, s.journal.Config().OccurredAtUnit))
+	return t.Truncate(max(time.Millisecond, s.journal.Config.OccurredAtUnit))
 }
 
 // Group identifies the positions of a consumer group between two resets.
@@ -87,7 +88,7 @@ type Shard struct {
 }
 
 func (k Shard) partition() string {
-	partition := k.Group.Name + "/" + eventlog.ShardKey(k.Topic, k.Number)
+	partition := k.Group.Name + "/" + storage.ShardKey(k.Topic, k.Number)
 	if k.Group.Resets > 0 {
 		partition += "/" + strconv.FormatUint(k.Group.Resets, 10)
 	}

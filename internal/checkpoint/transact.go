@@ -19,7 +19,7 @@ const maxConflicts = 2 * time.Second
 // transact writes several rows in one transaction. A repetition after a lost reply does not write
 // them twice.
 func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem) error {
-	token := s.journal.Config().NewID()
+	token := s.journal.Config.NewID()
 	return backoff.Retry(func() error {
 		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: &token})
 		if err != nil && !conflicts(err) {

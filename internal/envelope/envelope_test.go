@@ -16,15 +16,15 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // record returns the event as the journal returns it.
-func record(e eventlog.Event, id aggregate.ID, number uint64, at time.Time) *journal.Record {
+func record(e storage.Event, id aggregate.ID, number uint64, at time.Time) *journal.Record {
 	return &journal.Record{
 		Aggregate: id, Number: number, EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
 		OccurredAt: at, CommitID: "commit",
@@ -96,7 +96,7 @@ func TestAnEventComesBackAsItWas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2_000) {
 		random := rand.New(rand.NewPCG(seed, 8))
-		stored := eventlog.Event{ID: randomText(random), Type: randomText(random), Payload: randomBytes(random, 20)}
+		stored := storage.Event{ID: randomText(random), Type: randomText(random), Payload: randomBytes(random, 20)}
 		for range random.IntN(12) {
 			if stored.Metadata == nil {
 				stored.Metadata = aggregate.Metadata{}
@@ -124,7 +124,7 @@ func TestWhatTheStoreKnowsIsNotStoredInTheMetadata(t *testing.T) {
 
 func TestTheStoresPlaceOfAnEventWinsOverStoredMetadata(t *testing.T) {
 	t.Parallel()
-	r := record(eventlog.Event{Metadata: aggregate.Metadata{
+	r := record(storage.Event{Metadata: aggregate.Metadata{
 		"aggregate_id": "other", "sequence_number": "99", "name": "other", "expected_version": "4",
 	}}, aggregate.ID{Type: "order", Value: "1"}, 3, time.UnixMilli(0))
 
@@ -136,7 +136,7 @@ func TestTheStoresPlaceOfAnEventWinsOverStoredMetadata(t *testing.T) {
 func TestTheTimeIsInUTCWhereverTheProcessRuns(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2024, 1, 1, 1, 30, 0, 5_000_000, time.FixedZone("", 2*60*60))
-	msg := envelope.Message(record(eventlog.Event{}, aggregate.ID{Type: "order", Value: "1"}, 1, at))
+	msg := envelope.Message(record(storage.Event{}, aggregate.ID{Type: "order", Value: "1"}, 1, at))
 
 	assert.Equal(t, "2023-12-31T23:30:00.005Z", msg.Metadata.Get(envelope.OccurredAtKey))
 }
@@ -157,13 +157,13 @@ func TestEventAndMessageShareNoMetadata(t *testing.T) {
 
 func TestAMessageWithoutAMetadataMapIsAnEvent(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, eventlog.Event{ID: "id"}, envelope.Event(&message.Message{UUID: "id"}))
+	assert.Equal(t, storage.Event{ID: "id"}, envelope.Event(&message.Message{UUID: "id"}))
 }
 
 func BenchmarkMessage(b *testing.B) {
 	for _, stored := range []int{0, 2, 10} {
 		b.Run(fmt.Sprintf("metadata=%d", stored), func(b *testing.B) {
-			r := record(eventlog.Event{ID: "0b4d5f0e", Type: "order.placed.v1", Payload: []byte("{}")},
+			r := record(storage.Event{ID: "0b4d5f0e", Type: "order.placed.v1", Payload: []byte("{}")},
 				aggregate.ID{Type: "order", Value: "1234"}, 1_234, time.UnixMilli(1_700_000_000_120))
 			r.Metadata = aggregate.Metadata{}
 			for i := range stored {
@@ -191,7 +191,7 @@ func TestTheTimeIsRFC3339WithMilliseconds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		at := time.UnixMilli(random.Int64N(4_000_000_000_000) - 1_000_000_000_000)
-		text := envelope.Message(record(eventlog.Event{}, aggregate.ID{Type: "t", Value: "v"}, 1, at)).Metadata["occurred_at"]
+		text := envelope.Message(record(storage.Event{}, aggregate.ID{Type: "t", Value: "v"}, 1, at)).Metadata["occurred_at"]
 		require.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z07:00"), text)
 	}
 }

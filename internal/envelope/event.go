@@ -6,14 +6,14 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Event returns the event for a message. It shares only the payload with the message. A message
 // without a UUID makes an event without an id, and the journal then derives one. The reason of a
 // poisoned message is cut, because an error of any length must not keep the message out of a queue.
-func Event(msg *message.Message) eventlog.Event {
-	event := eventlog.Event{ID: msg.UUID, Type: msg.Metadata[NameKey], Payload: msg.Payload}
+func Event(msg *message.Message) storage.Event {
+	event := storage.Event{ID: msg.UUID, Type: msg.Metadata[NameKey], Payload: msg.Payload}
 	for key, value := range msg.Metadata {
 		if !stored(key) {
 			continue

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // Reasons why a snapshot was left out of a commit; see [Receipt].
@@ -38,8 +39,8 @@ type Event struct {
 
 // Commit holds the changes that one transaction writes to one aggregate. It has at most
 // [MaxActions]: one for the head, one for each event and each of Writes, one for a CommandID and
-// one for a [Redundancy]. The type parameter Snapshot is journal.Snapshot; see the package comment.
-type Commit[Snapshot any] struct {
+// one for a [Redundancy].
+type Commit struct {
 	Aggregate aggregate.ID
 	// Expected is the version that the head must have, 0 for a new aggregate.
 	Expected uint64
@@ -56,7 +57,7 @@ type Commit[Snapshot any] struct {
 	Events []Event
 	// Snapshot, if any, is stored together with the events. The journal leaves it out if an item or
 	// the transaction has no room for it; see [Receipt].
-	Snapshot *Snapshot
+	Snapshot *journaltype.Snapshot
 	// Redundancy, if any, also stores the snapshot under its own number.
 	Redundancy *Redundancy
 	// CommandID, if any, makes the journal refuse a second commit of the same aggregate with the
@@ -70,14 +71,14 @@ type Commit[Snapshot any] struct {
 }
 
 // Version returns the version of the head after the commit.
-func (c *Commit[Snapshot]) Version() uint64 { return c.Expected + uint64(len(c.Events)) }
+func (c *Commit) Version() uint64 { return c.Expected + uint64(len(c.Events)) }
 
 // Joint holds the changes that one transaction writes to several aggregates: all of them, or
 // nothing.
-type Joint[Snapshot any] struct {
+type Joint struct {
 	// Parts are for different aggregates. A part without events writes nothing: its aggregate must
 	// still be at version Expected, and must not be deleted. Parts have no CommandID.
-	Parts []Commit[Snapshot]
+	Parts []Commit
 	// CommandID, if any, makes the journal refuse a second commit with the same id, whatever its
 	// parts are. It has 1 to 512 bytes of UTF-8. If it is empty, at least one part must have
 	// events.

@@ -13,3 +13,10 @@ const (
 // MaxEventsBytes is the largest total size of the events of one commit, as the method EventSize of
 // a journal counts them. The rest of [MaxCommitBytes] suffices for the head of any aggregate.
 const MaxEventsBytes = MaxCommitBytes - 8<<10
+
+// Units of a journal.TooLargeError.
+const (
+	UnitBytes   = "bytes"
+	UnitEvents  = "events"
+	UnitActions = "actions"
+)

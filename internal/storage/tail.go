@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // ShardKey returns the partition key of a logical shard.
@@ -60,11 +61,11 @@ type HeadsOfShard struct {
 }
 
 // TailPage is a page of a shard's tail, in the order in which the events were written.
-type TailPage[Record, Corrupt any] struct {
+type TailPage struct {
 	// Records have payloads in stored form. The journal's method Decode decodes a record.
-	Records []*Record
+	Records []*journaltype.Record
 	// Corrupt lists the items that cannot be decoded as records.
-	Corrupt []*Corrupt
+	Corrupt []*journaltype.CorruptItemError
 	// Next is the place after the last item of the page.
 	Next Cursor
 	// More means that there is another page now.

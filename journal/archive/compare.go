@@ -7,7 +7,7 @@ import (
 	"io"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,7 +28,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("compare: %w", err)
 	}
-	c := &comparison{journal: eventlog.Of(j).Raw(), found: collector{progress: o.Progress}}
+	c := &comparison{journal: j.Internal().Raw(), found: collector{progress: o.Progress}}
 	err := shared.eachAggregate(ctx, newReaderFor(j, r), c.aggregate)
 	if err != nil {
 		err = fmt.Errorf("compare: %w", err)
@@ -37,7 +37,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 }
 
 type comparison struct {
-	journal eventlog.Log
+	journal *engine.Engine
 	found   collector
 }
 

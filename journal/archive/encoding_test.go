@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -28,8 +28,8 @@ func TestWhatIsEncryptedStaysSoInAnArchiveAndIsLostWithItsKey(t *testing.T) {
 	config := journal.Config{Encodings: []journal.Encoding{secret}}
 	from, to := setup(t, client, config), setup(t, client, config)
 	for _, id := range []aggregate.ID{account("kept"), account("forgotten")} {
-		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: id, Events: []eventlog.Event{{Type: "said", Payload: []byte("a secret")}},
+		_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: id, Events: []storage.Event{{Type: "said", Payload: []byte("a secret")}},
 			Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("the state of a secret"), Schema: 3},
 		})
 		require.NoError(t, err)

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -85,7 +86,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 		return Progress{}, fmt.Errorf("export: %w", err)
 	}
 	x := &exporter{
-		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, since: o.Since, out: bufio.NewWriterSize(w, 64<<10),
+		journal: j.Internal().Raw(), options: shared, after: from.After, since: o.Since, out: bufio.NewWriterSize(w, 64<<10),
 		done:     Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset, LeftOut: from.LeftOut},
 		progress: o.Progress, unreadable: o.Unreadable,
 	}
@@ -104,7 +105,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 
 type exporter struct {
 	options
-	journal    eventlog.Log
+	journal    *engine.Engine
 	after      aggregate.ID
 	since      time.Time
 	out        *bufio.Writer
@@ -126,7 +127,7 @@ type exported struct {
 
 func (x *exporter) run(ctx context.Context) error {
 	if x.done.Bytes == 0 {
-		if err := x.putLine(headerLine(x.journal.Journal, x.only)); err != nil {
+		if err := x.putLine(headerLine(&x.journal.Config, x.only)); err != nil {
 			return err
 		}
 	}
@@ -257,8 +258,8 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 	opening, out := headLine(head), newLines()
 	if _, err := opening.head(); err != nil { // no reader would accept it
 		return &journal.CorruptItemError{
-			Aggregate: id, Table: x.journal.Config().Tables.Snapshot,
-			PartitionKey: eventlog.ShardKey(id.Type, x.journal.Shard(id)), SortKey: id.String() + "-0",
+			Aggregate: id, Table: x.journal.Config.Tables.Snapshot,
+			PartitionKey: storage.ShardKey(id.Type, x.journal.Shard(id)), SortKey: id.String() + "-0",
 			Reason: "is a head that no archive can hold: " + err.Error(),
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -216,8 +216,8 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 				defer writers.Done()
 				version := uint64(100)
 				write := func() {
-					_, err := eventlog.Of(from.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{
-						Aggregate: id, Expected: version, Events: []eventlog.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
+					_, err := from.Journal.Internal().Append(context.WithoutCancel(ctx), storage.Commit{
+						Aggregate: id, Expected: version, Events: []storage.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
 					})
 					assert.NoError(t, err)
 					version += 2

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,9 +41,9 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 
 // yieldWritten yields the aggregates that have events since a time.
 func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, error) bool) {
-	for shard := range x.journal.Shards() {
+	for shard := range x.journal.Config.Shards {
 		written := map[aggregate.ID]bool{}
-		query := eventlog.TailQuery{AggregateType: x.only.AggregateType, Shard: shard, After: eventlog.CursorAt(x.since), NumbersOnly: true}
+		query := storage.TailQuery{AggregateType: x.only.AggregateType, Shard: shard, After: storage.CursorAt(x.since), NumbersOnly: true}
 		for more := true; more; {
 			page, err := x.journal.TailShard(ctx, query)
 			if err != nil {

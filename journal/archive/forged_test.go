@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -108,8 +108,8 @@ func (s store) requireUsable(t *testing.T, id aggregate.ID, about string) {
 		require.Equal(t, id, r.Aggregate, about)
 	}
 
-	c := eventlog.Commit{Aggregate: id, Expected: head.Version, Events: []eventlog.Event{{Type: "added"}}, Snapshot: stateOf(int(head.Version) + 1)} //nolint:gosec // a test
-	receipt, err := eventlog.Of(s.Journal).Append(t.Context(), c)
+	c := storage.Commit{Aggregate: id, Expected: head.Version, Events: []storage.Event{{Type: "added"}}, Snapshot: stateOf(int(head.Version) + 1)} //nolint:gosec // a test
+	receipt, err := s.Journal.Internal().Append(t.Context(), c)
 	if !head.DeletedAt.IsZero() {
 		require.ErrorAs(t, err, new(*journal.DeletedError), about)
 		return
@@ -120,7 +120,7 @@ func (s store) requireUsable(t *testing.T, id aggregate.ID, about string) {
 	require.Equal(t, before, after[:len(before)], about)
 	loaded, err := s.Head(t.Context(), id)
 	require.NoError(t, err, about)
-	if !errors.Is(receipt.SnapshotError, eventlog.ErrOldSchema) {
+	if !errors.Is(receipt.SnapshotError, storage.ErrOldSchema) {
 		require.Equal(t, stateOf(int(head.Version)+1), loaded.Snapshot, about) //nolint:gosec // a test
 	}
 	s.requireFaultless(t, id, about)
@@ -139,9 +139,9 @@ func (s store) requireUsable(t *testing.T, id aggregate.ID, about string) {
 func (s store) requireReadableTail(t *testing.T) {
 	t.Helper()
 	for shard := range s.Shards() {
-		query := eventlog.TailQuery{AggregateType: "account", Shard: shard, Limit: 20}
+		query := storage.TailQuery{AggregateType: "account", Shard: shard, Limit: 20}
 		for more := true; more; {
-			page, err := eventlog.Of(s.Journal).TailShard(t.Context(), query)
+			page, err := s.Journal.Internal().TailShard(t.Context(), query)
 			require.NoError(t, err)
 			require.Empty(t, page.Corrupt)
 			query.After, more = page.Next, page.More

@@ -9,7 +9,8 @@ import (
 	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -85,7 +86,7 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 	if err := shared.check(j); err != nil {
 		return ImportProgress{}, fmt.Errorf("import: %w", err)
 	}
-	im := &importer{journal: eventlog.Of(j).Raw(), options: o}
+	im := &importer{journal: j.Internal().Raw(), options: o}
 	err := shared.eachAggregate(ctx, newReaderFor(j, r), im.aggregate)
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)
@@ -157,7 +158,7 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 }
 
 type importer struct {
-	journal eventlog.Log
+	journal *engine.Engine
 	options ImportOptions
 
 	mu   sync.Mutex
@@ -321,7 +322,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	if before := untilSnapshot(p, records); before > 0 && im.journal.SnapshotsApart() {
 		head := p.head
 		head.Version, head.Snapshot = records[before-1].Number, nil
-		if _, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {
+		if _, err := im.restore(ctx, storage.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {
 			return present, nil, err
 		}
 		t.version, records = head.Version, records[before:]
@@ -330,7 +331,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	if !p.last {
 		head.Version, head.Snapshot = records[len(records)-1].Number, nil
 	}
-	receipt, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records})
+	receipt, err := im.restore(ctx, storage.Restoration{Expected: t.version, Head: head, Records: records})
 	if err != nil {
 		return present, nil, err
 	}
@@ -371,7 +372,7 @@ func (im *importer) same(ctx context.Context, archived *journal.Record) error {
 
 // restore repeats failed requests, because a large import can exceed the capacity of tables that
 // are still growing.
-func (im *importer) restore(ctx context.Context, r eventlog.Restoration) (eventlog.Receipt, error) {
+func (im *importer) restore(ctx context.Context, r storage.Restoration) (storage.Receipt, error) {
 	for attempt := 1; ; attempt++ {
 		receipt, err := im.journal.Restore(ctx, r)
 		reason := cmp.Or(err, receipt.SnapshotError)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -135,7 +135,7 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			func(t *testing.T, s store) { s.write(t, x, 1, 150) },
 			func(t *testing.T, s store) {
 				s.write(t, x, 1, 99)
-				_, err := eventlog.Of(s.Journal).Append(ctx, eventlog.Commit{Aggregate: x, Expected: 99, Events: []eventlog.Event{{ID: "another"}}})
+				_, err := s.Journal.Internal().Append(ctx, storage.Commit{Aggregate: x, Expected: 99, Events: []storage.Event{{ID: "another"}}})
 				require.NoError(t, err)
 			},
 			100, "event id",

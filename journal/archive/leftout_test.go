@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -24,13 +24,13 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 	x, unknown := account("x"), aggregate.ID{}
 	headOf := func(s store) item {
 		a := s.Config().Attributes
-		it := s.keyIn(eventlog.Of(s.Journal).Shard(x), x, "0")
+		it := s.keyIn(s.Journal.Internal().Shard(x), x, "0")
 		it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(x.String()), number(0), number(420)
 		return it
 	}
 	move := func(t *testing.T, s store, attribute, value string) {
 		it := headOf(s)
-		s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(x), x, "0"))
+		s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(x), x, "0"))
 		it[attribute] = text(value)
 		s.put(t, s.Config().Tables.Snapshot, it)
 	}
@@ -52,7 +52,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 		},
 		"its head is in another shard": {
 			func(t *testing.T, s store) {
-				move(t, s, s.Config().Attributes.PartitionKey, eventlog.ShardKey(x.Type, eventlog.Of(s.Journal).Shard(x)^1))
+				move(t, s, s.Config().Attributes.PartitionKey, storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
 			}, x, "is not where",
 		},
 		"its head has another sort key": {
@@ -152,7 +152,7 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 func (s store) headBeside(t *testing.T, id aggregate.ID) {
 	t.Helper()
 	for shard := range s.Config().Shards {
-		if shard != eventlog.Of(s.Journal).Shard(id) {
+		if shard != s.Journal.Internal().Shard(id) {
 			it := s.keyIn(shard, id, "0")
 			it["aid"], it["seq_nr"], it["version"] = text(id.String()), number(0), number(1)
 			s.put(t, s.Config().Tables.Snapshot, it)
@@ -198,7 +198,7 @@ func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
 	from.write(t, account("1"), 1, 1)
 	id := account(strings.Repeat("x", aggregate.MaxIDBytes))
 	// There is no room for numbers of twenty digits.
-	it := from.keyIn(eventlog.Of(from.Journal).Shard(id), id, "0")
+	it := from.keyIn(from.Journal.Internal().Shard(id), id, "0")
 	it["aid"], it["seq_nr"], it["version"] = text(id.String()), number(0), number(1)
 	from.put(t, from.Config().Tables.Snapshot, it)
 

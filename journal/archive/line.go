@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -20,7 +21,7 @@ const (
 	formatVersion = 1
 
 	// maxPageEvents leaves room in a transaction for the head, and for one more item.
-	maxPageEvents = eventlog.MaxActions - 2
+	maxPageEvents = storage.MaxActions - 2
 	// maxPageBytes is the size at which a page ends. With one more event and a snapshot it is still
 	// far below 4 MB.
 	maxPageBytes = 1 << 20
@@ -94,8 +95,7 @@ type snapshot struct {
 	Payload  []byte `json:"payload"`
 }
 
-func headerLine(j *journal.Journal, s Selection) line {
-	config := j.Config()
+func headerLine(config *engine.Settings, s Selection) line {
 	created := config.Now().UTC()
 	l := line{
 		Kind: kindArchive, Format: formatName, Version: formatVersion, Created: &created, Table: config.Tables.Journal,

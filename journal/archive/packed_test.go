@@ -11,7 +11,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -97,14 +96,14 @@ func TestVerifyFindsEachKindOfDamageInThePackedLayout(t *testing.T) {
 		},
 		"the index of aggregates has it in another shard": {
 			func(t *testing.T, s store) {
-				other := eventlog.Of(s.Journal).Shard(x) ^ 1
+				other := s.Journal.Internal().Shard(x) ^ 1
 				s.changeEvent(t, x, 1, item{"a": text(fmt.Sprint(x.Type, "/", other))})
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
 		"the tail has a commit in another shard": {
 			func(t *testing.T, s store) {
-				other := eventlog.Of(s.Journal).Shard(x) ^ 1
+				other := s.Journal.Internal().Shard(x) ^ 1
 				s.changeEvent(t, x, 4, item{"p": text(fmt.Sprint(x.Type, "/", other))})
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},

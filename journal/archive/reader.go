@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -237,7 +237,7 @@ func (r *reader) takeEvent(l *line, text []byte) error {
 		return r.fault(ErrDamaged, "event %d is in the place of event %d", l.Number, r.due)
 	case l.Number > head.Version:
 		return r.fault(ErrDamaged, "event %d is beyond the head's version %d", l.Number, head.Version)
-	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*eventlog.MaxItemBytes:
+	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*storage.MaxItemBytes:
 		return r.fault(ErrDamaged, "more than %d events or %d bytes of them without a sum", maxPageEvents, maxPageBytes)
 	}
 	r.page.records = append(r.page.records, record)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -151,7 +151,7 @@ func TestAnImportWakesThoseWhoWatch(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		from.write(t, account("1"), 1, 120)
 		var seen []uint64
-		stop := eventlog.Of(to.Journal).Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
+		stop := to.Journal.Internal().Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
 		to.imports(t, from.export(t))
 		stop()
 		assert.Equal(t, []uint64{98, 120}, seen)
@@ -161,16 +161,16 @@ func TestAnImportWakesThoseWhoWatch(t *testing.T) {
 func TestTheLargestItemsFit(t *testing.T) {
 	t.Parallel()
 	eachPair(t, func(t *testing.T, from, to store) {
-		payload := bytes.Repeat([]byte{1}, eventlog.MaxItemBytes-1000)
+		payload := bytes.Repeat([]byte{1}, storage.MaxItemBytes-1000)
 		for i := range 4 {
-			_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
+			_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{
 				Aggregate: account("1"), Expected: uint64(i),
-				Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
+				Events: []storage.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
 			})
 			require.NoError(t, err)
 		}
 		// Control characters take six bytes each in JSON.
-		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("2"), Events: []eventlog.Event{{
+		_, err := from.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("2"), Events: []storage.Event{{
 			Metadata: map[string]string{"m": string(payload)},
 		}}})
 		require.NoError(t, err)

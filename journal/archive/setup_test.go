@@ -20,7 +20,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -147,15 +147,15 @@ func account(value string) aggregate.ID { return aggregate.ID{Type: "account", V
 func (s store) write(t *testing.T, id aggregate.ID, from, n int, snapshot ...*journal.Snapshot) {
 	t.Helper()
 	for n > 0 {
-		c := eventlog.Commit{Aggregate: id, Expected: uint64(from - 1)}
+		c := storage.Commit{Aggregate: id, Expected: uint64(from - 1)}
 		for range min(n, 90) {
-			c.Events = append(c.Events, eventlog.Event{ID: fmt.Sprintf("%s/%d", id, from), Type: "counted", Payload: fmt.Append(nil, from)})
+			c.Events = append(c.Events, storage.Event{ID: fmt.Sprintf("%s/%d", id, from), Type: "counted", Payload: fmt.Append(nil, from)})
 			from, n = from+1, n-1
 		}
 		if n == 0 && len(snapshot) > 0 {
 			c.Snapshot = snapshot[0]
 		}
-		_, err := eventlog.Of(s.Journal).Append(t.Context(), c)
+		_, err := s.Journal.Internal().Append(t.Context(), c)
 		require.NoError(t, err)
 	}
 }
@@ -173,7 +173,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 		id := aggregate.ID{Type: []string{"account", "user-account", "a"}[r.IntN(3)], Value: fmt.Sprintf("%d-%d", r.IntN(50), i)}
 		version := uint64(0)
 		for range 1 + r.IntN(4) {
-			c := eventlog.Commit{Aggregate: id, Expected: version}
+			c := storage.Commit{Aggregate: id, Expected: version}
 			for range 1 + r.IntN([]int{2, 5, 99}[r.IntN(3)]) {
 				c.Events = append(c.Events, randomEvent(r))
 			}
@@ -181,7 +181,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 			if r.IntN(2) == 0 {
 				c.Snapshot = &journal.Snapshot{Number: max(1, version-uint64(r.IntN(2))), Schema: r.Uint64N(3), Payload: randomBytes(r)}
 			}
-			_, err := eventlog.Of(s.Journal).Append(t.Context(), c)
+			_, err := s.Journal.Internal().Append(t.Context(), c)
 			require.NoError(t, err)
 		}
 		switch r.IntN(8) {
@@ -205,8 +205,8 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 	}
 }
 
-func randomEvent(r *rand.Rand) eventlog.Event {
-	e := eventlog.Event{Type: "happened", Payload: randomBytes(r)}
+func randomEvent(r *rand.Rand) storage.Event {
+	e := storage.Event{Type: "happened", Payload: randomBytes(r)}
 	if r.IntN(4) > 0 {
 		e.ID = fmt.Sprintf("%x", r.Uint64())
 	}
@@ -327,12 +327,12 @@ func (s store) eventKey(id aggregate.ID, number uint64) item {
 		a := s.Config().Attributes
 		return item{a.PartitionKey: text(id.Type + "/" + id.Value), a.SortKey: &types.AttributeValueMemberN{Value: fmt.Sprint(number)}}
 	}
-	return s.keyIn(eventlog.Of(s.Journal).Shard(id), id, fmt.Sprint(number))
+	return s.keyIn(s.Journal.Internal().Shard(id), id, fmt.Sprint(number))
 }
 
 func (s store) keyIn(shard int, id aggregate.ID, end string) item {
 	a := s.Config().Attributes
-	return item{a.PartitionKey: text(eventlog.ShardKey(id.Type, shard)), a.SortKey: text(fmt.Sprintf("%s-%s", id, end))}
+	return item{a.PartitionKey: text(storage.ShardKey(id.Type, shard)), a.SortKey: text(fmt.Sprintf("%s-%s", id, end))}
 }
 
 func (s store) changeEvent(t *testing.T, id aggregate.ID, number uint64, attributes item) {
@@ -343,7 +343,7 @@ func (s store) changeEvent(t *testing.T, id aggregate.ID, number uint64, attribu
 // changeHead overwrites attributes of a head.
 func (s store) changeHead(t *testing.T, id aggregate.ID, attributes item) {
 	t.Helper()
-	s.change(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(id), id, "0"), attributes)
+	s.change(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(id), id, "0"), attributes)
 }
 
 // change overwrites attributes without using the journal; nil removes one.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -33,8 +33,8 @@ func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 	}
 	from, target := open(db, journal.Classic), open(to, journal.Packed)
 	write := func(id string, expected uint64) {
-		_, err := eventlog.Of(from).Append(t.Context(), eventlog.Commit{
-			Aggregate: aggregate.ID{Type: "order", Value: id}, Expected: expected, Events: []eventlog.Event{{Type: "placed", Payload: []byte("x")}},
+		_, err := from.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: aggregate.ID{Type: "order", Value: id}, Expected: expected, Events: []storage.Event{{Type: "placed", Payload: []byte("x")}},
 		})
 		require.NoError(t, err)
 	}
@@ -81,8 +81,8 @@ func TestAnArchiveOfWhatIsNewGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
 			j, err := journal.Open(t.Context(), db.Client(), config)
 			require.NoError(t, err)
 			for n := range 10 {
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-					Aggregate: aggregate.ID{Type: "order", Value: strconv.Itoa(n)}, Events: []eventlog.Event{{Type: "placed", Payload: []byte("x")}},
+				_, err := j.Internal().Append(t.Context(), storage.Commit{
+					Aggregate: aggregate.ID{Type: "order", Value: strconv.Itoa(n)}, Events: []storage.Event{{Type: "placed", Payload: []byte("x")}},
 				})
 				require.NoError(t, err)
 			}

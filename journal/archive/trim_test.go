@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -20,7 +19,7 @@ func fromAny(t *testing.T, test func(t *testing.T, from, to store)) {
 // trim removes the events of a queue before a number.
 func (s store) trim(t *testing.T, id aggregate.ID, before uint64) {
 	t.Helper()
-	require.NoError(t, eventlog.Of(s.Journal).Raw().Trim(t.Context(), id, before))
+	require.NoError(t, s.Journal.Internal().Raw().Trim(t.Context(), id, before))
 }
 
 // queue writes events one by one, as a publisher does.
@@ -35,7 +34,7 @@ func (s store) queue(t *testing.T, id aggregate.ID, from, to int) {
 // before an event.
 func (s store) requireTrimmed(t *testing.T, id aggregate.ID, before uint64) {
 	t.Helper()
-	head, err := eventlog.Of(s.Journal).Raw().Head(t.Context(), id)
+	head, err := s.Journal.Internal().Raw().Head(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, before, head.TruncatedBefore)
 	assert.Equal(t, before-1, head.Snapshot.Number, "the snapshot of the trim")
@@ -59,7 +58,7 @@ func TestAnImportedQueueCanBeTrimmedAgain(t *testing.T) {
 		to.requireTrimmed(t, mails, 11)
 
 		var began uint64
-		loaded, err := eventlog.Of(to.Journal).Raw().Load(t.Context(), mails, func(h journal.Head, _ error) uint64 {
+		loaded, err := to.Journal.Internal().Raw().Load(t.Context(), mails, func(h journal.Head, _ error) uint64 {
 			began = h.Snapshot.Number
 			return began
 		}, func(*journal.Record) error { return nil })

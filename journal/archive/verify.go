@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -56,7 +56,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, e
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("verify: %w", err)
 	}
-	v := &verifier{journal: eventlog.Of(j).Raw(), options: shared, found: collector{progress: o.Progress}}
+	v := &verifier{journal: j.Internal().Raw(), options: shared, found: collector{progress: o.Progress}}
 	err := v.run(ctx)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
@@ -66,7 +66,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, e
 
 type verifier struct {
 	options
-	journal eventlog.Log
+	journal *engine.Engine
 	found   collector
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -59,7 +59,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		},
 		"the head is lost": {
 			func(t *testing.T, s store) {
-				s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(x), x, "0"))
+				s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(x), x, "0"))
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
@@ -82,7 +82,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		"an event is in another shard": {
 			func(t *testing.T, s store) {
 				it := s.item(t, x, 3)
-				it[s.Config().Attributes.PartitionKey] = text(eventlog.ShardKey(x.Type, eventlog.Of(s.Journal).Shard(x)^1))
+				it[s.Config().Attributes.PartitionKey] = text(storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
 				s.put(t, s.Config().Tables.Journal, it)
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
@@ -90,7 +90,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		"a head is in another shard": {
 			func(t *testing.T, s store) {
 				a := s.Config().Attributes
-				it := s.keyIn(eventlog.Of(s.Journal).Shard(x)^1, x, "0")
+				it := s.keyIn(s.Journal.Internal().Shard(x)^1, x, "0")
 				it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(x.String()), number(0), number(12)
 				s.put(t, s.Config().Tables.Snapshot, it)
 			},
@@ -139,7 +139,7 @@ func TestVerifyFindsNothingInASoundJournalOfAllSorts(t *testing.T) {
 	eachPair(t, func(t *testing.T, from, to store) {
 		for _, s := range []store{from, to} {
 			s.fill(t, 77, 15)
-			_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []eventlog.Event{{}}})
+			_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []storage.Event{{}}})
 			require.NoError(t, err)
 			s.requireSound(t)
 		}
@@ -168,7 +168,7 @@ func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
 		go func() {
 			defer writer.Done()
 			for version := uint64(15); ctx.Err() == nil && version < 400; version += 5 {
-				_, err := eventlog.Of(s.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{Aggregate: account("1"), Expected: version, Events: make([]eventlog.Event, 5)})
+				_, err := s.Journal.Internal().Append(context.WithoutCancel(ctx), storage.Commit{Aggregate: account("1"), Expected: version, Events: make([]storage.Event, 5)})
 				assert.NoError(t, err)
 			}
 		}()
@@ -208,7 +208,7 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	s.changeEvent(t, account("0"), 110, item{"event_type": text("overwritten")})
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 7))
 	s.changeHead(t, account("2"), item{"version": number(100)})
-	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(account("3")), account("3"), "0"))
+	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(account("3")), account("3"), "0"))
 	s.changeHead(t, account("4"), item{"version": nil})
 	s.write(t, account("5"), 121, 5)
 	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.Removal{}))
@@ -266,7 +266,7 @@ func TestAnAggregateWithoutAHeadIsOneFaultHoweverManyPagesItIsOn(t *testing.T) {
 	db := dynamotest.New(t)
 	s := setup(t, db.Client(), journal.Config{})
 	s.write(t, account("1"), 1, 12)
-	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(account("1")), account("1"), "0"))
+	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Journal.Internal().Shard(account("1")), account("1"), "0"))
 	db.Inject(dynamotest.SmallPages(5))
 	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
 	require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestVerifyNamesAnAggregateWhoseIDIsTooLongAndGoesOn(t *testing.T) {
 	t.Parallel()
 	s, _ := pair(t)
 	long := aggregate.ID{Type: "account", Value: strings.Repeat("x", 1_010)}
-	it := s.keyIn(eventlog.Of(s.Journal).Shard(long), long, "0")
+	it := s.keyIn(s.Journal.Internal().Shard(long), long, "0")
 	it["aid"], it["seq_nr"], it["version"] = text(long.String()), number(0), number(1)
 	s.put(t, s.Config().Tables.Snapshot, it)
 	for i := range 20 {

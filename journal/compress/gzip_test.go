@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
@@ -171,8 +171,8 @@ func TestAPayloadOverAnItemsLimitFitsWhenItIsCompressed(t *testing.T) {
 	require.NoError(t, err)
 	payload := sentence(2 << 20)
 
-	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: place.Aggregate, Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: 1, Payload: payload},
+	receipt, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: place.Aggregate, Events: []storage.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: 1, Payload: payload},
 	})
 
 	require.NoError(t, err)

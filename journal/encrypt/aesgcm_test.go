@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 )
@@ -114,18 +115,18 @@ func TestALateKeyDoesNotReplaceOneThatWasLost(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Shards: 1}))
-	open := func() eventlog.Log {
+	open := func() *engine.Engine {
 		e := newEncryption(t, encrypt.Config{Keys: s.keys, AllowLateKeys: true})
 		j, err := journal.Open(t.Context(), s.client, journal.Config{Encodings: []journal.Encoding{e}})
 		require.NoError(t, err)
-		return eventlog.Of(j)
+		return j.Internal()
 	}
 	plain, err := journal.Open(t.Context(), s.client, journal.Config{})
 	require.NoError(t, err)
-	said := func(expected uint64) eventlog.Commit {
-		return eventlog.Commit{Aggregate: customer("1"), Expected: expected, Events: []eventlog.Event{{Type: "said"}}}
+	said := func(expected uint64) storage.Commit {
+		return storage.Commit{Aggregate: customer("1"), Expected: expected, Events: []storage.Event{{Type: "said"}}}
 	}
-	_, err = eventlog.Of(plain).Append(t.Context(), said(0))
+	_, err = plain.Internal().Append(t.Context(), said(0))
 	require.NoError(t, err)
 	_, err = open().Append(t.Context(), said(1))
 	require.NoError(t, err, "the event before is plain")

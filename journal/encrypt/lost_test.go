@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 	"github.com/millrace-dev/millrace/publisher"
@@ -25,18 +26,18 @@ type lost struct {
 }
 
 // open returns the journal as another process opens it, with an empty cache of keys.
-func (l lost) open(t *testing.T, c encrypt.Config) eventlog.Log {
+func (l lost) open(t *testing.T, c encrypt.Config) *journal.Journal {
 	t.Helper()
 	c.Keys = l.keys
 	j, err := journal.Open(t.Context(), l.client, journal.Config{Encodings: []journal.Encoding{newEncryption(t, c)}})
 	require.NoError(t, err)
-	return eventlog.Of(j)
+	return j
 }
 
-func said(expected uint64, numbers ...string) eventlog.Commit {
-	c := eventlog.Commit{Aggregate: customer("1"), Expected: expected}
+func said(expected uint64, numbers ...string) storage.Commit {
+	c := storage.Commit{Aggregate: customer("1"), Expected: expected}
 	for _, number := range numbers {
-		c.Events = append(c.Events, eventlog.Event{Type: "said", Payload: []byte(number)})
+		c.Events = append(c.Events, storage.Event{Type: "said", Payload: []byte(number)})
 	}
 	return c
 }
@@ -62,7 +63,7 @@ func forBothLayouts(t *testing.T, test func(t *testing.T, l lost)) {
 			client := dynamotest.New(t).Client()
 			l := lost{store: setupWith(t, client), client: client}
 			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
-			_, err := l.open(t, encrypt.Config{}).Append(t.Context(), said(0, "first"))
+			_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "first"))
 			require.NoError(t, err)
 			l.key = l.scan(t)[0]
 			l.loseKey(t, customer("1"))
@@ -76,12 +77,12 @@ func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		for _, c := range []encrypt.Config{{}, {AllowLateKeys: true}, {CacheLifetime: -1}} {
-			_, err := l.open(t, c).Append(t.Context(), said(0, "another first", "and second"))
+			_, err := l.open(t, c).Internal().Append(t.Context(), said(0, "another first", "and second"))
 			var conflict *journal.ConflictError
 			require.ErrorAs(t, err, &conflict)
 			assert.Equal(t, journal.ConflictError{ID: customer("1"), Actual: 1}, *conflict)
 			assert.NotErrorAs(t, err, new(*journal.EncodingError), "a caller has to load it again")
-			_, err = l.open(t, c).Append(t.Context(), said(1, "second"))
+			_, err = l.open(t, c).Internal().Append(t.Context(), said(1, "second"))
 			require.ErrorIs(t, err, encrypt.ErrNoKey)
 		}
 		l.requireReadable(t)
@@ -91,9 +92,9 @@ func TestACommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 func TestAJointCommitThatIsRefusedDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
-		_, err := l.open(t, encrypt.Config{}).AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{
+		_, err := l.open(t, encrypt.Config{}).Internal().AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{
 			said(0, "first"),
-			{Aggregate: customer("2"), Events: []eventlog.Event{{Type: "said"}}},
+			{Aggregate: customer("2"), Events: []storage.Event{{Type: "said"}}},
 		}})
 		require.ErrorIs(t, err, journal.ErrConflict)
 		l.requireReadable(t)
@@ -104,7 +105,7 @@ func TestAMessageThatExpectsNoVersionDoesNotReplaceALostKey(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		publish := func(expect func(*message.Message)) error {
-			pub, err := publisher.NewPublisher(publisher.Config{Journal: l.open(t, encrypt.Config{}).Journal}, nil)
+			pub, err := publisher.NewPublisher(publisher.Config{Journal: l.open(t, encrypt.Config{})}, nil)
 			require.NoError(t, err)
 			defer func() { assert.NoError(t, pub.Close()) }()
 			msg := message.NewMessage("1", nil)
@@ -122,7 +123,7 @@ func TestADeletedAggregateGetsNoKeyForTheLostOne(t *testing.T) {
 	t.Parallel()
 	forBothLayouts(t, func(t *testing.T, l lost) {
 		require.NoError(t, l.open(t, encrypt.Config{}).Delete(t.Context(), customer("1"), 1, journal.Removal{}))
-		_, err := l.open(t, encrypt.Config{}).Append(t.Context(), said(0, "another first"))
+		_, err := l.open(t, encrypt.Config{}).Internal().Append(t.Context(), said(0, "another first"))
 		require.ErrorAs(t, err, new(*journal.DeletedError))
 		assert.Empty(t, l.scan(t))
 	})
@@ -134,7 +135,7 @@ func TestASnapshotOfTheFirstEventDoesNotReplaceALostKey(t *testing.T) {
 		command := said(1)
 		command.CommandID, command.Snapshot = "look", &journal.Snapshot{Number: 1, Payload: []byte("state")}
 		for _, c := range []encrypt.Config{{}, {AllowLateKeys: true}} {
-			receipt, err := l.open(t, c).Append(t.Context(), command)
+			receipt, err := l.open(t, c).Internal().Append(t.Context(), command)
 			if err == nil {
 				assert.ErrorIs(t, receipt.SnapshotError, encrypt.ErrNoKey)
 			}
@@ -151,7 +152,7 @@ func TestALostKeyOfAnAggregateWithoutEventsIsReplaced(t *testing.T) {
 		l.loseKey(t, customer("2"))
 		c := said(0, "first")
 		c.Aggregate = customer("2")
-		_, err = l.open(t, encrypt.Config{}).Append(t.Context(), c)
+		_, err = l.open(t, encrypt.Config{}).Internal().Append(t.Context(), c)
 		require.NoError(t, err)
 	})
 }
@@ -166,7 +167,7 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		j := l.open(t, encrypt.Config{})
 		plain, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 		require.NoError(t, err)
-		cost := func(log eventlog.Log, c eventlog.Commit) (calls int, read, write float64) {
+		cost := func(log *engine.Engine, c storage.Commit) (calls int, read, write float64) {
 			recorded := db.Record()
 			_, err := log.Append(t.Context(), c)
 			require.NoError(t, err)
@@ -175,14 +176,14 @@ func TestTheFirstEventCostsThreeMoreRoundTripsThanLaterOnes(t *testing.T) {
 		}
 		c := said(0, "first")
 		c.Aggregate = customer("2")
-		calls, read, write := cost(eventlog.Of(plain), c)
-		first, firstRead, firstWrite := cost(j, said(0, "first"))
+		calls, read, write := cost(plain.Internal(), c)
+		first, firstRead, firstWrite := cost(j.Internal(), said(0, "first"))
 		assert.Equal(t, calls+3, first, layout)
 		assert.InDelta(t, read+2, firstRead, 0, layout)
 		assert.InDelta(t, write+1, firstWrite, 0, layout)
 		c.Expected = 1
-		calls, read, write = cost(eventlog.Of(plain), c)
-		later, laterRead, laterWrite := cost(j, said(1, "second"))
+		calls, read, write = cost(plain.Internal(), c)
+		later, laterRead, laterWrite := cost(j.Internal(), said(1, "second"))
 		assert.Equal(t, []float64{float64(calls), read, write}, []float64{float64(later), laterRead, laterWrite}, layout)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/tail"
@@ -99,9 +99,9 @@ func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 
 func commit(t *testing.T, j *journal.Journal, id string, expected uint64, payload int) {
 	t.Helper()
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: id}, Expected: expected,
-		Events: []eventlog.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
+		Events: []storage.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
 	})
 	require.NoError(t, err)
 }

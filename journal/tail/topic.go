@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -45,7 +45,7 @@ type place struct {
 // shard is a logical shard, with its records that were read but not delivered yet.
 type shard struct {
 	number   int
-	cursor   eventlog.Cursor
+	cursor   storage.Cursor
 	buffered []*journal.Record
 	more     bool
 	until    time.Time // the latest time that live reads have covered; zero before the first
@@ -53,9 +53,9 @@ type shard struct {
 
 func newTopic(c Config, each func([]*journal.Record) error) *topic {
 	t := &topic{config: c, each: each, delivered: map[place]time.Time{}, trailFrom: c.Since.Truncate(time.Millisecond)}
-	var from eventlog.Cursor
+	var from storage.Cursor
 	if !c.Since.IsZero() {
-		from = eventlog.CursorAt(c.Since)
+		from = storage.CursorAt(c.Since)
 	}
 	for n := range c.Journal.Shards() {
 		t.shards = append(t.shards, &shard{number: n, cursor: from})
@@ -155,7 +155,7 @@ func (t *topic) readPages(ctx context.Context, shards []*shard, until time.Time)
 		group.Go(func() error {
 			// A page may have only items that cannot be decoded.
 			for s.more && len(s.buffered) == 0 {
-				page, err := eventlog.Of(t.config.Journal).TailShard(ctx, eventlog.TailQuery{
+				page, err := t.config.Journal.Internal().TailShard(ctx, storage.TailQuery{
 					AggregateType: t.config.Topic, Shard: s.number, After: s.cursor, Until: until,
 				})
 				if err != nil {
@@ -235,7 +235,7 @@ func (t *topic) trail(ctx context.Context, until time.Time) error {
 	t.prune()
 	shards := make([]*shard, len(t.shards))
 	for i := range shards {
-		shards[i] = &shard{number: i, cursor: eventlog.CursorAt(t.trailFrom), more: true}
+		shards[i] = &shard{number: i, cursor: storage.CursorAt(t.trailFrom), more: true}
 	}
 	for len(shards) > 0 {
 		// The live read has reported corrupt items.

@@ -13,7 +13,8 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -21,7 +22,8 @@ import (
 type world struct {
 	t      *testing.T
 	db     *dynamotest.DB
-	j      eventlog.Log
+	opened *journal.Journal
+	j      *engine.Engine
 	topic  *topic
 	passed map[place]int
 	known  int // the largest number of events in delivered
@@ -35,11 +37,11 @@ func newWorld(t *testing.T, layout journal.Layout, shards int) *world {
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards, Layout: layout}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 	require.NoError(t, err)
-	return &world{t: t, db: db, j: eventlog.Of(j), passed: map[place]int{}}
+	return &world{t: t, db: db, opened: j, j: j.Internal(), passed: map[place]int{}}
 }
 
 func (w *world) follow() {
-	c := Config{Journal: w.j.Journal, Topic: "account", Follow: true, Now: w.db.Clock().Now}
+	c := Config{Journal: w.opened, Topic: "account", Follow: true, Now: w.db.Clock().Now}
 	c.setDefaults()
 	w.topic = newTopic(c, func(events []*journal.Record) error {
 		for _, r := range events {
@@ -55,9 +57,9 @@ func (w *world) write(seconds int) {
 	w.t.Helper()
 	for range seconds {
 		w.db.Clock().Advance(time.Second)
-		_, err := w.j.Append(w.t.Context(), eventlog.Commit{
+		_, err := w.j.Append(w.t.Context(), storage.Commit{
 			Aggregate: aggregate.ID{Type: "account", Value: fmt.Sprint(w.count % 10)}, Expected: w.count / 10,
-			Events: []eventlog.Event{{Type: "counted", Payload: []byte("1")}},
+			Events: []storage.Event{{Type: "counted", Payload: []byte("1")}},
 		})
 		require.NoError(w.t, err)
 		w.count++

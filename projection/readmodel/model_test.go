@@ -18,7 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -71,11 +71,11 @@ func (w *world) open(config readmodel.Config) *readmodel.Model {
 
 // write appends events to an aggregate that has had events so far, each one of its number.
 func (w *world) write(id string, after, n int) {
-	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: topic, Value: id}, Expected: uint64(after)}
+	commit := storage.Commit{Aggregate: aggregate.ID{Type: topic, Value: id}, Expected: uint64(after)}
 	for i := range n {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, `{"Amount":%d}`, after+i+1)})
+		commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: fmt.Appendf(nil, `{"Amount":%d}`, after+i+1)})
 	}
-	_, err := eventlog.Of(w.j).Append(context.WithoutCancel(w.t.Context()), commit)
+	_, err := w.j.Internal().Append(context.WithoutCancel(w.t.Context()), commit)
 	assert.NoError(w.t, err)
 }
 

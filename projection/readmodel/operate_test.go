@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -80,7 +80,7 @@ func TestAToolKnowsTheTopicsByTheGroups(t *testing.T) {
 	w.begins(next, "transfer", false)
 	assert.True(t, w.progress(tool, next).Begun)
 
-	_, err = eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "refund", Value: "r"}, Events: []eventlog.Event{{Type: "refunded"}}})
+	_, err = w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: aggregate.ID{Type: "refund", Value: "r"}, Events: []storage.Event{{Type: "refunded"}}})
 	require.NoError(t, err)
 	w.begins(next, "refund", false)
 	assert.Equal(t, readmodel.Progress{Begun: true, Left: 11}, w.progress(tool, next), "a topic that only the next one has")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -48,7 +48,7 @@ func crash(t *testing.T, with bool) {
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	for i := range n {
-		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order(fmt.Sprint(i)), Events: []eventlog.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
+		_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: order(fmt.Sprint(i)), Events: []storage.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
 		require.NoError(t, err)
 	}
 	// The last mail is sent before its handler has returned.
@@ -57,7 +57,7 @@ func crash(t *testing.T, with bool) {
 	require.NoError(t, first.Close())
 
 	again := consume(t, dynamotest.NewProxy(t, client), handle, 10*time.Millisecond)
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order("last"), Events: []eventlog.Event{{Type: "placed", ID: "last"}}})
+	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: order("last"), Events: []storage.Event{{Type: "placed", ID: "last"}}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return mails.of("last") == 1 }, 2*time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return again.Stats().Acked >= n+1 }, 2*time.Minute, time.Millisecond)

@@ -161,7 +161,7 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, check
 		return err
 	}
 	after := l.after
-	for number := first; number < l.groups.journal.Shards(); number++ {
+	for number := first; number < l.groups.journal.Config.Shards; number++ {
 		shard := shardOf(l.key, membership, number)
 		for page, err := range l.groups.store.BehindAfter(ctx, shard, after) {
 			if err != nil {

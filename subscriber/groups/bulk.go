@@ -117,7 +117,7 @@ func (b *bulk) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for number := first; number < b.groups.journal.Shards(); number++ {
+	for number := first; number < b.groups.journal.Config.Shards; number++ {
 		if err := b.editShard(ctx, number); err != nil {
 			return err
 		}
@@ -358,7 +358,7 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 	listed := p.Behind
 	listed.Head = max(listed.Head, number)
 	err := b.groups.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
-		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.groups.journal.Config().Now(),
+		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.groups.journal.Config.Now(),
 		Reason: skipReason(p.Parked), Epoch: h.epoch,
 	})
 	return err == nil, err

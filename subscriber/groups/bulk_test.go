@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -135,8 +135,8 @@ func TestParkedAggregatesAreSelectedByReasonAndEventType(t *testing.T) {
 	s := setup(t, 2)
 	s.owned(t)
 	for id, eventType := range map[string]string{"a": "opened", "b": "closed", "c": "closed"} {
-		_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: account(id), Events: []eventlog.Event{{Type: eventType}},
+		_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: account(id), Events: []storage.Event{{Type: eventType}},
 		})
 		require.NoError(t, err)
 	}

@@ -42,7 +42,7 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 	if err != nil {
 		return time.Time{}, failed("clean up after", k, err)
 	}
-	if until = ended.Until(); !until.After(g.journal.Config().Now()) {
+	if until = ended.Until(); !until.After(g.journal.Config.Now()) {
 		until = time.Time{} // all were deleted
 	}
 	return until, nil
@@ -62,12 +62,12 @@ func (g *Groups) cleanUp(ctx context.Context, k checkpoint.Key, ended checkpoint
 			progress(rows)
 		}
 	}
-	first, before := ended.Due(g.journal.Config().Now())
+	first, before := ended.Due(g.journal.Config.Now())
 	if first == before {
 		return nil
 	}
 	for resets := first; resets < before; resets++ {
-		err := inParallel(removers, g.journal.Shards(), func(number int) error {
+		err := inParallel(removers, g.journal.Config.Shards, func(number int) error {
 			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Membership{Resets: resets}, number), report)
 		})
 		if err != nil {

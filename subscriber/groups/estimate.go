@@ -7,7 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,7 +55,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	if err == nil {
 		err = g.readable(membership)
 	}
-	shards := make([]ShardLag, g.journal.Shards())
+	shards := make([]ShardLag, g.journal.Config.Shards)
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
@@ -83,9 +83,9 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membershi
 	if from.IsZero() {
 		from = start
 	}
-	query := eventlog.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
+	query := storage.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
 	if !from.IsZero() && from.UnixMilli() > 0 {
-		query.After = eventlog.CursorAt(from)
+		query.After = storage.CursorAt(from)
 	}
 	tail, err := g.journal.Raw().TailShard(ctx, query)
 	if err != nil {

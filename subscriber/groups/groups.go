@@ -10,20 +10,20 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Groups operates the consumer groups of a journal. It is safe for concurrent use.
 type Groups struct {
-	journal  eventlog.Log
+	journal  *engine.Engine
 	store    *checkpoint.Store
 	external Positions // nil without WithPositions
 }
 
 // New returns the groups of a journal. It makes no requests.
 func New(j *journal.Journal, options ...Option) *Groups {
-	g := &Groups{journal: eventlog.Of(j), store: checkpoint.New(j)}
+	g := &Groups{journal: j.Internal(), store: checkpoint.New(j)}
 	for _, option := range options {
 		option(g)
 	}
@@ -121,7 +121,7 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var all []Group
 	var errs []error
 	for _, k := range keys {
-		now := g.journal.Config().Now()
+		now := g.journal.Config.Now()
 		membership, err := g.store.ReadMembership(ctx, k)
 		switch {
 		case err != nil:
@@ -141,7 +141,7 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 // Errors: [ErrNoGroup] and those of List.
 func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	now := g.journal.Config().Now()
+	now := g.journal.Config.Now()
 	membership, err := g.membership(ctx, k)
 	if err != nil {
 		return Group{}, failed("read", k, err)

@@ -147,7 +147,7 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 	}
 	var sum GroupLag
 	compared := 0
-	for number := 0; err == nil && number < g.journal.Shards(); number++ {
+	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
 		comparison := comparison{groups: g, shard: shardOf(k, membership, number), membership: membership, options: options}
 		comparison.compared = func(aggregates int) {
 			compared += aggregates

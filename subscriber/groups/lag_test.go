@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -108,10 +108,10 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 		require.Len(t, lag.Shards, 4)
 		for number, shard := range lag.Shards {
 			want := groups.ShardLag{Shard: number}
-			if number == eventlog.Of(s.Journal).Shard(account("a")) {
+			if number == s.Journal.Internal().Shard(account("a")) {
 				want.Events, want.Aggregates, want.Parked, want.ParkedEvents, want.Oldest = 2, 1, 1, 2, first("a", 2)
 			}
-			if number == eventlog.Of(s.Journal).Shard(account("c")) {
+			if number == s.Journal.Internal().Shard(account("c")) {
 				want.Events, want.Aggregates, want.Oldest = want.Events+3, want.Aggregates+1, first("c", 1)
 			}
 			assert.Equal(t, want, shard)
@@ -134,8 +134,8 @@ func TestEventsThatWereRemovedAreNoLag(t *testing.T) {
 			s.write(t, id, 0, 5)
 		}
 		for _, id := range []string{"truncated", "truncated below"} {
-			_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
-				Aggregate: account(id), Expected: 5, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{}")}},
+			_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+				Aggregate: account(id), Expected: 5, Events: []storage.Event{{Type: "deposited", Payload: []byte("{}")}},
 				Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
 			})
 			require.NoError(t, err)
@@ -183,13 +183,13 @@ func TestImportedEventsOfBeforeTheStartAreNoLag(t *testing.T) {
 		s.write(t, "x", 0, 1)
 		s.clock.at = s.clock.at.Add(time.Hour)
 		s.begin(t, s.clock.at)
-		imported := eventlog.Restoration{Head: journal.Head{Aggregate: account("imported"), Version: 3}}
+		imported := storage.Restoration{Head: journal.Head{Aggregate: account("imported"), Version: 3}}
 		for n := range uint64(3) {
 			imported.Records = append(imported.Records, &journal.Record{
 				Aggregate: account("imported"), Number: n + 1, EventID: fmt.Sprint(n), EventType: "deposited", OccurredAt: at(2), CommitID: "c",
 			})
 		}
-		_, err := eventlog.Of(s.Journal).Restore(t.Context(), imported)
+		_, err := s.Journal.Internal().Restore(t.Context(), imported)
 		require.NoError(t, err)
 		s.write(t, "x", 1, 2)
 		assert.EqualValues(t, 2, s.lag(t, groups.LagOptions{}).Events)
@@ -224,7 +224,7 @@ func TestAnEventThatCannotBeReadIsALagOfUnknownAge(t *testing.T) {
 	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String(s.Config().Tables.Journal),
 		Item: map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(topic, 0)},
+			"pkey": &types.AttributeValueMemberS{Value: storage.ShardKey(topic, 0)},
 			"skey": &types.AttributeValueMemberS{Value: account("x").String() + "-1"},
 		},
 	})
@@ -248,7 +248,7 @@ func TestAnAggregateOfAForeignProgramWhoseIDIsTooLongDoesNotHideTheLagOfTheRest(
 	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String(s.Config().Tables.Snapshot),
 		Item: map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(topic, 0)},
+			"pkey": &types.AttributeValueMemberS{Value: storage.ShardKey(topic, 0)},
 			"skey": &types.AttributeValueMemberS{Value: long.String() + "-0"},
 			"aid":  &types.AttributeValueMemberS{Value: long.String()}, "seq_nr": &types.AttributeValueMemberN{Value: "0"},
 			"version": &types.AttributeValueMemberN{Value: "3"},

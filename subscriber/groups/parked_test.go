@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -28,8 +28,8 @@ func (s store) selectParked(t *testing.T, selection groups.Selection) map[string
 func TestParkedAggregatesAreSelectedByReasonAndType(t *testing.T) {
 	t.Parallel()
 	_, s := manyParked(t, 3)
-	_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("w"), Events: []eventlog.Event{{Type: "withdrawn", Payload: []byte("{}")}},
+	_, err := s.Journal.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("w"), Events: []storage.Event{{Type: "withdrawn", Payload: []byte("{}")}},
 	})
 	require.NoError(t, err)
 	s.park(t, "w", 1, "no money")

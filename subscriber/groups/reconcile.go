@@ -38,7 +38,7 @@ import (
 func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	_, err := g.membership(ctx, k)
-	for number := 0; err == nil && number < g.journal.Shards(); number++ {
+	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
 		err = again(ctx, func() error {
 			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 				return g.store.RequestReconciliation(ctx, shard, r.Epochs[number])
@@ -59,7 +59,7 @@ func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 // Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
 func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	all := make([]int, g.journal.Shards())
+	all := make([]int, g.journal.Config.Shards)
 	for number := range all {
 		all[number] = number
 	}

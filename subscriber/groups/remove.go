@@ -71,7 +71,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if len(emptied.Members) > 0 {
 			continue
 		}
-		if err = g.store.RemoveMembership(ctx, k, emptied, g.journal.Config().Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
+		if err = g.store.RemoveMembership(ctx, k, emptied, g.journal.Config.Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
 		}
 		// A member has joined, which the next round finds, or has sent a heartbeat.

@@ -27,7 +27,7 @@ import (
 // Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context. With
 // [ErrLeftovers] the group was reset.
 func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
-	k, now := checkpoint.Key{Group: group, Topic: topic}, g.journal.Config().Now()
+	k, now := checkpoint.Key{Group: group, Topic: topic}, g.journal.Config.Now()
 	start := g.store.Start(to.Time(now))
 	reset, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Reset(start, now), nil })
 	if err != nil {

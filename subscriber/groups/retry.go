@@ -86,7 +86,7 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 		err = edit{external: membership.ExternalPositions}.own()
 	}
 	count := 0
-	for number := 0; err == nil && number < g.journal.Shards(); number++ {
+	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
 		var edited int
 		edited, err = g.makeAllDue(ctx, shardOf(k, membership, number), s)
 		if count += edited; edited > 0 {
@@ -152,7 +152,7 @@ const retriedAtOnce = 100
 func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
 	for attempt := 1; ; attempt++ {
 		now := was
-		now.Epoch, now.Due, now.Attempts = max(epoch, was.Epoch), g.journal.Config().Now().Truncate(time.Millisecond), 0
+		now.Epoch, now.Due, now.Attempts = max(epoch, was.Epoch), g.journal.Config.Now().Truncate(time.Millisecond), 0
 		err := patiently(ctx, func() error { return g.store.Reschedule(ctx, shard.Group, was, now) })
 		if !errors.Is(err, subscriber.ErrFenced) || attempt == editAttempts {
 			return err

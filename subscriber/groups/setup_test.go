@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -100,14 +100,14 @@ func open(t *testing.T, client journal.Client, config journal.Config) store {
 // write appends n events to an aggregate that already has a number of events.
 func (s store) write(t *testing.T, id string, after, n int) {
 	t.Helper()
-	commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
+	commit := storage.Commit{Aggregate: account(id), Expected: uint64(after)}
 	for i := range n {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
+		commit.Events = append(commit.Events, storage.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
 	}
 	if s.clock != nil {
 		s.clock.at = s.clock.at.Add(time.Second)
 	}
-	_, err := eventlog.Of(s.Journal).Append(context.Background(), commit)
+	_, err := s.Journal.Internal().Append(context.Background(), commit)
 	require.NoError(t, err)
 }
 

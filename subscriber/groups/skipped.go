@@ -53,7 +53,7 @@ func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.
 	if err != nil {
 		return err
 	}
-	for shard := first; shard < g.journal.Shards(); shard++ {
+	for shard := first; shard < g.journal.Config.Shards; shard++ {
 		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, membership, shard), after, number) {
 			if err != nil {
 				return err
@@ -134,7 +134,7 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 		return err
 	}
 	return e.groups.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
-		Aggregate: e.id, Number: number, EventType: eventType, At: e.groups.journal.Config().Now(), Reason: reason, Epoch: e.epoch,
+		Aggregate: e.id, Number: number, EventType: eventType, At: e.groups.journal.Config.Now(), Reason: reason, Epoch: e.epoch,
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -139,7 +138,7 @@ func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 	got := s.skipped(t)
 	assert.ElementsMatch(t, want, s.skippedNames(t))
 	assert.True(t, slices.IsSortedFunc(got, func(a, b groups.SkippedEvent) int {
-		if shards := eventlog.Of(s.Journal).Shard(a.Aggregate) - eventlog.Of(s.Journal).Shard(b.Aggregate); shards != 0 {
+		if shards := s.Journal.Internal().Shard(a.Aggregate) - s.Journal.Internal().Shard(b.Aggregate); shards != 0 {
 			return shards
 		}
 		if a.Aggregate == b.Aggregate {

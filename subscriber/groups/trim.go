@@ -108,8 +108,8 @@ func (g *Groups) Trim(ctx context.Context, topic string, options TrimOptions) (T
 	if err == nil {
 		_, err = t.consumers(ctx)
 	}
-	t.until = g.journal.Config().Now().Add(-options.Keep)
-	for shard := 0; err == nil && shard < g.journal.Shards(); shard++ {
+	t.until = g.journal.Config.Now().Add(-options.Keep)
+	for shard := 0; err == nil && shard < g.journal.Config.Shards; shard++ {
 		err = t.shard(ctx, shard)
 	}
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -39,7 +39,7 @@ func TestATrimLeavesAnAggregateThatARepositoryContinues(t *testing.T) {
 		_, err := archive.Import(t.Context(), q.Journal, bytes.NewReader(forged(id, metadata.StreamMark(id), 3)), archive.ImportOptions{})
 		require.NoError(t, err)
 		for version := uint64(3); version < 6; version++ {
-			_, err = eventlog.Of(q.Journal).Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: version, Events: []eventlog.Event{{Type: "Paid"}}})
+			_, err = q.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Expected: version, Events: []storage.Event{{Type: "Paid"}}})
 			require.NoError(t, err)
 			q.acked(t, "order", version-1) // the event before the last one is not read otherwise
 		}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -64,7 +64,7 @@ func (t *trim) consumers(ctx context.Context) (found []consumer, err error) {
 
 // shard trims the streams of a shard. If a read of heads fails, it continues after the last page.
 func (t *trim) shard(ctx context.Context, shard int) error {
-	q := eventlog.HeadsOfShard{AggregateType: t.topic, Shard: shard}
+	q := storage.HeadsOfShard{AggregateType: t.topic, Shard: shard}
 	between := patience()
 	for failures := 0; ; {
 		after := q.After
@@ -85,7 +85,7 @@ func (t *trim) shard(ctx context.Context, shard int) error {
 
 // shardFrom trims the streams of a shard page by page, and advances the query. readErr is an error
 // of reading heads, and err is any other error.
-func (t *trim) shardFrom(ctx context.Context, q *eventlog.HeadsOfShard) (readErr, err error) {
+func (t *trim) shardFrom(ctx context.Context, q *storage.HeadsOfShard) (readErr, err error) {
 	for heads, err := range t.groups.journal.Raw().ShardHeads(ctx, *q, t.options.Corrupt) {
 		if err != nil {
 			return err, nil
@@ -133,7 +133,7 @@ func (t *trim) resumeRemovals(ctx context.Context, heads []journal.Head) error {
 			return nil
 		}
 		err := t.remove(ctx, head.Aggregate, head.TruncatedBefore)
-		if errors.Is(err, eventlog.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
+		if errors.Is(err, storage.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
 			return nil // the stream was truncated by other means
 		}
 		return t.unlessLeftAlone(err)

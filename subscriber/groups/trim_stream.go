@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -132,7 +132,7 @@ func (t *trim) trim(ctx context.Context, q *queue) error {
 	found, err := t.cut(ctx, q)
 	if err == nil && found.before > q.first && !t.options.DryRun {
 		err = t.remove(ctx, q.head.Aggregate, found.before)
-		if errors.Is(err, eventlog.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
+		if errors.Is(err, storage.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
 			found, err = cut{before: q.first, foreign: true}, nil
 		}
 	}

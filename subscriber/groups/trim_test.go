@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/metadata"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -114,7 +114,7 @@ func TestATrimRemovesWhatAllGroupsHaveHandled(t *testing.T) {
 		assert.Zero(t, q.trim(t).Streams)
 		q.publish(t, "worker", 1) // numbers continue
 		assert.Equal(t, []uint64{6}, q.left(t, "worker"))
-		inspection, err := eventlog.Of(q.Journal).Inspect(t.Context(), account("worker"), func(*journal.Record) {})
+		inspection, err := q.Journal.Internal().Inspect(t.Context(), account("worker"), func(*journal.Record) {})
 		require.NoError(t, err)
 		assert.Empty(t, inspection.Corrupt)
 	})
@@ -148,12 +148,12 @@ func TestATrimKeepsEventsWhoseMetadataHasTheMarkOfTheirAggregate(t *testing.T) {
 		q.begin(t, time.Time{})
 		id := account("order")
 		given := aggregate.Metadata{"own_stream": metadata.StreamMark(id), "tenant": "a"}
-		commit := eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{Metadata: given}, {Metadata: given}}}
+		commit := storage.Commit{Aggregate: id, Events: []storage.Event{{Metadata: given}, {Metadata: given}}}
 		// A repository stores metadata of the context in the same way.
-		_, err := eventlog.Of(q.Journal).Append(t.Context(), commit)
+		_, err := q.Journal.Internal().Append(t.Context(), commit)
 		require.NoError(t, err)
 		commit.Expected = 2
-		_, err = eventlog.Of(q.Journal).AppendJoint(t.Context(), eventlog.Joint{Parts: []eventlog.Commit{commit}})
+		_, err = q.Journal.Internal().AppendJoint(t.Context(), storage.Joint{Parts: []storage.Commit{commit}})
 		require.NoError(t, err)
 		q.acked(t, "order", 4)
 
@@ -178,12 +178,12 @@ func TestATrimTouchesNoOtherAggregate(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, p.Publish(topic, forged))
 		q.publish(t, "worker", 2)
-		copied := eventlog.Commit{Aggregate: account("copy"), Events: []eventlog.Event{{}}}
+		copied := storage.Commit{Aggregate: account("copy"), Events: []storage.Event{{}}}
 		for r, err := range q.Events(t.Context(), account("worker"), 1, 1) {
 			require.NoError(t, err)
 			copied.Events[0].Metadata = r.Metadata
 		}
-		_, err = eventlog.Of(q.Journal).Append(t.Context(), copied)
+		_, err = q.Journal.Internal().Append(t.Context(), copied)
 		require.NoError(t, err)
 		foreign := message.NewMessage("", nil)
 		foreign.Metadata = message.Metadata{"aggregate_id": "worker"}
@@ -210,8 +210,8 @@ func TestATrimLeavesAnAggregateWithAState(t *testing.T) {
 	eachQueue(t, func(t *testing.T, q queue) {
 		q.begin(t, time.Time{})
 		q.publish(t, "worker", 1)
-		_, err := eventlog.Of(q.Journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: account("worker"), Expected: 1, Events: []eventlog.Event{{}}, Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("{}")},
+		_, err := q.Journal.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: account("worker"), Expected: 1, Events: []storage.Event{{}}, Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("{}")},
 		})
 		require.NoError(t, err)
 		q.acked(t, "worker", 2)
@@ -463,7 +463,7 @@ func TestATrimGoesOnAfterThrottlingAndInterruption(t *testing.T) {
 			assert.NotZero(t, throttling.Fired())
 			assert.Less(t, trimmed.Shortened, streams, "some were done before")
 			for n := range streams {
-				inspection, err := eventlog.Of(q.Journal).Inspect(t.Context(), account(fmt.Sprint("s", n)), func(r *journal.Record) {
+				inspection, err := q.Journal.Internal().Inspect(t.Context(), account(fmt.Sprint("s", n)), func(r *journal.Record) {
 					assert.Fail(t, "an event is left", "%s %d", r.Aggregate, r.Number)
 				})
 				require.NoError(t, err)
@@ -491,7 +491,7 @@ func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
 			q.begin(t, time.Time{})
 			for n := range streams {
 				id := fmt.Sprint("s", n)
-				_, err := eventlog.Of(q.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account(id), Events: []eventlog.Event{
+				_, err := q.Journal.Internal().Append(t.Context(), storage.Commit{Aggregate: account(id), Events: []storage.Event{
 					{Payload: []byte("{}"), OwnStream: true},
 				}})
 				require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -47,7 +47,7 @@ func (b *bench) packedCommit(ctx context.Context, name string, n int) error {
 	}
 	bare := &barePacked{
 		client: b.client, id: aggregate.ID{Type: name, Value: "bare"},
-		tail: name + "/" + strconv.Itoa(eventlog.Of(b.j).Shard(aggregate.ID{Type: name, Value: "bare"})), version: 1,
+		tail: name + "/" + strconv.Itoa(b.j.Internal().Shard(aggregate.ID{Type: name, Value: "bare"})), version: 1,
 	}
 	list := events(n, eventBytes)
 	return alternate(name, b.pairs, cost,
@@ -140,7 +140,7 @@ func (b *bench) packedTail(ctx context.Context) error {
 
 // packedTailLarge measures the same with commits of the maximum size.
 func (b *bench) packedTailLarge(ctx context.Context) error {
-	return b.packedTailOf(ctx, "packed-tail-large", func() int { return eventlog.MaxEvents })
+	return b.packedTailOf(ctx, "packed-tail-large", func() int { return storage.MaxEvents })
 }
 
 func (b *bench) packedTailOf(ctx context.Context, name string, size func() int) error {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -16,7 +16,7 @@ import (
 func fill(ctx context.Context, repo *repository.Repository[account], id string, n, bytes int) error {
 	acc, err := repo.NewAggregate(id)
 	for err == nil && n > 0 {
-		some := min(n, eventlog.MaxEvents)
+		some := min(n, storage.MaxEvents)
 		acc, err = repo.Save(ctx, acc, events(some, bytes))
 		n -= some
 	}
@@ -55,7 +55,7 @@ func (b *bench) load(ctx context.Context) error {
 		return err
 	}
 	id := aggregate.ID{Type: name, Value: "x"}
-	partition := eventlog.ShardKey(name, eventlog.Of(b.j).Shard(id))
+	partition := storage.ShardKey(name, b.j.Internal().Shard(id))
 	return alternate(name, 5*b.many, cost,
 		func(int) (time.Duration, error) {
 			return timed(func() error {

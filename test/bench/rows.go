@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -77,7 +77,7 @@ func (b *bench) row(ctx context.Context, table string, id aggregate.ID, number i
 }
 
 func (b *bench) key(id aggregate.ID, number int) item {
-	return item{"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id))), "skey": text(id.String() + "-" + strconv.Itoa(number))}
+	return item{"pkey": text(storage.ShardKey(id.Type, b.j.Internal().Shard(id))), "skey": text(id.String() + "-" + strconv.Itoa(number))}
 }
 
 // copyOf returns a row for another aggregate.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -52,7 +52,7 @@ func (b *bench) tailBare(ctx context.Context, topic string, want int) error {
 		readers.Add(1)
 		go func() {
 			defer readers.Done()
-			counts[shard], errs[shard] = bareTail(ctx, b.client, eventlog.ShardKey(topic, shard))
+			counts[shard], errs[shard] = bareTail(ctx, b.client, storage.ShardKey(topic, shard))
 		}()
 	}
 	readers.Wait()
@@ -98,7 +98,7 @@ func (b *bench) positionsBare(ctx context.Context, topic string, n int) error {
 				id := aggregate.ID{Type: topic, Value: fmt.Sprint("a", i)}
 				_, errs[w] = b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 					TableName:                 aws.String("checkpoint"),
-					Key:                       item{"pkey": text(group + "/" + eventlog.ShardKey(topic, eventlog.Of(b.j).Shard(id))), "skey": text("position/" + id.Value)},
+					Key:                       item{"pkey": text(group + "/" + storage.ShardKey(topic, b.j.Internal().Shard(id))), "skey": text("position/" + id.Value)},
 					UpdateExpression:          aws.String("SET #p = :to, #e = :e"),
 					ConditionExpression:       aws.String("attribute_not_exists(#p)"),
 					ExpressionAttributeNames:  map[string]string{"#p": "position", "#e": "epoch"},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -83,7 +83,7 @@ func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[acco
 	if _, err := repo.Save(ctx, acc, events(1, eventBytes)); err != nil {
 		return nil, err
 	}
-	return &bareWriter{client: b.client, id: id, partition: eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id)), version: 1}, nil
+	return &bareWriter{client: b.client, id: id, partition: storage.ShardKey(id.Type, b.j.Internal().Shard(id)), version: 1}, nil
 }
 
 // latency measures the time from before a commit until a handler in the same process receives its

@@ -16,7 +16,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -119,7 +118,7 @@ func (w *world) comeBack(ctx context.Context) error {
 	}
 	for n := 0; len(todo) > 0; n++ {
 		thing := fmt.Sprint("last", n)
-		if shard := eventlog.Of(w.writers.journal).Shard(aggregate.ID{Type: topic, Value: thing}); todo[shard] {
+		if shard := w.writers.journal.Internal().Shard(aggregate.ID{Type: topic, Value: thing}); todo[shard] {
 			delete(todo, shard)
 			e := happened{Token: w.writers.tokens.Add(1), Amount: n}
 			if _, err := w.writers.appendTo(ctx, thing, aggregate.Events[state]{e}); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -156,15 +156,15 @@ func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.E
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return 0, err
 	}
-	c := eventlog.Commit{Aggregate: id, Expected: expected}
+	c := storage.Commit{Aggregate: id, Expected: expected}
 	for _, e := range events {
 		encoded, err := things.Encode(e)
 		if err != nil {
 			return 0, err
 		}
-		c.Events = append(c.Events, eventlog.Event{Type: encoded.Type, Payload: encoded.Payload})
+		c.Events = append(c.Events, storage.Event{Type: encoded.Type, Payload: encoded.Payload})
 	}
-	receipt, err := eventlog.Of(w.journal).Append(ctx, c)
+	receipt, err := w.journal.Internal().Append(ctx, c)
 	return receipt.Version, err
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/console"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -168,9 +168,9 @@ func (w *consoleOf) write(t *testing.T, aggregateType string, n int) {
 	require.NoError(t, err)
 	for range n {
 		w.n++
-		_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
+		_, err := w.j.Internal().Append(t.Context(), storage.Commit{
 			Aggregate: aggregate.ID{Type: aggregateType, Value: fmt.Sprintf("%s%04d", id[:len(id)-4], w.n)},
-			Events:    []eventlog.Event{{Type: event.Type, Payload: event.Payload}},
+			Events:    []storage.Event{{Type: event.Type, Payload: event.Payload}},
 		})
 		require.NoError(t, err)
 	}

@@ -27,7 +27,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -111,8 +111,8 @@ func (w world) with(state, n, size int) world {
 	event, err := Documents.Encode(written(size, state))
 	require.NoError(w.t, err)
 	for head := 1; n > 0; {
-		events := slices.Repeat([]eventlog.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
-		_, err := eventlog.Of(w.j).Append(w.t.Context(), eventlog.Commit{
+		events := slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
+		_, err := w.j.Internal().Append(w.t.Context(), storage.Commit{
 			Aggregate: document, Expected: uint64(head), Events: events,
 		})
 		require.NoError(w.t, err)

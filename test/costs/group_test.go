@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -82,8 +82,8 @@ func reconciliations(t *testing.T) string {
 			shard := checkpoint.Shard{Group: checkpoint.Group{Name: group.Group}, Topic: group.Topic}
 			for n := range aggregates {
 				of := aggregate.ID{Type: "document", Value: fmt.Sprintf("%s-%d", id[:30], 10_000+n)}
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-					Aggregate: of, Events: []eventlog.Event{{Type: "written"}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte(text[:state])},
+				_, err := j.Internal().Append(t.Context(), storage.Commit{
+					Aggregate: of, Events: []storage.Event{{Type: "written"}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte(text[:state])},
 				})
 				require.NoError(t, err)
 				require.NoError(t, store.Advance(t.Context(), shard.Group, of, 1, 0, 1))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -113,13 +113,13 @@ func handling(t *testing.T, events int, handler func(world) message.NoPublishHan
 	handle := handler(w)
 	event, err := Documents.Encode(written(200, 0))
 	require.NoError(t, err)
-	_, err = eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
-		Aggregate: document, Events: slices.Repeat([]eventlog.Event{{Type: event.Type, Payload: event.Payload}}, min(events, 90)),
+	_, err = w.j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: document, Events: slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, min(events, 90)),
 	})
 	require.NoError(t, err)
 	if events > 90 {
-		_, err = eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
-			Aggregate: document, Expected: 90, Events: slices.Repeat([]eventlog.Event{{Type: event.Type, Payload: event.Payload}}, events-90),
+		_, err = w.j.Internal().Append(t.Context(), storage.Commit{
+			Aggregate: document, Expected: 90, Events: slices.Repeat([]storage.Event{{Type: event.Type, Payload: event.Payload}}, events-90),
 		})
 		require.NoError(t, err)
 	}

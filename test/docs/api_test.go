@@ -23,6 +23,9 @@ func TestNoPublicPackageExportsWhatIsInternal(t *testing.T) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
 		for _, name := range internalNames(file) {
+			if path == "../journal/journal.go" && name == "engine.Engine" {
+				continue // the result of Journal.Internal, which is not for users
+			}
 			t.Errorf("%s exports %s, which users cannot look up: declare it in the public package", path, name)
 		}
 	}

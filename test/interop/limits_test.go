@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -71,7 +71,7 @@ func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	// As a program of the family in Go or Java writes them.
 	for n := 1; n <= 3; n++ {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
-			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(ours.journal).Shard(id))), "skey": text(fmt.Sprint(id, "-", n)),
+			"pkey": text(storage.ShardKey(id.Type, ours.journal.Internal().Shard(id))), "skey": text(fmt.Sprint(id, "-", n)),
 			"aid": text(id.String()), "seq_nr": number(n), "version": number(n), "ttl": number(0), "payload": text("{}"),
 		}})
 		require.NoError(t, err)
@@ -113,8 +113,8 @@ func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
 	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
-	_, err := eventlog.Of(ours.journal).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []eventlog.Event{{Type: "AccountOpened", Payload: []byte("{}")}},
+	_, err := ours.journal.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []storage.Event{{Type: "AccountOpened", Payload: []byte("{}")}},
 	})
 	require.NoError(t, err)
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -71,8 +71,8 @@ func (w *writer) commit(ctx context.Context) bool {
 	aggregates := (w.run.Aggregates - w.first + w.step - 1) / w.step
 	n := w.first + w.step*w.random.IntN(aggregates)
 	for {
-		receipt, err := eventlog.Of(w.journal).Append(ctx, eventlog.Commit{
-			Aggregate: idOf(n), Expected: w.versions[n], Events: []eventlog.Event{{Type: "order.changed.v1", Payload: w.payload}},
+		receipt, err := w.journal.Internal().Append(ctx, storage.Commit{
+			Aggregate: idOf(n), Expected: w.versions[n], Events: []storage.Event{{Type: "order.changed.v1", Payload: w.payload}},
 		})
 		var conflict *journal.ConflictError
 		switch {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -25,11 +25,11 @@ func library(t *testing.T) *world {
 	p := &plan{disruption: disruptionPlan{kinds: []Disruption{Exports}}}
 	w := &world{journal: j, plan: p, oracle: newOracle(newTrace(io.Discard))}
 	id, ids := aggregate.ID{Type: "order", Value: "a0"}, []string{"e1", "e2", "e3"}
-	commit := eventlog.Commit{Aggregate: id, Snapshot: snapshotAt(3)}
+	commit := storage.Commit{Aggregate: id, Snapshot: snapshotAt(3)}
 	for i, event := range ids {
-		commit.Events = append(commit.Events, eventlog.Event{ID: event, Type: eventType(uint64(i + 1)), Payload: p.payload(event)})
+		commit.Events = append(commit.Events, storage.Event{ID: event, Type: eventType(uint64(i + 1)), Payload: p.payload(event)})
 	}
-	_, err = eventlog.Of(j).Append(t.Context(), commit)
+	_, err = j.Internal().Append(t.Context(), commit)
 	require.NoError(t, err)
 	w.oracle.committed("w1", streamOf(id), 3, ids)
 	w.archive(t)

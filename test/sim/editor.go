@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/test/draw"
 )
@@ -87,7 +86,7 @@ func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, t
 			parked[event.id.Value] = event.number
 		}
 	}
-	journal := eventlog.Of(o.world.journal)
+	journal := o.world.journal.Internal()
 	shard, most := -1, 1+o.random.IntN(6)
 	for _, n := range o.random.Perm(o.world.plan.aggregates) {
 		id := aggregate.ID{Type: topic, Value: fmt.Sprint("a", n)}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/draw"
 )
@@ -54,7 +54,7 @@ func (i *importer) run(ctx context.Context, pages int) {
 func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 	r := rand.New(rand.NewPCG(i.world.Seed, i.heads[id].Version)) //nolint:gosec // not for secrets; the same when it is repeated
 	head := i.heads[id]
-	restoration := eventlog.Restoration{Expected: head.Version, Head: journal.Head{Aggregate: id}}
+	restoration := storage.Restoration{Expected: head.Version, Head: journal.Head{Aggregate: id}}
 	at, commit := i.at[id], ""
 	if at.IsZero() {
 		at = time.Now().Add(-between(i.random, 24*time.Hour, 40*24*time.Hour))
@@ -78,7 +78,7 @@ func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 		ids = append(ids, record.EventID)
 	}
 	restoration.Head.Version = head.Version
-	if _, err := eventlog.Of(i.journal).Restore(ctx, restoration); err != nil {
+	if _, err := i.journal.Internal().Restore(ctx, restoration); err != nil {
 		i.world.oracle.note("failed", "importer")
 		return false
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	pm "github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/test/draw"
 )
@@ -136,7 +135,7 @@ func (c commandWire) arrive(msg *message.Message) {
 	}
 	id := aggregate.ID{Type: sagaType(c.member.group), Value: msg.Metadata.Get("aggregate_id")}
 	cause := msg.Metadata.Get(aggregate.CausationIDKey)
-	_, stored, err := eventlog.Of(w.journal).Command(context.Background(), id, cause)
+	_, stored, err := w.journal.Internal().Command(context.Background(), id, cause)
 	if err == nil && !stored {
 		w.oracle.find(Effect, "%s sends a command before its step is stored: %s", c.member.name, a)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
@@ -39,7 +39,7 @@ func (w *world) measure(ctx context.Context) error {
 	lag := w.database.Inject(dynamotest.DelayIndex(indexFrom, indexTo), dynamotest.Index(tailIndex))
 	defer lag.Remove()
 	r := draw.Derive(w.disturbance)
-	log, version := eventlog.Of(w.journal), map[aggregate.ID]uint64{}
+	log, version := w.journal.Internal(), map[aggregate.ID]uint64{}
 	type commit struct {
 		stream
 		number uint64
@@ -51,7 +51,7 @@ func (w *world) measure(ctx context.Context) error {
 		id := aggregate.ID{Type: draw.Pick(r, w.plan.topics...), Value: fmt.Sprint("p", r.IntN(8))}
 		number := version[id] + 1
 		event := fmt.Sprint("prompt-", n)
-		_, err := log.Append(ctx, eventlog.Commit{Aggregate: id, Expected: version[id], Events: []eventlog.Event{
+		_, err := log.Append(ctx, storage.Commit{Aggregate: id, Expected: version[id], Events: []storage.Event{
 			{ID: event, Type: eventType(number), Payload: []byte(`{}`)},
 		}})
 		if err != nil {

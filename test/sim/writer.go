@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/draw"
 )
@@ -57,11 +57,11 @@ func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 
 // commitTo makes one commit to an aggregate, and repeats it after a conflict.
 func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.ID) {
-	p, commit := w.world.plan, eventlog.Commit{Aggregate: id}
+	p, commit := w.world.plan, storage.Commit{Aggregate: id}
 	var ids []string
 	for range 1 + w.random.IntN(p.commit) {
 		ids = append(ids, w.id())
-		commit.Events = append(commit.Events, eventlog.Event{ID: ids[len(ids)-1], Payload: p.payload(ids[len(ids)-1])})
+		commit.Events = append(commit.Events, storage.Event{ID: ids[len(ids)-1], Payload: p.payload(ids[len(ids)-1])})
 	}
 	s := streamOf(id)
 	isDeleted := w.world.oracle.isDeleted(s)
@@ -73,7 +73,7 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 		if commit.Snapshot = nil; p.disruption.has(Truncations) && w.random.IntN(4) == 0 {
 			commit.Snapshot = snapshotAt(commit.Version())
 		}
-		receipt, err := eventlog.Of(j).Append(ctx, commit)
+		receipt, err := j.Internal().Append(ctx, commit)
 		var conflict *journal.ConflictError
 		var deleted *journal.DeletedError
 		isConflict := errors.As(err, &conflict)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -31,11 +31,11 @@ func (w *writer) publish() {
 		}
 		p := &part{id: id, command: w.truth.command(id), told: w.mortal("publish", id)}
 		n := max(1, w.size())
-		if n > eventlog.MaxEvents && w.random.IntN(2) == 0 {
+		if n > storage.MaxEvents && w.random.IntN(2) == 0 {
 			n += 100 // two transactions
 		}
 		a, known := w.held[id]
-		p.expected = known && n <= eventlog.MaxEvents && !w.heavy && w.random.IntN(4) == 0
+		p.expected = known && n <= storage.MaxEvents && !w.heavy && w.random.IntN(4) == 0
 		for i, event := range w.events(w.random, p.command, n) {
 			payload, err := json.Marshal(event)
 			if err != nil {
@@ -65,7 +65,7 @@ func (w *writer) publish() {
 	}
 	for _, p := range parts {
 		// Large messages may take several transactions, as more than 99 messages do.
-		o := outcome{sure: len(p.indexes), split: len(p.indexes) > eventlog.MaxEvents || w.heavy}
+		o := outcome{sure: len(p.indexes), split: len(p.indexes) > storage.MaxEvents || w.heavy}
 		if f := failures[p.id]; f != nil {
 			o.sure, o.maybe = len(f.Written), len(f.Unknown)
 			w.publishError(f.Err, p.expected)

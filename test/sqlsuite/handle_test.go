@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
@@ -286,7 +286,7 @@ func TestAHandlerRefusesMessagesWithPositionsInAnotherStore(t *testing.T) {
 func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t, newSQLite(t))
-	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{Aggregate: x, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{")}}})
+	_, err := w.j.Internal().Append(t.Context(), storage.Commit{Aggregate: x, Events: []storage.Event{{Type: "deposited", Payload: []byte("{")}}})
 	require.NoError(t, err)
 	_, messages := w.subscribe(w.config(w.j, w.store))
 	require.ErrorContains(t, w.react(w.noting())(next(t, messages)), "event 1 of account-x")

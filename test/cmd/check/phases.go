@@ -29,7 +29,7 @@ var (
 	suite = []string{"./test/suite/..."}
 
 	// The store and the Pub/Sub, and tests that kill processes.
-	core = []string{"./subscriber", "./test/chaos", "./journal", "./repository/...", "./subscriber/...", "./publisher/..."}
+	core = []string{"./subscriber", "./test/chaos", "./journal", "./journal/internal/...", "./repository/...", "./subscriber/...", "./publisher/..."}
 
 	// Most of these compare DynamoDB Local with dynamotest.
 	onLocal = []string{
@@ -47,7 +47,7 @@ var (
 	// Their goroutines share most. All others run without the race detector, for which each package
 	// has to be compiled once more.
 	concurrent = []string{
-		"./subscriber/...", "./journal", "./repository/...", "./console", "./process/...", "./dynamotest",
+		"./subscriber/...", "./journal", "./repository/...", "./process/...", "./dynamotest",
 		"./journal/tail", "./journal/encrypt", "./internal/checkpoint", "./internal/dynamo", "./projection/...", "./publisher/...",
 		"./live", "./metrics", "./tracing", ".",
 	}

@@ -127,8 +127,8 @@ func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) e
 	if _, err := r.goTool.run(ctx, folder, append([]string{"mod", "tidy", "-diff"}, flags...)...); err != nil {
 		return fmt.Errorf("%w\nrun make tidy", err)
 	}
-	// With -export, go list compiles the tests too.
-	for _, args := range [][]string{{"build"}, {"list", "-test", "-export"}} {
+	// The list includes all that tests import. Later phases compile the tests.
+	for _, args := range [][]string{{"build"}, {"list", "-test", "-deps"}} {
 		if _, err := r.goTool.run(ctx, folder, append(append(args, flags...), "./...")...); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -86,7 +85,7 @@ func (a *app) runAggregates(ctx context.Context, q journal.HeadsQuery) error {
 			return err
 		}
 		if err := rows.Print(aggregateLine{
-			Kind: "aggregate", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: eventlog.Of(j).Shard(head.Aggregate),
+			Kind: "aggregate", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: j.Internal().Shard(head.Aggregate),
 			TruncatedBefore: head.TruncatedBefore, DeletedAt: output.Time(head.DeletedAt),
 		}); err != nil {
 			return err

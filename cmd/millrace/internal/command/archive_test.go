@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -264,7 +264,7 @@ func TestAnImportPassesOverAnotherHistoryOnlyWhenItIsTold(t *testing.T) {
 	s.ok(t, "export", file)
 	other := setupTables(t)
 	j := other.open(t, journal.Config{})
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: account("1"), Events: []eventlog.Event{{ID: "mine", Type: "other"}}})
+	_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: account("1"), Events: []storage.Event{{ID: "mine", Type: "other"}}})
 	require.NoError(t, err)
 
 	o := other.run(t, "import", file)

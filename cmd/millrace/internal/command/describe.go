@@ -13,7 +13,6 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -87,7 +86,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 		{Name: "shards", Value: output.Count(l.Shards)},
 		{Name: "resolver", Value: l.Resolver},
 		{Name: "layout", Value: string(l.Layout)},
-		{Name: "attributes", Value: strings.Join(eventlog.Of(j).AttributeNames(), ", ")},
+		{Name: "attributes", Value: strings.Join(j.Internal().AttributeNames(), ", ")},
 		{Name: "time unit", Value: l.Unit},
 	}
 	if len(l.Required) > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -205,7 +205,7 @@ func TestAnAggregateThatCannotBeReadIsNotHandled(t *testing.T) {
 	text := func(value string) types.AttributeValue { return &types.AttributeValueMemberS{Value: value} }
 	number := func(value string) types.AttributeValue { return &types.AttributeValueMemberN{Value: value} }
 	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
-		"pkey": text(eventlog.ShardKey("account", 0)), "skey": text(long.String() + "-0"),
+		"pkey": text(storage.ShardKey("account", 0)), "skey": text(long.String() + "-0"),
 		"aid": text(long.String()), "seq_nr": number("0"), "version": number("3"),
 	}})
 	require.NoError(t, err)

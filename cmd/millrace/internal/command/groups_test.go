@@ -22,7 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -171,9 +171,9 @@ func TestAGroupIsShownWithItsShards(t *testing.T) {
 	rows := cells(t, shards)
 	require.Len(t, rows, 4)
 	for n, row := range rows {
-		assert.Equal(t, eventlog.ShardKey("account", n), row["SHARD"])
+		assert.Equal(t, storage.ShardKey("account", n), row["SHARD"])
 		want := "0"
-		if n == eventlog.Of(j).Shard(account("2")) {
+		if n == j.Internal().Shard(account("2")) {
 			want = "2"
 		}
 		assert.Equal(t, want, row["LAG"])

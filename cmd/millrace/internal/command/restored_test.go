@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -22,8 +22,8 @@ func TestARestoredJournalGetsItsOwnSnapshotTable(t *testing.T) {
 			s := setup(t)
 			require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Layout: layout, Shards: 1}))
 			write := func(j *journal.Journal, expected uint64) {
-				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-					Aggregate: aggregate.ID{Type: "account", Value: "1"}, Expected: expected, Events: []eventlog.Event{{Type: "opened"}},
+				_, err := j.Internal().Append(t.Context(), storage.Commit{
+					Aggregate: aggregate.ID{Type: "account", Value: "1"}, Expected: expected, Events: []storage.Event{{Type: "opened"}},
 					Snapshot: &journal.Snapshot{Number: expected + 1, Payload: []byte("{}")},
 				})
 				require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -134,8 +134,8 @@ func (s *shell) open(t *testing.T, config journal.Config) *journal.Journal {
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 
 // deposit returns an event whose payload and id contain its number.
-func deposit(id aggregate.ID, n int) eventlog.Event {
-	return eventlog.Event{
+func deposit(id aggregate.ID, n int) storage.Event {
+	return storage.Event{
 		ID: fmt.Sprintf("%s/%d", id, n), Type: "account.deposited.v1", Payload: fmt.Appendf(nil, `{"Amount": %d}`, n),
 		Metadata: aggregate.Metadata{"correlation_id": "request-1"},
 	}
@@ -144,11 +144,11 @@ func deposit(id aggregate.ID, n int) eventlog.Event {
 // deposits appends the events from..to to an aggregate that has the earlier events.
 func deposits(t *testing.T, j *journal.Journal, id aggregate.ID, from, to int) {
 	t.Helper()
-	c := eventlog.Commit{Aggregate: id, Expected: uint64(from - 1)}
+	c := storage.Commit{Aggregate: id, Expected: uint64(from - 1)}
 	for n := from; n <= to; n++ {
 		c.Events = append(c.Events, deposit(id, n))
 	}
-	_, err := eventlog.Of(j).Append(t.Context(), c)
+	_, err := j.Internal().Append(t.Context(), c)
 	require.NoError(t, err)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -31,8 +31,8 @@ func TestStreamShowsTheHeadAndTheEvents(t *testing.T) {
 	at := time.Date(2025, 6, 1, 12, 0, 0, 5_000_000, time.UTC)
 	j := s.open(t, journal.Config{Now: func() time.Time { return at }})
 	deposits(t, j, account("42"), 1, 2)
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("42"), Expected: 2, Events: []eventlog.Event{deposit(account("42"), 3)},
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("42"), Expected: 2, Events: []storage.Event{deposit(account("42"), 3)},
 		Snapshot: &journal.Snapshot{Number: 3, Schema: 2, Payload: make([]byte, 2048)},
 	})
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func TestStreamAsJSONHasAllThatIsStored(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
 	j := s.open(t, journal.Config{})
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
+	_, err := j.Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{ID: "a", Type: "one", Payload: []byte(`{"n": 9007199254740993, "html": "<b>"}`), Metadata: map[string]string{"user": "ann"}},
 		{ID: "b", Type: "two", Payload: []byte("plain text")},
 		{ID: "c", Type: "three", Payload: []byte{0xff, 0xfe}},
@@ -107,8 +107,8 @@ func TestStreamDecodesWhatIsCompressedAndShowsThatTheRestIsEncrypted(t *testing.
 	gzip, err := compress.Gzip(compress.Config{MinBytes: -1})
 	require.NoError(t, err)
 	text := `{"note":"` + strings.Repeat("again and ", 30) + `"}`
-	_, err = eventlog.Of(s.open(t, journal.Config{Encodings: []journal.Encoding{gzip}})).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("zipped"), Events: []eventlog.Event{{ID: "z", Type: "noted", Payload: []byte(text)}},
+	_, err = s.open(t, journal.Config{Encodings: []journal.Encoding{gzip}}).Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("zipped"), Events: []storage.Event{{ID: "z", Type: "noted", Payload: []byte(text)}},
 	})
 	require.NoError(t, err)
 	deposits(t, s.openEncrypted(t), account("secret"), 1, 1)
@@ -127,8 +127,8 @@ func TestStreamSaysWhatWasTruncatedAndDeleted(t *testing.T) {
 	s := setupTables(t)
 	j := s.open(t, journal.Config{})
 	deposits(t, j, account("42"), 1, 9)
-	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: account("42"), Expected: 9, Events: []eventlog.Event{deposit(account("42"), 10)},
+	_, err := j.Internal().Append(t.Context(), storage.Commit{
+		Aggregate: account("42"), Expected: 9, Events: []storage.Event{deposit(account("42"), 10)},
 		Snapshot: &journal.Snapshot{Number: 10, Payload: []byte("{}")},
 	})
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func TestStreamShowsWhatComesBeforeAMissingEventAndFails(t *testing.T) {
 	j := s.open(t, journal.Config{})
 	deposits(t, j, account("42"), 1, 20)
 	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: aws.String("journal"), Key: keyOf(eventlog.ShardKey("account", eventlog.Of(j).Shard(account("42"))), "account-42-12"),
+		TableName: aws.String("journal"), Key: keyOf(storage.ShardKey("account", j.Internal().Shard(account("42"))), "account-42-12"),
 	})
 	require.NoError(t, err)
 
@@ -180,7 +180,7 @@ func TestStreamShowsWhatComesBeforeAMissingEventAndFails(t *testing.T) {
 func TestWhatIsStoredCannotSteerTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
-	_, err := eventlog.Of(s.open(t, journal.Config{})).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
+	_, err := s.open(t, journal.Config{}).Internal().Append(t.Context(), storage.Commit{Aggregate: account("42"), Events: []storage.Event{
 		{ID: "a", Type: "noted", Payload: []byte("\x1b[2Jgone"), Metadata: map[string]string{"user": "ann\nbob"}},
 	}})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -33,7 +33,7 @@ func TestNoCommandShowsAnIDThatSteersTheTerminal(t *testing.T) {
 	deposits(t, other.open(t, journal.Config{}), account(odd), 1, 1) // an event with another time
 	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 		TableName: aws.String("journal"),
-		Key:       keyOf(eventlog.ShardKey("account", eventlog.Of(j).Shard(account(odd))), account(odd).String()+"-2"),
+		Key:       keyOf(storage.ShardKey("account", j.Internal().Shard(account(odd))), account(odd).String()+"-2"),
 	})
 	require.NoError(t, err)
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -133,9 +133,9 @@ func (a *app) orNoTopic(ctx context.Context, topic string, err error) error {
 // hasTopic reports whether there is an aggregate of a type. It reads one event of each shard, at
 // half a read unit. If there is none it reads heads, since all events may have been removed.
 func hasTopic(ctx context.Context, j *journal.Journal, topic string) (bool, error) {
-	log := eventlog.Of(j)
+	log := j.Internal()
 	for number := range j.Shards() {
-		page, err := log.TailShard(ctx, eventlog.TailQuery{AggregateType: topic, Shard: number, NumbersOnly: true, Limit: 1})
+		page, err := log.TailShard(ctx, storage.TailQuery{AggregateType: topic, Shard: number, NumbersOnly: true, Limit: 1})
 		if err != nil || len(page.Records)+len(page.Corrupt) > 0 {
 			return true, err
 		}

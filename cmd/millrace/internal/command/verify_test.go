@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -21,7 +21,7 @@ func loseEvents(t *testing.T, s *shell, j *journal.Journal, id string, numbers .
 	t.Helper()
 	for _, n := range numbers {
 		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-			TableName: aws.String("journal"), Key: keyOf(eventlog.ShardKey("account", eventlog.Of(j).Shard(account(id))), "account-"+id+"-"+n),
+			TableName: aws.String("journal"), Key: keyOf(storage.ShardKey("account", j.Internal().Shard(account(id))), "account-"+id+"-"+n),
 		})
 		require.NoError(t, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/resolver"
@@ -50,7 +50,7 @@ func openedByItsTable(t *testing.T, config journal.Config) {
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
 	id := aggregate.ID{Type: "order", Value: "1"}
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{ID: "a", Type: "placed"}}})
+	_, err = j.Internal().Append(t.Context(), storage.Commit{Aggregate: id, Events: []storage.Event{{ID: "a", Type: "placed"}}})
 	require.NoError(t, err)
 
 	opened, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "orders"}})
@@ -60,7 +60,7 @@ func openedByItsTable(t *testing.T, config journal.Config) {
 	head, err := opened.Head(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1), head.Version)
-	page, err := eventlog.Of(opened).TailShard(t.Context(), eventlog.TailQuery{AggregateType: "order", Shard: eventlog.Of(opened).Shard(id)})
+	page, err := opened.Internal().TailShard(t.Context(), storage.TailQuery{AggregateType: "order", Shard: opened.Internal().Shard(id)})
 	require.NoError(t, err)
 	assert.Len(t, page.Records, 1)
 	many := 0

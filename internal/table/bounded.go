@@ -1,0 +1,66 @@
+package table
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/units"
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
+
+// bounded is a client whose reads end after dynamo.ReplyLimit. It counts the capacity units of
+// requests for [CountUnits]. Writes have time limits of their own.
+type bounded struct{ journaltype.Client }
+
+func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.GetItem, o)
+}
+
+func (b bounded) BatchGetItem(
+	ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.BatchGetItem, o)
+}
+
+func (b bounded) TransactGetItems(
+	ctx context.Context, in *dynamodb.TransactGetItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactGetItemsOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.TransactGetItems, o)
+}
+
+func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.Query, o)
+}
+
+func (b bounded) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return dynamo.Within(ctx, in, b.Client.Scan, o)
+}
+
+func (b bounded) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return units.Send(ctx, in, b.Client.PutItem, o)
+}
+
+func (b bounded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return units.Send(ctx, in, b.Client.UpdateItem, o)
+}
+
+func (b bounded) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return units.Send(ctx, in, b.Client.DeleteItem, o)
+}
+
+func (b bounded) BatchWriteItem(
+	ctx context.Context, in *dynamodb.BatchWriteItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.BatchWriteItemOutput, error) {
+	return units.Send(ctx, in, b.Client.BatchWriteItem, o)
+}
+
+func (b bounded) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	return units.Send(ctx, in, b.Client.TransactWriteItems, o)
+}
+
+// Bounded returns a client whose reads end after dynamo.ReplyLimit.
+func Bounded(client journaltype.Client) journaltype.Client { return bounded{client} }

@@ -1,0 +1,16 @@
+package table
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 999_999).In(time.FixedZone("east", 3600))
+	s := &Table{Config: &Settings{OccurredAtUnit: time.Millisecond, Now: func() time.Time { return now }}}
+
+	require.Equal(t, time.Unix(1, 0).UTC(), s.Date().OccurredAt)
+}

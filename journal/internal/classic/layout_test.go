@@ -1,0 +1,12 @@
+package classic
+
+import (
+	"testing"
+
+	"github.com/millrace-dev/millrace/internal/layouttest"
+)
+
+func TestLayout(t *testing.T) {
+	t.Parallel()
+	layouttest.Run(t, kind)
+}

@@ -1,0 +1,16 @@
+package classic
+
+import (
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/layouttest"
+	"github.com/millrace-dev/millrace/journal/journaltype"
+)
+
+var kind = engine.Kind{Name: journaltype.Classic, New: New, Reserved: Names}
+
+// engineOf returns an engine without a client, for functions that make no requests.
+func engineOf(change ...func(*engine.Settings)) *engine.Engine {
+	return layouttest.Engine(nil, kind, change...)
+}
+
+func layoutOf(e *engine.Engine) *layout { return e.Layout.(*layout) }

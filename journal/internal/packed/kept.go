@@ -1,0 +1,102 @@
+package packed
+
+import (
+	"math"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/fxamacker/cbor/v2"
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/table"
+)
+
+// keptCommand is a command id that a snapshot or an item keeps. It is stored as an array of the
+// fields, without the last one if the id is kept forever.
+type keptCommand struct {
+	keptFields
+	Hold uint64 // in seconds; 0 for forever
+}
+
+type keptFields struct {
+	ID      string
+	Commit  any // 16 bytes or text
+	First   uint64
+	Version uint64
+	Millis  int64
+}
+
+type keptForever struct {
+	_ struct{} `cbor:",toarray"`
+	keptFields
+}
+
+type keptFor struct {
+	_ struct{} `cbor:",toarray"`
+	keptFields
+	Hold uint64
+}
+
+// arrayOf5 is the first byte of an array with five elements in CBOR.
+const arrayOf5 = 0x85
+
+// UnmarshalCBOR reads an array of either length. The library refuses a length that is not the
+// number of fields.
+func (k *keptCommand) UnmarshalCBOR(encoded []byte) error {
+	if encoded[0] == arrayOf5 {
+		var forever keptForever
+		err := decoding.Unmarshal(encoded, &forever)
+		*k = keptCommand{keptFields: forever.keptFields}
+		return err
+	}
+	var limited keptFor
+	err := decoding.Unmarshal(encoded, &limited)
+	*k = keptCommand{limited.keptFields, limited.Hold}
+	return err
+}
+
+func unmarshalCommands(encoded []byte, into *[]keptCommand) error {
+	return decoding.Unmarshal(encoded, into)
+}
+
+func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {
+	stored := make([]any, len(commands))
+	for i, d := range commands {
+		fields := keptFields{ID: d.ID, Commit: packID(d.CommitID), First: d.First, Version: d.Version, Millis: d.At.UnixMilli()}
+		if d.Keep > 0 {
+			stored[i] = keptFor{keptFields: fields, Hold: secondsOf(d.Keep)}
+		} else {
+			stored[i] = keptForever{keptFields: fields}
+		}
+	}
+	encoded, err := cbor.Marshal(stored)
+	return table.BinaryValue(encoded), err
+}
+
+func (k *keptCommand) dated() storage.DatedCommand {
+	c := storage.DatedCommand{
+		Command: storage.Command{ID: k.ID, First: k.First, Version: k.Version},
+		At:      time.UnixMilli(k.Millis).UTC(),
+		Keep:    durationOf(k.Hold),
+	}
+	switch id := k.Commit.(type) {
+	case string:
+		c.CommitID = id
+	case []byte:
+		if parsed, err := uuid.FromBytes(id); err == nil {
+			c.CommitID = parsed.String()
+		}
+	}
+	return c
+}
+
+// secondsOf rounds up a duration above 0.
+func secondsOf(d time.Duration) uint64 {
+	return uint64((d-1)/time.Second) + 1 //nolint:gosec // it is not negative
+}
+
+// durationOf returns the longest duration for seconds that no duration can hold.
+func durationOf(seconds uint64) time.Duration {
+	return time.Duration(min(seconds, uint64(math.MaxInt64/time.Second))) * time.Second //nolint:gosec // it is in range
+}

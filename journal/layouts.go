@@ -1,0 +1,31 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/journal/internal/classic"
+	"github.com/millrace-dev/millrace/journal/internal/packed"
+)
+
+// layouts lists all layouts. [Open] tries them in this order if config names none.
+var layouts = []engine.Kind{
+	{Name: Classic, New: classic.New, Reserved: classic.Names},
+	{Name: Packed, New: packed.New, Check: packed.Check},
+}
+
+// checkLayout returns an error if the layout is unknown, or if the other settings do not suit it.
+func checkLayout(s *engine.Settings) error {
+	constants := make([]string, len(layouts))
+	for i, kind := range layouts {
+		if kind.Name == s.Layout {
+			if kind.Check == nil {
+				return nil
+			}
+			return kind.Check(&s.Settings)
+		}
+		constants[i] = "journal." + strings.ToUpper(string(kind.Name[:1])) + string(kind.Name[1:])
+	}
+	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(s.Layout), strings.Join(constants, " or "))}
+}
