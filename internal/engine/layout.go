@@ -135,7 +135,7 @@ type Layout interface {
 
 	// Head also returns the head of a deleted aggregate.
 	Head(ctx context.Context, id aggregate.ID) (journaltype.Head, error)
-	// Load implements engine.Load for payloads in stored form.
+	// Load implements Engine.Load for payloads in stored form.
 	Load(ctx context.Context, id aggregate.ID, begin func(journaltype.Head) (uint64, error), apply func(*journaltype.Record) error) (storage.Loaded, error)
 	// Version returns a *journal.DeletedError for a deleted aggregate.
 	Version(ctx context.Context, id aggregate.ID) (uint64, error)
