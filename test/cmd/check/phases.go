@@ -110,9 +110,8 @@ var phases = []phase{
 	{name: "suite-all", about: "Watermill's whole suite, on DynamoDB Local", alone: true, do: tests{
 		packages: suite, local: true, instead: suite, args: two,
 	}.run},
-	// Package docs reads files outside of its module, which the cache of results does not know.
 	{name: "others", about: "the other packages, on dynamotest: pages, the documentation, the costs, the command, the simulation", do: tests{
-		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: join(three, []string{"-count=1"}),
+		packages: join(pages, others, simulated), except: join(suite, concurrent, onLocal, once, interop), args: three,
 	}.run},
 	{name: "many", about: "100,000 aggregates in the console", do: tests{
 		packages: []string{"./console"}, args: []string{"-run=Many", "-console.many=100000"},
@@ -178,5 +177,5 @@ func shareTables(ctx context.Context, c *check) error {
 			return err
 		}
 	}
-	return tests{packages: interop, local: true, args: []string{"-count=1"}, env: []string{"MILLRACE_INTEROP=1"}}.run(ctx, c)
+	return tests{packages: interop, local: true, env: []string{"MILLRACE_INTEROP=1"}}.run(ctx, c)
 }
