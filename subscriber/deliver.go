@@ -103,7 +103,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		if d.isStopping() || !d.sequencer.admit(st) {
 			return false
 		}
-		if delivered >= fairShare && d.lanes.crowded() {
+		if delivered >= fairShare && d.lanes.Crowded() {
 			d.sequencer.endServing(st)
 			return true
 		}

@@ -73,7 +73,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	defer m.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
 	defer context.AfterFunc(ctx, m.stopAll)() // at once, even while a request hangs
-	defer func() { m.lanes.stop(); m.lanes.wait() }()
+	defer func() { m.lanes.Stop(); m.lanes.Wait() }()
 	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
 		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
 			sh.sequencer.wake(id, version)

@@ -79,7 +79,8 @@ func (p *pace) take(change func()) (due []turn) {
 				}
 				p.credit--
 			}
-			due = append(due, first(queue))
+			due = append(due, (*queue)[0])
+			(*queue)[0], *queue = turn{}, (*queue)[1:]
 		}
 		*queue = nil
 	}

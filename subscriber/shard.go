@@ -32,12 +32,12 @@ type shard struct {
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
 	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, m.now, func(st *stream, failed bool) {
-		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
+		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)
 	sh.committer = newCommitter(sh.term, sh.sequencer, r)
 	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
-		m.lanes.run(turn{deliverer: sh.deliverer, deferred: e}, true)
+		m.lanes.Run(turn{deliverer: sh.deliverer, deferred: e}, true)
 	})
 	sh.deliverer = newDeliverer(sh.term, sh.sequencer, sh.committer, sh.deferrals, r)
 	return sh

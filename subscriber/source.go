@@ -79,7 +79,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		if !s.sequencer.awaitHealth(s.stopping) {
 			return found, nil
 		}
-		if err := s.budget.reserve(ctx, ahead, s.lanes.busy, s.sequencer.trim); err != nil {
+		if err := s.budget.reserve(ctx, ahead, s.lanes.Busy, s.sequencer.trim); err != nil {
 			return found, err
 		}
 		now := s.now()

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/subscriber/internal/lanes"
 )
 
 // subscription contains what the shards of one call of Subscribe share.
@@ -34,7 +35,7 @@ type subscription struct {
 	closing context.Context
 	close   context.CancelFunc
 
-	lanes   *lanes
+	lanes   *lanes.Pool[turn]
 	budget  *budget
 	memory  *memory
 	pace    *pace
@@ -57,7 +58,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: turn.serve},
+		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
 		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
 	}
 }
