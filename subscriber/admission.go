@@ -50,7 +50,12 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 		changed := q.changed
 		q.mu.Unlock()
 		if healthy {
-			return !isClosed(stopping)
+			select {
+			case <-stopping:
+				return false
+			default:
+				return true
+			}
 		}
 		select {
 		case <-changed:

@@ -32,7 +32,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		most = 1
 	}
 	var events ahead
-	position := &p.stream.position
+	position := &p.stream.work.position
 	to := func() uint64 {
 		if position.longest > 0 {
 			most = min(most, position.longest)

@@ -51,8 +51,8 @@ func (c *committer) claim(st *stream) error {
 }
 
 func (c *committer) claimed(st *stream, position uint64, fenced bool) {
-	st.position.fenced = fenced
-	st.position.stored.Store(position)
+	st.work.position.fenced = fenced
+	st.stored.Store(position)
 	c.sequencer.claimed(st, position)
 }
 
@@ -81,7 +81,7 @@ func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error
 	if err != nil {
 		return err
 	}
-	st.position.fenced, st.position.begins = fenced, true
+	st.work.position.fenced, st.work.position.begins = fenced, true
 	c.sequencer.claimed(st, before)
 	return nil
 }
@@ -89,23 +89,23 @@ func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error
 // storeBaseline stores the baseline before the first delivery. Otherwise a later event with an
 // earlier time would change it. An aggregate without newer events costs no write.
 func (c *committer) storeBaseline(st *stream) error {
-	if err := st.position.own(c.messageCtx); err != nil {
+	if err := st.work.position.own(c.messageCtx); err != nil {
 		return err
 	}
-	defer st.position.mu.Unlock()
+	defer st.work.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
 	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
-	begin, stored := c.sequencer.ackedOf(st), st.position.stored.Load()
+	begin, stored := c.sequencer.ackedOf(st), st.stored.Load()
 	if stored == 0 || stored < begin {
 		var err error
 		if stored, err = c.store(ctx, st, stored, begin); err != nil {
 			return err
 		}
 	}
-	st.position.begins = false
+	st.work.position.begins = false
 	c.sequencer.clean(st, stored)
 	return nil
 }

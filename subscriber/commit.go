@@ -9,8 +9,7 @@ import (
 // position is the stored position of a stream. A writer holds the lock from before the write until
 // its result is known. So the flusher and a handler's transaction never write at the same time.
 type position struct {
-	mu     lock
-	stored atomic.Uint64 // written under mu
+	mu lock
 	// fenced reports that only this owner can move the position. The lock guards it.
 	fenced bool
 	// doubt reports that a write failed whose outcome is unknown. The lock guards it.
@@ -34,7 +33,7 @@ type position struct {
 func (c *committer) commit(
 	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {
-	p := &st.position
+	p := &st.work.position
 	if err := p.mu.Lock(ctx); err != nil {
 		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", st.id, err)
 	}
@@ -51,7 +50,7 @@ func (c *committer) commit(
 			return err
 		}
 	}
-	from := p.stored.Load()
+	from := st.stored.Load()
 	if from >= number {
 		// The event was committed before, by a handler that then nacked the message, or by a
 		// handler of a former owner.
@@ -64,7 +63,7 @@ func (c *committer) commit(
 		return err
 	}
 	p.doubt = false
-	p.stored.Store(advance.To)
+	st.stored.Store(advance.To)
 	c.stats.positions.Add(1)
 	return nil
 }

@@ -141,15 +141,15 @@ func (c *committer) failedToWrite(errs []error) {
 
 // flushPosition writes a stream's position, unless a handler's transaction has written it.
 func (c *committer) flushPosition(ctx context.Context, st *stream) error {
-	if !st.position.mu.TryLock() {
+	if !st.work.position.mu.TryLock() {
 		// A handler's transaction is running, which has no time limit. The stream stays dirty.
 		return nil
 	}
-	defer st.position.mu.Unlock()
+	defer st.work.position.mu.Unlock()
 	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
-	stored := st.position.stored.Load()
+	stored := st.stored.Load()
 	if acked := c.sequencer.ackedOf(st); acked > stored {
 		var err error
 		if stored, err = c.store(ctx, st, stored, acked); err != nil {
@@ -162,7 +162,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 
 // commitAck stores the position of a stream if it has acked events since the last write.
 func (c *committer) commitAck(st *stream) error {
-	if c.config.Broadcast || c.sequencer.ackedOf(st) <= st.position.stored.Load() {
+	if c.config.Broadcast || c.sequencer.ackedOf(st) <= st.stored.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
@@ -179,17 +179,17 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 	case c.table != nil:
 		var was uint64
 		position, was, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.id, c.epoch, to)
-		if err == nil && !st.position.fenced {
+		if err == nil && !st.work.position.fenced {
 			err = c.forgetLateSkips(ctx, st, from, was)
 		}
 	default:
 		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, to)
-		st.position.doubt = err != nil
+		st.work.position.doubt = err != nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	st.position.stored.Store(position)
+	st.stored.Store(position)
 	if !c.config.Broadcast {
 		c.stats.positions.Add(1)
 	}
@@ -198,7 +198,7 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 
 // resolve determines the outcome of a write that failed. The caller holds the position's lock.
 func (c *committer) resolve(ctx context.Context, st *stream) error {
-	if !st.position.doubt {
+	if !st.work.position.doubt {
 		return nil
 	}
 	return c.fence(ctx, st)
@@ -208,27 +208,27 @@ func (c *committer) resolve(ctx context.Context, st *stream) error {
 // handlers whose outcome is unknown. The caller holds the position's lock.
 func (c *committer) fence(ctx context.Context, st *stream) error {
 	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
-	if err == nil && !st.position.fenced && c.table != nil {
-		err = c.forgetLateSkips(ctx, st, st.position.stored.Load(), position)
+	if err == nil && !st.work.position.fenced && c.table != nil {
+		err = c.forgetLateSkips(ctx, st, st.stored.Load(), position)
 	}
 	if err != nil {
 		return err
 	}
-	st.position.doubt, st.position.fenced = false, true
-	st.position.stored.Store(position)
+	st.work.position.doubt, st.work.position.fenced = false, true
+	st.stored.Store(position)
 	return nil
 }
 
 // committed returns the stored position after all transactions that handlers may have committed.
 func (c *committer) committed(st *stream) (uint64, error) {
-	if err := st.position.own(c.messageCtx); err != nil {
+	if err := st.work.position.own(c.messageCtx); err != nil {
 		return 0, err
 	}
-	defer st.position.mu.Unlock()
+	defer st.work.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
 	err := c.resolve(ctx, st)
-	return st.position.stored.Load(), err
+	return st.stored.Load(), err
 }
 
 // saveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
@@ -282,7 +282,7 @@ func (c *committer) fenceHandlers() bool {
 	defer cancel()
 	var rows []func() error
 	for _, st := range c.sequencer.all() {
-		if st.position.isResolved() {
+		if st.work.position.isResolved() {
 			continue
 		}
 		rows = append(rows, func() error {

@@ -132,7 +132,7 @@ func (d *deliverer) prepare(st *stream) error {
 
 // step does the next thing for a stream, and reports whether there was one.
 func (d *deliverer) step(st *stream) (more bool, err error) {
-	if st.delivery.disposition != nil {
+	if st.work.delivery.disposition != nil {
 		return d.apply(st)
 	}
 	if d.config.CommitInterval < 0 {
@@ -144,11 +144,11 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	if err != nil || record == nil {
 		return false, err
 	}
-	if st.delivery.number != record.Number {
-		st.delivery = delivery{number: record.Number}
+	if st.work.delivery.number != record.Number {
+		st.work.delivery = delivery{number: record.Number}
 		d.noteReconciled(st, record)
 	}
-	if st.position.begins {
+	if st.work.position.begins {
 		if err := d.committer.storeBaseline(st); err != nil {
 			return false, err
 		}
@@ -247,7 +247,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 		return err
 	}
 	// the handler may have committed later events
-	d.ack(st, max(r.Number, st.position.stored.Load()))
+	d.ack(st, max(r.Number, st.stored.Load()))
 	return nil
 }
 
@@ -269,8 +269,8 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 	if len(events) == 0 {
 		d.stats.filtered.Add(1)
 	}
-	st.delivery.parts = len(events)
-	for part := st.delivery.part; part < len(events); part++ {
+	st.work.delivery.parts = len(events)
+	for part := st.work.delivery.part; part < len(events); part++ {
 		msg, err := d.unmarshal(events[part])
 		var failed *failure
 		if errors.As(err, &failed) {
@@ -285,9 +285,9 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 		if err := d.send(st, events[part], msg, len(events) > 1); err != nil {
 			return err
 		}
-		st.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
+		st.work.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
 	}
-	d.ack(st, max(stored.Number, st.position.stored.Load()))
+	d.ack(st, max(stored.Number, st.stored.Load()))
 	return nil
 }
 
@@ -339,13 +339,13 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 // send sends a message and waits for the answer. It returns nil for an ack. A message of a deferred
 // event, or one of several messages of an event, has no position.
 func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
-	if st.position.batched.Load() {
+	if st.work.position.batched.Load() {
 		// A transaction of an earlier delivery is still running, and the handler would only wait
 		// for it.
 		return errCommitting
 	}
-	st.delivery.deliveries++
-	attempt := st.delivery.deliveries
+	st.work.delivery.deliveries++
+	attempt := st.work.delivery.deliveries
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
@@ -383,7 +383,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 
 // ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {
-	st.delivery = delivery{}
+	st.work.delivery = delivery{}
 	if d.sequencer.ack(st, number) {
 		d.pace.earn()
 	}

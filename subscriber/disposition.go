@@ -44,7 +44,7 @@ func (d *deliverer) apply(st *stream) (more bool, err error) {
 
 // park adds an aggregate to the behind list as parked, and stops its delivery.
 func (d *deliverer) park(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.work.delivery.disposition
 	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 		return err
 	}

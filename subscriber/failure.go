@@ -58,23 +58,23 @@ func (d *deliverer) fail(st *stream, err error) {
 	}
 	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which does not count as an attempt
-		st.delivery.failures++
-		d.block(st, err, st.delivery.failures)
+		st.work.delivery.failures++
+		d.block(st, err, st.work.delivery.failures)
 		return
 	}
 	if failed.batched {
 		d.delay(st, 0, 0) // the message is delivered again alone
 		return
 	}
-	if st.delivery.attempts++; st.delivery.attempts == 1 {
-		st.delivery.resumed = d.resumed.Load()
+	if st.work.delivery.attempts++; st.work.delivery.attempts == 1 {
+		st.work.delivery.resumed = d.resumed.Load()
 	}
-	d.noteFailure(st, failed.record.Number, failed.cause(), st.delivery.attempts)
+	d.noteFailure(st, failed.record.Number, failed.cause(), st.work.delivery.attempts)
 	policy := d.config.Failures
-	if policy.kind != block && st.delivery.attempts >= policy.attempts && d.may(policy, failed) {
+	if policy.kind != block && st.work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
-			failures := st.delivery.attempts - policy.attempts + 1
+			failures := st.work.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures)
 			d.block(st, err, failures)
@@ -82,10 +82,10 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.delivery.attempts), st.delivery.attempts)
+		d.delay(st, d.config.nackPause(st.work.delivery.attempts), st.work.delivery.attempts)
 		return
 	}
-	d.block(st, err, st.delivery.attempts)
+	d.block(st, err, st.work.delivery.attempts)
 }
 
 // failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
@@ -94,11 +94,11 @@ func (d *deliverer) failUnprepared(st *stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
-	st.delivery.failures++
+	st.work.delivery.failures++
 	if errors.As(err, new(*journal.CorruptItemError)) {
-		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.delivery.failures)
+		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.work.delivery.failures)
 	}
-	d.block(st, err, st.delivery.failures)
+	d.block(st, err, st.work.delivery.failures)
 }
 
 // endsWith reports whether the shard ends, which explains an error.
@@ -147,14 +147,14 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	}
 	cause := briefError{f.cause()}
 	v := &disposition{
-		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
-		reason: reasonOf(cause, st.delivery.attempts, checkpoint.MaxReason),
+		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.work.delivery.attempts,
+		reason: reasonOf(cause, st.work.delivery.attempts, checkpoint.MaxReason),
 	}
 	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
 	}
 	// From now on the event is not retried, whatever the outcome of the write is.
-	st.delivery.disposition = v
+	st.work.delivery.disposition = v
 	d.sequencer.resume(st)
 	return nil
 }
@@ -168,7 +168,7 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 	pause := backoffOf(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.delivery.attempts,
+		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.work.delivery.attempts,
 	})
 	d.delay(st, pause, failures)
 }

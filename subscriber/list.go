@@ -14,8 +14,8 @@ func (c *committer) revision() checkpoint.Revision {
 
 // list adds a stream to the behind list.
 func (c *committer) list(ctx context.Context, st *stream) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
+	st.work.listing.Lock()
+	defer st.work.listing.Unlock()
 	entry, needed := c.sequencer.beginListing(st)
 	if !needed {
 		return nil
@@ -31,8 +31,8 @@ func (c *committer) list(ctx context.Context, st *stream) error {
 // unlist deletes the entry of a stream. The stream counts as not listed from before the write,
 // because the outcome of the write may be unknown.
 func (c *committer) unlist(ctx context.Context, st *stream) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
+	st.work.listing.Lock()
+	defer st.work.listing.Unlock()
 	if !c.sequencer.beginUnlisting(st) {
 		return nil // it has new events
 	}
@@ -46,8 +46,8 @@ func (c *committer) unlist(ctx context.Context, st *stream) error {
 
 // park adds a stream to the behind list as parked, and stops its delivery.
 func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Failure) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
+	st.work.listing.Lock()
+	defer st.work.listing.Unlock()
 	head := c.sequencer.expectEntry(st)
 	b := checkpoint.Behind{Aggregate: st.id, Head: head, Parked: why}
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), b); err != nil {

@@ -164,7 +164,7 @@ func (m *model) serve(rewinds int) {
 	id := st.id.Value
 	if !st.claimed {
 		m.q.claimed(st, m.stored[id])
-		st.position.stored.Store(m.stored[id])
+		st.stored.Store(m.stored[id])
 	}
 	if st.inherited != nil {
 		switch m.random.IntN(4) {
@@ -214,7 +214,7 @@ func (m *model) deliver(st *stream, rewinds int) {
 // handle is the handler. It acks an event and returns true, or fails and returns false.
 func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
-		switch stored := st.position.stored.Load(); {
+		switch stored := st.stored.Load(); {
 		case m.random.IntN(3) > 0:
 			m.q.noteFailure(st, checkpoint.Failure{Number: number})
 			m.q.putOff(st)
@@ -375,7 +375,7 @@ func (m *model) flush(all bool) {
 			stored, ok := m.store(st.id.Value, m.epoch, acked)
 			require.True(m.t, ok)
 			m.promised[st.id.Value] = stored
-			st.position.stored.Store(stored)
+			st.stored.Store(stored)
 			m.q.clean(st, stored)
 		}
 	}

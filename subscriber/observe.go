@@ -26,7 +26,7 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 		st.observeTail(r)
 		switch {
 		case st.claimed && r.Number <= st.acked:
-			q.stats.duplicates.Add(1)
+			q.duplicates.Add(1)
 		case !st.cautious && st.state != parked:
 			st.buffer.add(r, q.budget)
 		}
@@ -58,7 +58,7 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 		}
 		switch {
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
-			q.stats.duplicates.Add(1)
+			q.duplicates.Add(1)
 		case !q.forgotten.has(st.id):
 			missed = append(missed, r)
 		}

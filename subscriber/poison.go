@@ -41,8 +41,8 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	d.stats.poisoned.Add(1)
 	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
 	defer d.sequencer.resume(st)
-	if of := st.delivery; of.part+1 < of.parts { // the event has become several messages
-		st.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
+	if of := st.work.delivery; of.part+1 < of.parts { // the event has become several messages
+		st.work.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
 		return nil
 	}
 	d.ack(st, v.number)

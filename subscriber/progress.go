@@ -30,7 +30,7 @@ func (q *sequencer) progress() progress {
 		if st.hint > 0 {
 			hold(st)
 		}
-		if st.reconciled > st.position.stored.Load() {
+		if st.reconciled > st.stored.Load() {
 			p.next.reconciledAt = q.saved.reconciledAt
 		}
 	}

@@ -17,11 +17,11 @@ import (
 
 // deferEvent records that an event is deferred, and lets its aggregate continue.
 func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.work.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
 	stored, deferred, err := d.committer.skip(ctx, st, checkpoint.Skipped{
 		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
-		Due: due, Attempts: v.attempts, Part: st.delivery.part,
+		Due: due, Attempts: v.attempts, Part: st.work.delivery.part,
 	})
 	if err != nil {
 		return err
@@ -183,7 +183,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 			msg.Metadata = message.Metadata{}
 		}
 		msg.Metadata[MetadataDeferred] = "true"
-		st.delivery.deliveries = e.Attempts
+		st.work.delivery.deliveries = e.Attempts
 		if err := d.send(st, events[e.Part], msg, true); err != nil {
 			return err
 		}

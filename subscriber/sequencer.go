@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -14,10 +15,10 @@ import (
 // requests, and only awaitHealth blocks. Its mutex guards the streams.
 type sequencer struct {
 	limits
-	budget *budget
-	stats  *counters
-	now    func() time.Time // monotonic
-	clock  func() time.Time // the clock that dates events
+	budget     *budget
+	duplicates *atomic.Uint64   // counts events that were found again
+	now        func() time.Time // monotonic
+	clock      func() time.Time // the clock that dates events
 	// ready queues a stream for a worker. It is called with the mutex held.
 	ready func(st *stream, failed bool)
 
@@ -79,9 +80,9 @@ type limits struct {
 	behindAfter                             time.Duration
 }
 
-func newSequencer(l limits, b *budget, stats *counters, clock func() time.Time, ready func(*stream, bool)) *sequencer {
+func newSequencer(l limits, b *budget, duplicates *atomic.Uint64, clock func() time.Time, ready func(*stream, bool)) *sequencer {
 	return &sequencer{
-		limits: l, budget: b, stats: stats, ready: ready, now: time.Now, clock: clock,
+		limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 		handled: map[string]uint64{}, full: make(chan struct{}, 1),
 	}
@@ -93,7 +94,7 @@ func (q *sequencer) claimed(st *stream, position uint64) {
 	defer q.mu.Unlock()
 	st.claimed, st.acked = true, position
 	st.forgetFailure()
-	q.stats.duplicates.Add(st.buffer.dropTo(position, q.budget))
+	q.duplicates.Add(st.buffer.dropTo(position, q.budget))
 }
 
 // tookOver records the last event of an aggregate that a former owner has listed. The caller has
@@ -187,7 +188,7 @@ func (q *sequencer) acked(st *stream, number uint64) {
 	if st.corrupt <= st.acked {
 		st.corrupt = 0
 	}
-	if st.position.stored.Load() < st.acked {
+	if st.stored.Load() < st.acked {
 		q.dirty[st] = struct{}{}
 	}
 }

@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func testSequencer() *sequencer {
-	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &counters{}, time.Now, func(*stream, bool) {})
+	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*stream, bool) {})
 	return q
 }
 
@@ -35,7 +36,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	q.claimed(st, 0)
 	q.setListed(st, true)
 	q.ack(st, 1)
-	st.position.stored.Store(1)
+	st.stored.Store(1)
 	q.clean(st, 1)
 	require.Equal(t, []*stream{st}, q.progress().unlist)
 	q.setListed(st, false)
@@ -77,7 +78,7 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	assert.Equal(t, []*stream{st}, q.progress().list)
 
 	q.ack(st, 2)
-	st.position.stored.Store(2)
+	st.stored.Store(2)
 	q.clean(st, 2)
 	assert.Equal(t, []*stream{st}, q.progress().unlist)
 }
@@ -150,7 +151,7 @@ func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	st := q.streams["x"]
 	q.claimed(st, 0)
 	q.ack(st, 1)
-	st.position.stored.Store(1)
+	st.stored.Store(1)
 	q.clean(st, 1)
 	assert.Equal(t, after, q.progress().next.reconciledAt)
 }
@@ -322,7 +323,7 @@ func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	q.ready = func(st *stream, _ bool) { ready = append(ready, st) }
 	require.False(t, q.admit(q.streams["y"]))
 	require.False(t, q.admit(q.streams["z"]))
-	q.streams["x"].position.stored.Store(1)
+	q.streams["x"].stored.Store(1)
 	q.clean(q.streams["x"], 1)
 	assert.Equal(t, []*stream{q.streams["y"], q.streams["z"]}, ready)
 }
@@ -341,7 +342,7 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	q.enqueue(nil, true, 60)
 	require.Equal(t, []*stream{st}, q.progress().list)
 
-	st.position.stored.Store(1) // by its handler
+	st.stored.Store(1) // by its handler
 	q.resume(st)
 	q.ack(st, 1)
 	q.next(st)

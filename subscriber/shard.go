@@ -29,9 +29,18 @@ type shard struct {
 	unfenced bool
 }
 
+// work is what the deliverer and the committer keep with a stream.
+type work struct {
+	delivery delivery
+	position position
+	// listing is held by the committer from before a write of the entry on the behind list until
+	// its result is known.
+	listing sync.Mutex
+}
+
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, m.now, func(st *stream, failed bool) {
+	sh.sequencer = newSequencer(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *stream, failed bool) {
 		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)

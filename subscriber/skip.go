@@ -13,7 +13,7 @@ var errCommitting = errors.New("the handler of the event has not returned from i
 
 // skip passes over an event and stores a record of it.
 func (d *deliverer) skip(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.work.delivery.disposition
 	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
 		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
 	})
@@ -31,7 +31,7 @@ func (d *deliverer) skip(ctx context.Context, st *stream) error {
 // skip records that an event is skipped, and moves the position to it. It returns the position.
 // skipped is false if the handler's transaction had committed instead.
 func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
-	p := &st.position
+	p := &st.work.position
 	if err := p.own(ctx); err != nil {
 		return 0, false, err
 	}
@@ -44,7 +44,7 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 			return 0, false, err
 		}
 	}
-	if stored = p.stored.Load(); stored >= record.Number {
+	if stored = st.stored.Load(); stored >= record.Number {
 		// Either an earlier attempt of this skip or the handler's transaction has moved the
 		// position.
 		skipped, err = c.checkpoint.SkippedUnder(ctx, c.key.Group, st.id, record.Number, c.epoch)
@@ -55,7 +55,7 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 		return 0, false, err
 	}
 	p.doubt = false
-	p.stored.Store(record.Number)
+	st.stored.Store(record.Number)
 	c.stats.positions.Add(1)
 	return record.Number, true, nil
 }

@@ -1,7 +1,7 @@
 package subscriber
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -53,12 +53,10 @@ type stream struct {
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 
-	// The mutex does not guard the following fields.
-
-	delivery delivery // used by the deliverer
-	position position // used by the committer
-	// listing is held by the committer from before a write of the entry until its result is known.
-	listing sync.Mutex
+	// stored is the stored position. Whoever writes it holds a lock of the committer.
+	stored atomic.Uint64
+	// work is what the workers keep with the stream. The mutex does not guard it.
+	work work
 }
 
 type streamState int
@@ -91,7 +89,7 @@ func (s *stream) observeTail(r *journal.Record) {
 // unhandled event, the cursor must still lead to that.
 func (s *stream) observeReconciled(r *journal.Record) {
 	s.observe(r.Number)
-	stored := s.position.stored.Load()
+	stored := s.stored.Load()
 	// A commit of this process may have reported the event without a hint.
 	if r.Number <= max(s.hint, stored) {
 		return
