@@ -21,6 +21,9 @@ func (q *sequencer) admit(st *stream) bool {
 	return false
 }
 
+// wantsFlush receives a value when streams wait for positions to be stored.
+func (q *sequencer) wantsFlush() <-chan struct{} { return q.full }
+
 // readmit returns waiting streams to the workers, up to the number of free places. If no position
 // is unstored, it returns all of them. A stream that continues may make no position unstored, and
 // then nothing would call readmit for the others.

@@ -18,6 +18,8 @@ type budget struct {
 	freed chan struct{} // closed when there is room again; nil while no reader waits
 }
 
+func newBudget(size, lanes int) *budget { return &budget{size: size, lanes: lanes} }
+
 func (b *budget) take(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

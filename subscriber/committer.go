@@ -64,7 +64,7 @@ func (c *committer) run(ctx context.Context) {
 	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
 	cursors := time.Now().Add(c.config.cursorInterval)
-	full := c.sequencer.full
+	full := c.sequencer.wantsFlush()
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +76,7 @@ func (c *committer) run(ctx context.Context) {
 		due := time.Now().After(cursors)
 		errs := c.flush(due)
 		c.failedToWrite(errs)
-		if full = c.sequencer.full; worst(errs) != nil {
+		if full = c.sequencer.wantsFlush(); worst(errs) != nil {
 			full = nil
 		}
 		if due {

@@ -119,12 +119,12 @@ func (d *deliverer) serve(st *stream) (again bool) {
 
 // prepare determines the position of a stream when it is served for the first time.
 func (d *deliverer) prepare(st *stream) error {
-	if !st.claimed {
+	if !st.isClaimed() {
 		if err := d.committer.claim(st); err != nil {
 			return err
 		}
 	}
-	if st.inherited != nil {
+	if st.isInherited() {
 		return d.committer.takeOver(st)
 	}
 	return nil

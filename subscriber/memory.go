@@ -25,6 +25,12 @@ func (m *memory) pageEvents() int { return max(100, m.share(failingPart, 10_000)
 
 func newMemory(bytes int) *memory { return &memory{streams: bytes / streamBytes} }
 
+// enter counts a shard until leave is called.
+func (m *memory) enter() (leave func()) {
+	m.shards.Add(1)
+	return func() { m.shards.Add(-1) }
+}
+
 // share returns how many streams a shard may have: at most a part of the limit, divided by the
 // number of shards, and at most a number.
 func (m *memory) share(part, most int) int {

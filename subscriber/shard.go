@@ -56,8 +56,7 @@ func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 // messages are finished and positions are stored. After a loss, the work ends at once.
 func (sh *shard) run(ctx context.Context) {
 	defer sh.abandon()
-	sh.memory.shards.Add(1)
-	defer sh.memory.shards.Add(-1)
+	defer sh.memory.enter()()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup

@@ -89,7 +89,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 			// An event that is dated far in the future must not move the cursor past events to
 			// come.
 			Until: now.Add(s.config.TrailingDelay),
-			Limit: s.sequencer.memory.pageEvents(),
+			Limit: s.memory.pageEvents(),
 		})
 		s.budget.release(ahead)
 		if err != nil {

@@ -100,6 +100,13 @@ func (s *stream) observeReconciled(r *journal.Record) {
 	}
 }
 
+// isClaimed reports whether the position is known. Only the stream's worker may ask.
+func (s *stream) isClaimed() bool { return s.claimed }
+
+// isInherited reports whether an entry of a former owner must be taken over first. Only the stream's
+// worker may ask.
+func (s *stream) isInherited() bool { return s.inherited != nil }
+
 // drained reports whether all known events are acked.
 func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
 

@@ -59,7 +59,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
-		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+		budget: newBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
 	}
 }
 
