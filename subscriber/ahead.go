@@ -32,7 +32,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		most = 1
 	}
 	var events ahead
-	position := &p.stream.work.position
+	position := &p.stream.Work.position
 	to := func() uint64 {
 		if position.longest > 0 {
 			most = min(most, position.longest)
@@ -87,10 +87,10 @@ type ahead struct {
 
 // ahead returns an event together with the events after it that are in the buffer. It stops before
 // an event that cannot be decoded.
-func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
+func (d *deliverer) ahead(st *Stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
-		next := d.sequencer.following(st, a.to, most-len(a.records))
+		next := d.sequencer.Following(st, a.to, most-len(a.records))
 		if len(next) == 0 || !d.takeIn(&a, next) {
 			break
 		}

@@ -31,11 +31,11 @@ type position struct {
 // event number. It moves to the event that the function to returns. commit calls to when it knows
 // the current position.
 func (c *committer) commit(
-	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
+	ctx context.Context, st *Stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {
-	p := &st.work.position
+	p := &st.Work.position
 	if err := p.mu.Lock(ctx); err != nil {
-		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", st.id, err)
+		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", st.ID, err)
 	}
 	defer p.mu.Unlock()
 	p.handling.Store(true)
@@ -50,26 +50,26 @@ func (c *committer) commit(
 			return err
 		}
 	}
-	from := st.stored.Load()
+	from := st.Stored.Load()
 	if from >= number {
 		// The event was committed before, by a handler that then nacked the message, or by a
 		// handler of a former owner.
 		return nil
 	}
-	advance := Advance{Group: c.group(), Aggregate: st.id, Epoch: c.epoch, From: from, To: to()}
+	advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: to()}
 	p.doubt = true // also holds if run panics
 	if err := run(ctx, advance); err != nil {
 		c.fenced(err)
 		return err
 	}
 	p.doubt = false
-	st.stored.Store(advance.To)
+	st.Stored.Store(advance.To)
 	c.stats.positions.Add(1)
 	return nil
 }
 
 // fenceInTime limits the time for which a request that hangs holds the lock.
-func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
+func (c *committer) fenceInTime(ctx context.Context, st *Stream) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return c.fence(ctx, st)

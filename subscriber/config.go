@@ -207,13 +207,13 @@ type Config struct {
 	// and needs groups.WithPositions to read them.
 	Positions PositionStore
 
-	// idleStreams is the maximum number of idle aggregates that each shard remembers. The next
+	// IdleStreams is the maximum number of idle aggregates that each shard remembers. The next
 	// event of a forgotten aggregate costs a read unit.
 	idleStreams int
-	// maxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
+	// MaxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
 	// When it is reached, no event is delivered until some positions are stored.
 	maxUnstored int
-	// maxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
+	// MaxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
 	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
 	maxUnfinished int
 	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.

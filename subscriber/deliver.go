@@ -20,7 +20,7 @@ import (
 // deliverer delivers the events of a shard, one at a time for each aggregate, and handles failures.
 type deliverer struct {
 	*term
-	sequencer *sequencer
+	sequencer *Sequencer
 	committer *committer
 	deferrals *deferrals
 
@@ -32,7 +32,7 @@ type deliverer struct {
 	ended bool
 	// serving counts the workers. None is added after the end.
 	serving sync.WaitGroup
-	timers  map[*stream]*time.Timer
+	timers  map[*Stream]*time.Timer
 }
 
 // delivery is the state of the delivery of a stream's next event. Only the stream's worker uses it.
@@ -50,8 +50,8 @@ type delivery struct {
 	disposition *disposition
 }
 
-func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
-	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
+func newDeliverer(t *term, q *Sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
+	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*Stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
 }
@@ -89,22 +89,22 @@ func (d *deliverer) end() {
 // serve delivers the events of a stream one after the other. It returns when there are no more
 // events, when the stream must wait, or when other streams have waited long enough. In the last
 // case again is true.
-func (d *deliverer) serve(st *stream) (again bool) {
+func (d *deliverer) serve(st *Stream) (again bool) {
 	if !d.enter() {
 		return false
 	}
 	defer d.serving.Done()
-	d.sequencer.beginServing(st)
+	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
 		d.failUnprepared(st, err)
 		return false
 	}
 	for delivered := 0; ; delivered++ {
-		if d.isStopping() || !d.sequencer.admit(st) {
+		if d.isStopping() || !d.sequencer.Admit(st) {
 			return false
 		}
 		if delivered >= fairShare && d.lanes.Crowded() {
-			d.sequencer.endServing(st)
+			d.sequencer.EndServing(st)
 			return true
 		}
 		more, err := d.step(st)
@@ -118,21 +118,21 @@ func (d *deliverer) serve(st *stream) (again bool) {
 }
 
 // prepare determines the position of a stream when it is served for the first time.
-func (d *deliverer) prepare(st *stream) error {
-	if !st.isClaimed() {
+func (d *deliverer) prepare(st *Stream) error {
+	if !st.IsClaimed() {
 		if err := d.committer.claim(st); err != nil {
 			return err
 		}
 	}
-	if st.isInherited() {
+	if st.IsInherited() {
 		return d.committer.takeOver(st)
 	}
 	return nil
 }
 
 // step does the next thing for a stream, and reports whether there was one.
-func (d *deliverer) step(st *stream) (more bool, err error) {
-	if st.work.delivery.disposition != nil {
+func (d *deliverer) step(st *Stream) (more bool, err error) {
+	if st.Work.delivery.disposition != nil {
 		return d.apply(st)
 	}
 	if d.config.CommitInterval < 0 {
@@ -144,11 +144,11 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	if err != nil || record == nil {
 		return false, err
 	}
-	if st.work.delivery.number != record.Number {
-		st.work.delivery = delivery{number: record.Number}
+	if st.Work.delivery.number != record.Number {
+		st.Work.delivery = delivery{number: record.Number}
 		d.noteReconciled(st, record)
 	}
-	if st.work.position.begins {
+	if st.Work.position.begins {
 		if err := d.committer.storeBaseline(st); err != nil {
 			return false, err
 		}
@@ -158,9 +158,9 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 
 // nextRecord returns the next event of a stream, and reads it from the journal if the tail did not
 // bring it. It returns nil if there is none and the stream is idle.
-func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
+func (d *deliverer) nextRecord(st *Stream) (*journal.Record, error) {
 	for {
-		record, from, to := d.sequencer.next(st)
+		record, from, to := d.sequencer.Next(st)
 		if record != nil || to == 0 {
 			return record, nil
 		}
@@ -171,12 +171,12 @@ func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 }
 
 // fetch reads events of a stream from the journal, up to the stream's share of the budget.
-func (d *deliverer) fetch(st *stream, from, to uint64) error {
+func (d *deliverer) fetch(st *Stream, from, to uint64) error {
 	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
 	var records []*journal.Record
 	size := 0
-	for r, err := range d.raw.Events(ctx, st.id, from, to) {
+	for r, err := range d.raw.Events(ctx, st.ID, from, to) {
 		var truncated *journal.TruncatedError
 		if errors.As(err, &truncated) {
 			if len(records) == 0 {
@@ -187,32 +187,32 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 		if err != nil {
 			return err
 		}
-		if size += sizeOf(r); size > d.budget.share() && len(records) > 0 {
+		if size += SizeOf(r); size > d.budget.Share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)
 	}
 	if len(records) > 0 {
 		d.stats.fetched.Add(uint64(len(records)))
-		d.sequencer.fill(st, records)
+		d.sequencer.Fill(st, records)
 	}
 	return nil
 }
 
 // passTruncated passes over the events before a number, because they were removed on purpose. Some
 // of them may still exist, but can disappear at any moment.
-func (d *deliverer) passTruncated(st *stream, before uint64) {
-	passed := d.sequencer.pass(st, before-1)
+func (d *deliverer) passTruncated(st *Stream, before uint64) {
+	passed := d.sequencer.Pass(st, before-1)
 	d.stats.truncated.Add(passed)
 	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
-		"aggregate_id": printable.Text(st.id.Value), "before": before, "events": passed,
+		"aggregate_id": printable.Text(st.ID.Value), "before": before, "events": passed,
 	})
 }
 
 // deliver sends a message and waits for its ack. If the key of the aggregate was destroyed, no one
 // can ever read the event again, so deliver passes over it. Otherwise it would block later events
 // forever.
-func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
+func (d *deliverer) deliver(st *Stream, stored *journal.Record) error {
 	upcasts := d.history.Upcasts(stored.Aggregate.Type, stored.EventType)
 	if stored.EventType != "" && !upcasts && !d.config.wants(stored.EventType) {
 		d.stats.filtered.Add(1)
@@ -223,7 +223,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		d.stats.destroyed.Add(1)
 		d.logger.Info("Event was passed over because the key of its aggregate was destroyed", watermill.LogFields{
-			"aggregate_id": printable.Text(st.id.Value), "number": stored.Number,
+			"aggregate_id": printable.Text(st.ID.Value), "number": stored.Number,
 		})
 		d.ack(st, stored.Number)
 		return nil
@@ -247,7 +247,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 		return err
 	}
 	// the handler may have committed later events
-	d.ack(st, max(r.Number, st.stored.Load()))
+	d.ack(st, max(r.Number, st.Stored.Load()))
 	return nil
 }
 
@@ -261,7 +261,7 @@ func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
 
 // deliverCurrent delivers a message for each event that upcasters make of a stored event. Messages
 // that were acked are not delivered again if a later one fails.
-func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
+func (d *deliverer) deliverCurrent(st *Stream, stored *journal.Record) error {
 	events, err := d.today(stored)
 	if err != nil {
 		return &failure{record: stored, err: err}
@@ -269,8 +269,8 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 	if len(events) == 0 {
 		d.stats.filtered.Add(1)
 	}
-	st.work.delivery.parts = len(events)
-	for part := st.work.delivery.part; part < len(events); part++ {
+	st.Work.delivery.parts = len(events)
+	for part := st.Work.delivery.part; part < len(events); part++ {
 		msg, err := d.unmarshal(events[part])
 		var failed *failure
 		if errors.As(err, &failed) {
@@ -285,9 +285,9 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 		if err := d.send(st, events[part], msg, len(events) > 1); err != nil {
 			return err
 		}
-		st.work.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
+		st.Work.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
 	}
-	d.ack(st, max(stored.Number, st.stored.Load()))
+	d.ack(st, max(stored.Number, st.Stored.Load()))
 	return nil
 }
 
@@ -338,14 +338,14 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 
 // send sends a message and waits for the answer. It returns nil for an ack. A message of a deferred
 // event, or one of several messages of an event, has no position.
-func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
-	if st.work.position.batched.Load() {
+func (d *deliverer) send(st *Stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
+	if st.Work.position.batched.Load() {
 		// A transaction of an earlier delivery is still running, and the handler would only wait
 		// for it.
 		return errCommitting
 	}
-	st.work.delivery.deliveries++
-	attempt := st.work.delivery.deliveries
+	st.Work.delivery.deliveries++
+	attempt := st.Work.delivery.deliveries
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
@@ -382,9 +382,9 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 }
 
 // ack records that all events of a stream up to a number are handled.
-func (d *deliverer) ack(st *stream, number uint64) {
-	st.work.delivery = delivery{}
-	if d.sequencer.ack(st, number) {
+func (d *deliverer) ack(st *Stream, number uint64) {
+	st.Work.delivery = delivery{}
+	if d.sequencer.Ack(st, number) {
 		d.pace.earn()
 	}
 }

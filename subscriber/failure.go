@@ -47,34 +47,34 @@ const (
 )
 
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
-func (d *deliverer) fail(st *stream, err error) {
+func (d *deliverer) fail(st *Stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
 	var corrupt *journal.CorruptItemError
-	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
+	if errors.As(err, &corrupt) && d.sequencer.BeforeCorrupt(st, corrupt.Number) {
 		d.delay(st, 0, 0) // the events before the corrupt one can be read
 		return
 	}
 	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which does not count as an attempt
-		st.work.delivery.failures++
-		d.block(st, err, st.work.delivery.failures)
+		st.Work.delivery.failures++
+		d.block(st, err, st.Work.delivery.failures)
 		return
 	}
 	if failed.batched {
 		d.delay(st, 0, 0) // the message is delivered again alone
 		return
 	}
-	if st.work.delivery.attempts++; st.work.delivery.attempts == 1 {
-		st.work.delivery.resumed = d.resumed.Load()
+	if st.Work.delivery.attempts++; st.Work.delivery.attempts == 1 {
+		st.Work.delivery.resumed = d.resumed.Load()
 	}
-	d.noteFailure(st, failed.record.Number, failed.cause(), st.work.delivery.attempts)
+	d.noteFailure(st, failed.record.Number, failed.cause(), st.Work.delivery.attempts)
 	policy := d.config.Failures
-	if policy.kind != block && st.work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
+	if policy.kind != block && st.Work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
-			failures := st.work.delivery.attempts - policy.attempts + 1
+			failures := st.Work.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures)
 			d.block(st, err, failures)
@@ -82,23 +82,23 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.work.delivery.attempts), st.work.delivery.attempts)
+		d.delay(st, d.config.nackPause(st.Work.delivery.attempts), st.Work.delivery.attempts)
 		return
 	}
-	d.block(st, err, st.work.delivery.attempts)
+	d.block(st, err, st.Work.delivery.attempts)
 }
 
 // failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
 // cannot be read is the head or an old event, and not the next event.
-func (d *deliverer) failUnprepared(st *stream, err error) {
+func (d *deliverer) failUnprepared(st *Stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
-	st.work.delivery.failures++
+	st.Work.delivery.failures++
 	if errors.As(err, new(*journal.CorruptItemError)) {
-		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.work.delivery.failures)
+		d.noteFailure(st, d.sequencer.AckedOf(st)+1, err, st.Work.delivery.failures)
 	}
-	d.block(st, err, st.work.delivery.failures)
+	d.block(st, err, st.Work.delivery.failures)
 }
 
 // endsWith reports whether the shard ends, which explains an error.
@@ -107,14 +107,14 @@ func (d *deliverer) endsWith(err error) bool {
 }
 
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
-func (d *deliverer) failureOf(st *stream, err error) *failure {
+func (d *deliverer) failureOf(st *Stream, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
 		return failed
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) {
-		return &failure{record: &journal.Record{Aggregate: st.id, Number: d.sequencer.ackedOf(st) + 1}, err: err}
+		return &failure{record: &journal.Record{Aggregate: st.ID, Number: d.sequencer.AckedOf(st) + 1}, err: err}
 	}
 	return nil
 }
@@ -130,7 +130,7 @@ func (d *deliverer) may(policy FailurePolicy, failed *failure) bool {
 }
 
 // giveUp applies the failure policy to an event that has failed too often.
-func (d *deliverer) giveUp(st *stream, f *failure) error {
+func (d *deliverer) giveUp(st *Stream, f *failure) error {
 	stored, err := d.committer.committed(st)
 	if policy := d.config.Failures; errors.Is(err, errCommitting) && (policy.skips() || policy.kind == stop) {
 		// A skip waits for the transaction, and a stop passes over no event.
@@ -142,33 +142,33 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	// The handler's transaction was committed, and the reply to it was lost.
 	if stored >= f.record.Number {
 		d.ack(st, stored)
-		d.sequencer.resume(st)
+		d.sequencer.Resume(st)
 		return nil
 	}
 	cause := briefError{f.cause()}
 	v := &disposition{
-		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.work.delivery.attempts,
-		reason: reasonOf(cause, st.work.delivery.attempts, checkpoint.MaxReason),
+		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.Work.delivery.attempts,
+		reason: reasonOf(cause, st.Work.delivery.attempts, checkpoint.MaxReason),
 	}
 	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
 	}
 	// From now on the event is not retried, whatever the outcome of the write is.
-	st.work.delivery.disposition = v
-	d.sequencer.resume(st)
+	st.Work.delivery.disposition = v
+	d.sequencer.Resume(st)
 	return nil
 }
 
-// noteFailure stores why a stream waits, for its entry on the behind list.
-func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
-	d.sequencer.noteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
+// NoteFailure stores why a stream waits, for its entry on the behind list.
+func (d *deliverer) noteFailure(st *Stream, number uint64, cause error, failures int) {
+	d.sequencer.NoteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
 
-func (d *deliverer) block(st *stream, err error, failures int) {
+func (d *deliverer) block(st *Stream, err error, failures int) {
 	pause := backoffOf(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.work.delivery.attempts,
+		"aggregate_id": printable.Text(st.ID.Value), "pause": pause, "attempts": st.Work.delivery.attempts,
 	})
 	d.delay(st, pause, failures)
 }
@@ -190,8 +190,8 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
-func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
-	d.sequencer.putOff(st)
+func (d *deliverer) delay(st *Stream, pause time.Duration, failures int) {
+	d.sequencer.PutOff(st)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ended {
@@ -203,7 +203,7 @@ func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
 				d.pace.wait(turn{deliverer: d, stream: st}, failures)
 				return
 			}
-			d.sequencer.resume(st)
+			d.sequencer.Resume(st)
 		})
 	}
 }

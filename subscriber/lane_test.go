@@ -44,9 +44,9 @@ func TestAggregatesWithFewFailuresGoFirstAndOthersTakeTurns(t *testing.T) {
 	t.Parallel()
 	d := &deliverer{term: &term{stopping: make(chan struct{})}}
 	p := &pace{refilled: time.Now()}
-	streams := map[string]*stream{}
+	streams := map[string]*Stream{}
 	wait := func(name string, failures int) {
-		streams[name] = &stream{}
+		streams[name] = &Stream{}
 		p.add(turn{deliverer: d, stream: streams[name]}, failures)
 	}
 	wait("blocked for long", 5_000)

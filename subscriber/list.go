@@ -13,46 +13,46 @@ func (c *committer) revision() checkpoint.Revision {
 }
 
 // list adds a stream to the behind list.
-func (c *committer) list(ctx context.Context, st *stream) error {
-	st.work.listing.Lock()
-	defer st.work.listing.Unlock()
-	entry, needed := c.sequencer.beginListing(st)
+func (c *committer) list(ctx context.Context, st *Stream) error {
+	st.Work.listing.Lock()
+	defer st.Work.listing.Unlock()
+	entry, needed := c.sequencer.BeginListing(st)
 	if !needed {
 		return nil
 	}
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), entry); err != nil {
 		return err
 	}
-	c.sequencer.explain(st, entry.Failure)
-	c.sequencer.setListed(st, true)
+	c.sequencer.Explain(st, entry.Failure)
+	c.sequencer.SetListed(st, true)
 	return nil
 }
 
 // unlist deletes the entry of a stream. The stream counts as not listed from before the write,
 // because the outcome of the write may be unknown.
-func (c *committer) unlist(ctx context.Context, st *stream) error {
-	st.work.listing.Lock()
-	defer st.work.listing.Unlock()
-	if !c.sequencer.beginUnlisting(st) {
+func (c *committer) unlist(ctx context.Context, st *Stream) error {
+	st.Work.listing.Lock()
+	defer st.Work.listing.Unlock()
+	if !c.sequencer.BeginUnlisting(st) {
 		return nil // it has new events
 	}
-	if err := c.checkpoint.UnlistBehind(ctx, c.key.Group, st.id, c.revision()); err != nil {
+	if err := c.checkpoint.UnlistBehind(ctx, c.key.Group, st.ID, c.revision()); err != nil {
 		return err
 	}
-	c.sequencer.explain(st, nil)
-	c.sequencer.setListed(st, false)
+	c.sequencer.Explain(st, nil)
+	c.sequencer.SetListed(st, false)
 	return nil
 }
 
 // park adds a stream to the behind list as parked, and stops its delivery.
-func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Failure) error {
-	st.work.listing.Lock()
-	defer st.work.listing.Unlock()
-	head := c.sequencer.expectEntry(st)
-	b := checkpoint.Behind{Aggregate: st.id, Head: head, Parked: why}
+func (c *committer) park(ctx context.Context, st *Stream, why *checkpoint.Failure) error {
+	st.Work.listing.Lock()
+	defer st.Work.listing.Unlock()
+	head := c.sequencer.ExpectEntry(st)
+	b := checkpoint.Behind{Aggregate: st.ID, Head: head, Parked: why}
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), b); err != nil {
 		return err
 	}
-	c.sequencer.park(st)
+	c.sequencer.Park(st)
 	return nil
 }

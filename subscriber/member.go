@@ -76,7 +76,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	defer func() { m.lanes.Stop(); m.lanes.Wait() }()
 	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
 		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
-			sh.sequencer.wake(id, version)
+			sh.sequencer.Wake(id, version)
 		}
 	})()
 	if m.config.Broadcast {

@@ -58,7 +58,7 @@ func (p *pace) earn() {
 // streams of a shard that stops need none.
 func (p *pace) update(change func()) {
 	for _, t := range p.take(change) {
-		t.deliverer.sequencer.resume(t.stream)
+		t.deliverer.sequencer.Resume(t.stream)
 	}
 }
 

@@ -30,19 +30,19 @@ const (
 )
 
 // sendPoison publishes an event to the poison queue and continues with the next event.
-func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
+func (d *deliverer) sendPoison(st *Stream, f *failure, v *disposition) error {
 	err := d.publishPoison(d.poison(f, v.reason))
 	if errors.As(err, new(*journal.TooLargeError)) { // with the added metadata
 		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))
 	}
 	if err != nil {
-		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.id, err)
+		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.ID, err)
 	}
 	d.stats.poisoned.Add(1)
 	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
-	defer d.sequencer.resume(st)
-	if of := st.work.delivery; of.part+1 < of.parts { // the event has become several messages
-		st.work.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
+	defer d.sequencer.Resume(st)
+	if of := st.Work.delivery; of.part+1 < of.parts { // the event has become several messages
+		st.Work.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
 		return nil
 	}
 	d.ack(st, v.number)

@@ -69,8 +69,8 @@ func (m *member) reconciling(ctx context.Context) (stop func()) {
 
 func (s *source) reconciliationIsDue() bool {
 	now := s.now()
-	at, _, may := s.sequencer.lastReconciliation()
-	return may && s.sequencer.isHealthy() && (s.isRegular(at, now) || s.lag.isDue(now))
+	at, _, may := s.sequencer.LastReconciliation()
+	return may && s.sequencer.IsHealthy() && (s.isRegular(at, now) || s.lag.isDue(now))
 }
 
 // isRegular reports whether a reconciliation is due because of the last one. A time in the future
@@ -102,7 +102,7 @@ type comparedPage struct {
 // beyond their position. It begins where the last call was interrupted, and returns where to
 // continue after an error.
 func (s *source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
-	if _, rewinds, _ := s.sequencer.lastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
+	if _, rewinds, _ := s.sequencer.LastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
 		part = s.beginReconciliation()
 	}
 	part.gaveWay = false
@@ -125,10 +125,10 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 			s.logger.Error("Cannot compare the journal with positions, will try again", err, watermill.LogFields{"shard": s.number})
 			return part, false
 		}
-		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
+		if !s.awaitRoom(ctx) || !s.sequencer.IsHealthy() {
 			return part, false
 		}
-		s.sequencer.observe(page.moved, byReconciliation, 0)
+		s.sequencer.Observe(page.moved, ByReconciliation, 0)
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true
@@ -146,7 +146,7 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 	if part.recent {
 		part.began = part.began.Add(-rand.N(max(1, s.config.ReconcileInterval/10)))
 	}
-	s.sequencer.setReconciled(part.began, part.rewinds)
+	s.sequencer.SetReconciled(part.began, part.rewinds)
 	return reconcileState{}, true
 }
 
@@ -158,7 +158,7 @@ const week = 7 * 24 * time.Hour
 // by less than ReconcileInterval. All aggregates are compared once a week, if the time of the last
 // reconciliation is not known, if an operator requests it, and always in other layouts.
 func (s *source) beginReconciliation() reconcileState {
-	last, rewinds, _ := s.sequencer.lastReconciliation()
+	last, rewinds, _ := s.sequencer.LastReconciliation()
 	part := reconcileState{began: s.now(), rewinds: rewinds}
 	if !s.isRegular(last, part.began) {
 		part.early, part.recent = true, true
@@ -248,7 +248,7 @@ func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Se
 func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggregate.ID, end, position uint64) []*journal.Record {
 	switch {
 	case end > position:
-		at := time.UnixMilli(s.sequencer.finalAt())
+		at := time.UnixMilli(s.sequencer.FinalAt())
 		return append(moved, &journal.Record{Aggregate: id, Number: end, WrittenAt: at})
 	case end < position:
 		s.checkBeyond(ctx, id, position)
@@ -260,7 +260,7 @@ func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggreg
 // for at most a minute, because the other shards must be reconciled too.
 func (s *source) awaitRoom(ctx context.Context) bool {
 	patience := time.Now().Add(time.Minute)
-	for !s.sequencer.hasRoom() {
+	for !s.sequencer.HasRoom() {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
 		}

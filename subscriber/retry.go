@@ -16,12 +16,12 @@ import (
 )
 
 // deferEvent records that an event is deferred, and lets its aggregate continue.
-func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
-	v := st.work.delivery.disposition
+func (d *deliverer) deferEvent(ctx context.Context, st *Stream) error {
+	v := st.Work.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
 	stored, deferred, err := d.committer.skip(ctx, st, checkpoint.Skipped{
-		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
-		Due: due, Attempts: v.attempts, Part: st.work.delivery.part,
+		Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
+		Due: due, Attempts: v.attempts, Part: st.Work.delivery.part,
 	})
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	if deferred {
 		d.stats.deferred.Add(1)
 		d.logger.Info("Event is deferred", v.fields(st).Add(watermill.LogFields{"err": v.err, "due": due}))
-		d.deferrals.add(st.id, v.number, due)
+		d.deferrals.add(st.ID, v.number, due)
 	}
 	d.ack(st, stored)
 	return nil
@@ -170,7 +170,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 		d.stats.filtered.Add(1)
 	}
 	// It has no position, because the aggregate's position is already after the event.
-	st := &stream{id: e.Aggregate}
+	st := &Stream{ID: e.Aggregate}
 	for ; e.Part < len(events); e.Part++ {
 		msg, err := d.unmarshal(events[e.Part])
 		if err != nil {
@@ -183,7 +183,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 			msg.Metadata = message.Metadata{}
 		}
 		msg.Metadata[MetadataDeferred] = "true"
-		st.work.delivery.deliveries = e.Attempts
+		st.Work.delivery.deliveries = e.Attempts
 		if err := d.send(st, events[e.Part], msg, true); err != nil {
 			return err
 		}

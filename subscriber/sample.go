@@ -8,13 +8,13 @@ import (
 
 // sample is a commit of this process whose event the tail must show. There is one at a time.
 type sample struct {
-	stream  *stream
+	stream  *Stream
 	version uint64
 	at      int64 // in milliseconds
 }
 
 // sampled starts a sample with a commit, unless there is one. The caller holds mu.
-func (q *sequencer) sampled(st *stream, version uint64) {
+func (q *Sequencer) sampled(st *Stream, version uint64) {
 	if q.sample.stream == nil {
 		q.sample = sample{st, version, q.clock().UnixMilli()}
 	}
@@ -24,9 +24,9 @@ func (q *sequencer) sampled(st *stream, version uint64) {
 // so that the sample is not judged too early.
 const sampleTolerance = 5 * time.Second
 
-// takeMissed returns a commit of this process that no read of the tail has shown, although the last
+// TakeMissed returns a commit of this process that no read of the tail has shown, although the last
 // trailing read has passed its date.
-func (q *sequencer) takeMissed() (id aggregate.ID, version uint64, missed bool) {
+func (q *Sequencer) TakeMissed() (id aggregate.ID, version uint64, missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.sample
@@ -34,5 +34,5 @@ func (q *sequencer) takeMissed() (id aggregate.ID, version uint64, missed bool) 
 		return aggregate.ID{}, 0, false
 	}
 	q.sample = sample{}
-	return s.stream.id, s.version, s.stream.hint < s.version && q.streams[s.stream.id.Value] == s.stream
+	return s.stream.ID, s.version, s.stream.hint < s.version && q.streams[s.stream.ID.Value] == s.stream
 }

@@ -2,33 +2,33 @@ package subscriber
 
 import "time"
 
-// status is what a sequencer knows of the work that is left. See subscriber.ShardStatus.
-type status struct {
-	caughtUp        bool
-	behind          uint64
-	oldestUnacked   time.Time
-	blocked, parked int
+// Status is what a sequencer knows of the work that is left. See subscriber.ShardStatus.
+type Status struct {
+	CaughtUp        bool
+	Behind          uint64
+	OldestUnacked   time.Time
+	Blocked, Parked int
 }
 
-// status counts the events that are known and not handled. fresh reports that an aggregate has no
+// Status counts the events that are known and not handled. fresh reports that an aggregate has no
 // position unless it was forgotten.
-func (q *sequencer) status(fresh bool) status {
+func (q *Sequencer) Status(fresh bool) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := status{caughtUp: q.caughtUp}
+	s := Status{CaughtUp: q.caughtUp}
 	oldest := int64(0)
 	for st := range q.unfinished {
 		switch st.state {
 		case delayed:
-			s.blocked++
+			s.Blocked++
 		case parked:
-			s.parked++
+			s.Parked++
 		}
 		switch {
-		case st.claimed || st.state == parked || fresh && !q.forgotten.has(st.id):
-			s.behind += st.head - min(st.head, st.acked)
+		case st.claimed || st.state == parked || fresh && !q.forgotten.has(st.ID):
+			s.Behind += st.head - min(st.head, st.acked)
 		default:
-			s.behind++ // its position is read later
+			s.Behind++ // its position is read later
 		}
 		// Use the time of the first unacked event if it is in memory. Otherwise use that of the
 		// last one, which is too late.
@@ -41,7 +41,7 @@ func (q *sequencer) status(fresh bool) status {
 		}
 	}
 	if oldest > 0 {
-		s.oldestUnacked = time.UnixMilli(oldest)
+		s.OldestUnacked = time.UnixMilli(oldest)
 	}
 	return s
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-func testSequencer() *sequencer {
-	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxUnfinished: 3}, &budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*stream, bool) {})
+func testSequencer() *Sequencer {
+	q := New(Limits{IdleStreams: 3, MaxUnstored: 100, MaxUnfinished: 3}, &Budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*Stream, bool) {})
 	return q
 }
 
@@ -30,19 +30,19 @@ func testRecord(id string, number uint64, at int64) *journal.Record {
 func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.behindAfter = time.Hour
-	q.observe([]*journal.Record{testRecord("x", 1, 10)}, byTrailing, 0)
+	q.BehindAfter = time.Hour
+	q.Observe([]*journal.Record{testRecord("x", 1, 10)}, ByTrailing, 0)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	q.setListed(st, true)
-	q.ack(st, 1)
-	st.stored.Store(1)
-	q.clean(st, 1)
-	require.Equal(t, []*stream{st}, q.progress().unlist)
-	q.setListed(st, false)
+	q.Claimed(st, 0)
+	q.SetListed(st, true)
+	q.Ack(st, 1)
+	st.Stored.Store(1)
+	q.Clean(st, 1)
+	require.Equal(t, []*Stream{st}, q.Progress().Unlist)
+	q.SetListed(st, false)
 
-	q.observe([]*journal.Record{testRecord("x", 2, 50)}, byTrailing, 100)
-	assert.EqualValues(t, 50, q.progress().next.at)
+	q.Observe([]*journal.Record{testRecord("x", 2, 50)}, ByTrailing, 100)
+	assert.EqualValues(t, 50, q.Progress().Next.At)
 }
 
 // A former owner may still delete the entry of an aggregate whose events it has handled, without
@@ -51,17 +51,17 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 2, Epoch: 1}})
+	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 2, Epoch: 1}})
 	st := q.streams["x"]
-	q.claimed(st, 1)
-	q.tookOver(st, 2)
-	assert.Empty(t, q.progress().list, "the entry leads to event 2")
-	q.observe([]*journal.Record{testRecord("x", 3, 50)}, byTail, 100)
-	assert.Equal(t, []*stream{st}, q.progress().list)
+	q.Claimed(st, 1)
+	q.TookOver(st, 2)
+	assert.Empty(t, q.Progress().List, "the entry leads to event 2")
+	q.Observe([]*journal.Record{testRecord("x", 3, 50)}, ByTail, 100)
+	assert.Equal(t, []*Stream{st}, q.Progress().List)
 
-	q.setListed(st, true)
-	q.observe([]*journal.Record{testRecord("x", 4, 70)}, byTail, 100)
-	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
+	q.SetListed(st, true)
+	q.Observe([]*journal.Record{testRecord("x", 4, 70)}, ByTail, 100)
+	assert.Empty(t, q.Progress().List, "nobody else removes an entry of its own")
 }
 
 // The cursor may have passed events that the entry does not cover. The position does not show that
@@ -70,29 +70,29 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}})
+	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}})
 	st := q.streams["x"]
-	q.claimed(st, 1)
-	require.Empty(t, q.progress().unlist)
-	q.tookOver(st, 2)
-	assert.Equal(t, []*stream{st}, q.progress().list)
+	q.Claimed(st, 1)
+	require.Empty(t, q.Progress().Unlist)
+	q.TookOver(st, 2)
+	assert.Equal(t, []*Stream{st}, q.Progress().List)
 
-	q.ack(st, 2)
-	st.stored.Store(2)
-	q.clean(st, 2)
-	assert.Equal(t, []*stream{st}, q.progress().unlist)
+	q.Ack(st, 2)
+	st.Stored.Store(2)
+	q.Clean(st, 2)
+	assert.Equal(t, []*Stream{st}, q.Progress().Unlist)
 }
 
 func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.Enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	q.putOff(st)
-	assert.Empty(t, q.progress().list)
-	q.enqueue(nil, true, 60)
-	assert.Equal(t, []*stream{st}, q.progress().list)
+	q.Claimed(st, 0)
+	q.PutOff(st)
+	assert.Empty(t, q.Progress().List)
+	q.Enqueue(nil, true, 60)
+	assert.Equal(t, []*Stream{st}, q.Progress().List)
 }
 
 // A worker that has nothing more to do may end after the next one has begun.
@@ -101,20 +101,20 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	q := testSequencer()
 	now := time.Now()
 	q.now = func() time.Time { return now }
-	q.enqueue([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
+	q.Enqueue([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
 	st := q.streams["x"]
-	q.beginServing(st)
-	q.claimed(st, 0)
-	q.ack(st, 1)
-	_, _, to := q.next(st)
+	q.BeginServing(st)
+	q.Claimed(st, 0)
+	q.Ack(st, 1)
+	_, _, to := q.Next(st)
 	require.Zero(t, to)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "nobody serves it")
-	q.enqueue([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
+	q.Enqueue([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "it waits for a worker")
-	q.beginServing(st)
+	q.BeginServing(st)
 	assert.True(t, st.stuck(now.Add(time.Hour), time.Minute))
-	q.putOff(st)
-	q.resume(st)
+	q.PutOff(st)
+	q.Resume(st)
 	assert.True(t, st.stuck(now, time.Minute), "it failed")
 }
 
@@ -127,14 +127,14 @@ func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	for n := range uint64(5) {
 		records = append(records, testRecord("x", n+1, 10))
 	}
-	q.enqueue(records, true, 10)
+	q.Enqueue(records, true, 10)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	r, _, _ := q.next(st)
+	q.Claimed(st, 0)
+	r, _, _ := q.Next(st)
 	require.EqualValues(t, 1, r.Number)
-	q.clean(st, 4) // while 1 is being handled
-	q.ack(st, 1)
-	r, _, _ = q.next(st)
+	q.Clean(st, 4) // while 1 is being handled
+	q.Ack(st, 1)
+	r, _, _ = q.Next(st)
 	assert.EqualValues(t, 5, r.Number)
 }
 
@@ -144,16 +144,16 @@ func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
-	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
-	q.setReconciled(after, 0)
-	assert.Equal(t, before, q.progress().next.reconciledAt)
+	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
+	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.SetReconciled(after, 0)
+	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	q.ack(st, 1)
-	st.stored.Store(1)
-	q.clean(st, 1)
-	assert.Equal(t, after, q.progress().next.reconciledAt)
+	q.Claimed(st, 0)
+	q.Ack(st, 1)
+	st.Stored.Store(1)
+	q.Clean(st, 1)
+	assert.Equal(t, after, q.Progress().Next.ReconciledAt)
 }
 
 // An unstored position is lost in a crash, and the next reconciliation is an hour away.
@@ -161,13 +161,13 @@ func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testin
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
-	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
-	q.setReconciled(after, 0)
+	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
+	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.SetReconciled(after, 0)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	q.ack(st, 1)
-	assert.Equal(t, before, q.progress().next.reconciledAt)
+	q.Claimed(st, 0)
+	q.Ack(st, 1)
+	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 }
 
 // A commit of this process with a wrong date leaves nothing by which a restart finds it.
@@ -175,12 +175,12 @@ func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
-	q.enqueue(nil, true, 500)
-	q.wake(aggregate.ID{Type: "account", Value: "x"}, 1)
-	q.observe([]*journal.Record{testRecord("x", 1, 500)}, byReconciliation, 0)
-	q.setReconciled(time.UnixMilli(2_000), 0)
-	assert.Equal(t, before, q.progress().next.reconciledAt)
+	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
+	q.Enqueue(nil, true, 500)
+	q.Wake(aggregate.ID{Type: "account", Value: "x"}, 1)
+	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.SetReconciled(time.UnixMilli(2_000), 0)
+	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 }
 
 // The last reconciliation ended after the tail had shown an event that still holds the cursor.
@@ -188,12 +188,12 @@ func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T)
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, reconciledAt: before}, before, nil)
-	q.enqueue([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
-	q.enqueue(nil, true, 700)
-	q.observe([]*journal.Record{testRecord("x", 2, 700)}, byReconciliation, 0)
-	q.enqueue(nil, true, 800)
-	assert.Equal(t, savedCursor{600, before}, q.progress().next)
+	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
+	q.Enqueue([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
+	q.Enqueue(nil, true, 700)
+	q.Observe([]*journal.Record{testRecord("x", 2, 700)}, ByReconciliation, 0)
+	q.Enqueue(nil, true, 800)
+	assert.Equal(t, Cursor{600, before}, q.Progress().Next)
 }
 
 // The last finished reconciliation may be one from before the event, and the tail leads to the
@@ -201,33 +201,33 @@ func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T)
 func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.behindAfter = time.Hour
-	q.begin(savedCursor{at: 5, reconciledAt: time.UnixMilli(7)}, time.UnixMilli(7), nil)
-	q.observe([]*journal.Record{testRecord("x", 3, 5)}, byReconciliation, 0)
-	q.setReconciled(time.UnixMilli(60), 0)
-	q.observe([]*journal.Record{testRecord("x", 3, 40)}, byTrailing, 80)
-	assert.EqualValues(t, 40, q.progress().next.at)
-	assert.EqualValues(t, 60, q.progress().next.reconciledAt.UnixMilli())
+	q.BehindAfter = time.Hour
+	q.Begin(Cursor{At: 5, ReconciledAt: time.UnixMilli(7)}, time.UnixMilli(7), nil)
+	q.Observe([]*journal.Record{testRecord("x", 3, 5)}, ByReconciliation, 0)
+	q.SetReconciled(time.UnixMilli(60), 0)
+	q.Observe([]*journal.Record{testRecord("x", 3, 40)}, ByTrailing, 80)
+	assert.EqualValues(t, 40, q.Progress().Next.At)
+	assert.EqualValues(t, 60, q.Progress().Next.ReconciledAt.UnixMilli())
 }
 
 // A cursor that was stored, or a reconciliation that began, before the rewind does not count.
 func TestACursorThatIsRewoundIsStoredAndReconciledAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil)
-	q.enqueue(nil, true, 9_000_000)
-	p := q.progress()
-	_, rewinds, _ := q.lastReconciliation()
-	q.rewind(800)
-	q.saveCursor(p)
-	q.setReconciled(time.UnixMilli(2_000), rewinds)
-	assert.EqualValues(t, 800, q.progress().next.at)
-	reconciled, _, _ := q.lastReconciliation()
+	q.Begin(Cursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil)
+	q.Enqueue(nil, true, 9_000_000)
+	p := q.Progress()
+	_, rewinds, _ := q.LastReconciliation()
+	q.Rewind(800)
+	q.SaveCursor(p)
+	q.SetReconciled(time.UnixMilli(2_000), rewinds)
+	assert.EqualValues(t, 800, q.Progress().Next.At)
+	reconciled, _, _ := q.LastReconciliation()
 	assert.True(t, reconciled.IsZero(), "a reconciliation is due")
 
-	q.setReconciled(time.UnixMilli(3_000), rewinds+1)
-	q.observe([]*journal.Record{testRecord("x", 3, 800)}, byReconciliation, 0)
-	assert.True(t, q.progress().next.reconciledAt.IsZero(), "the earlier reconciliation does not count while this one is not finished")
+	q.SetReconciled(time.UnixMilli(3_000), rewinds+1)
+	q.Observe([]*journal.Record{testRecord("x", 3, 800)}, ByReconciliation, 0)
+	assert.True(t, q.Progress().Next.ReconciledAt.IsZero(), "the earlier reconciliation does not count while this one is not finished")
 }
 
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
@@ -254,57 +254,57 @@ func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 	q := testSequencer()
 	id := func(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 	for _, value := range []string{"a", "b", "c"} {
-		assert.True(t, q.hasRoom())
-		q.observe([]*journal.Record{{Aggregate: id(value), Number: 1}}, byReconciliation, 0)
+		assert.True(t, q.HasRoom())
+		q.Observe([]*journal.Record{{Aggregate: id(value), Number: 1}}, ByReconciliation, 0)
 	}
-	assert.False(t, q.hasRoom())
+	assert.False(t, q.HasRoom())
 
-	q.park(q.streams["a"])
-	assert.True(t, q.hasRoom(), "parked ones wait for an operator")
+	q.Park(q.streams["a"])
+	assert.True(t, q.HasRoom(), "parked ones wait for an operator")
 }
 
 // Parked streams wait for an operator, and may be many.
 func TestAShardWithParkedStreamsReadsOnWhileOthersFail(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.memory = newMemory(1 << 20)
-	q.memory.shards.Store(2)
-	q.memory.fails(1 << 20 / streamBytes / failingPart) // in the other shard
+	q.Memory = NewMemory(1 << 20)
+	q.Memory.shards.Store(2)
+	q.Memory.fails(1 << 20 / streamBytes / failingPart) // in the other shard
 	var inherited []checkpoint.Behind
 	for n := range 200 {
 		inherited = append(inherited, checkpoint.Behind{
 			Aggregate: testRecord(fmt.Sprint("inherited", n), 1, 10).Aggregate, Head: 1, Parked: &checkpoint.Failure{Number: 1},
 		})
 	}
-	q.begin(savedCursor{}, time.Now(), inherited)
+	q.Begin(Cursor{}, time.Now(), inherited)
 	for n := range 200 {
 		id := fmt.Sprint(n)
-		q.enqueue([]*journal.Record{testRecord(id, 1, 10)}, true, 10)
-		q.claimed(q.streams[id], 0)
-		q.putOff(q.streams[id])
-		q.park(q.streams[id])
+		q.Enqueue([]*journal.Record{testRecord(id, 1, 10)}, true, 10)
+		q.Claimed(q.streams[id], 0)
+		q.PutOff(q.streams[id])
+		q.Park(q.streams[id])
 	}
-	assert.True(t, q.isHealthy())
+	assert.True(t, q.IsHealthy())
 
 	positions := map[aggregate.ID]uint64{}
 	for _, b := range inherited {
 		positions[b.Aggregate] = 1
 	}
-	q.verify(q.takeUnverified(len(inherited)), positions)
-	assert.False(t, q.isHealthy(), "they continue, and may fail")
+	q.Verify(q.TakeUnverified(len(inherited)), positions)
+	assert.False(t, q.IsHealthy(), "they continue, and may fail")
 }
 
 func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.enqueue(nil, true, 0)
+	q.Enqueue(nil, true, 0)
 	q.budget.take(q.budget.size)
 
-	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
+	q.Wake(aggregate.ID{Type: "account", Value: "a"}, 1)
 	assert.Empty(t, q.streams)
 
-	q.budget.release(1)
-	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
+	q.budget.Release(1)
+	q.Wake(aggregate.ID{Type: "account", Value: "a"}, 1)
 	assert.Len(t, q.streams, 1)
 }
 
@@ -313,19 +313,19 @@ func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
 func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.maxUnstored = 1
-	q.enqueue([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
+	q.MaxUnstored = 1
+	q.Enqueue([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
 	for _, st := range q.streams {
-		q.claimed(st, 0)
+		q.Claimed(st, 0)
 	}
-	q.ack(q.streams["x"], 1)
-	var ready []*stream
-	q.ready = func(st *stream, _ bool) { ready = append(ready, st) }
-	require.False(t, q.admit(q.streams["y"]))
-	require.False(t, q.admit(q.streams["z"]))
-	q.streams["x"].stored.Store(1)
-	q.clean(q.streams["x"], 1)
-	assert.Equal(t, []*stream{q.streams["y"], q.streams["z"]}, ready)
+	q.Ack(q.streams["x"], 1)
+	var ready []*Stream
+	q.ready = func(st *Stream, _ bool) { ready = append(ready, st) }
+	require.False(t, q.Admit(q.streams["y"]))
+	require.False(t, q.Admit(q.streams["z"]))
+	q.streams["x"].Stored.Store(1)
+	q.Clean(q.streams["x"], 1)
+	assert.Equal(t, []*Stream{q.streams["y"], q.streams["z"]}, ready)
 }
 
 // Between the decision to list a stream and the write, the stream may be finished and forgotten.
@@ -334,23 +334,23 @@ func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.idleStreams = 0
-	q.enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.IdleStreams = 0
+	q.Enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
-	q.claimed(st, 0)
-	q.putOff(st)
-	q.enqueue(nil, true, 60)
-	require.Equal(t, []*stream{st}, q.progress().list)
+	q.Claimed(st, 0)
+	q.PutOff(st)
+	q.Enqueue(nil, true, 60)
+	require.Equal(t, []*Stream{st}, q.Progress().List)
 
-	st.stored.Store(1) // by its handler
-	q.resume(st)
-	q.ack(st, 1)
-	q.next(st)
-	q.enqueue(nil, true, 60)
+	st.Stored.Store(1) // by its handler
+	q.Resume(st)
+	q.Ack(st, 1)
+	q.Next(st)
+	q.Enqueue(nil, true, 60)
 	require.Empty(t, q.streams)
-	_, needed := q.beginListing(st)
+	_, needed := q.BeginListing(st)
 	assert.False(t, needed)
-	assert.Empty(t, q.progress().unlist)
+	assert.Empty(t, q.Progress().Unlist)
 }
 
 func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
@@ -358,17 +358,17 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 	x := aggregate.ID{Type: "account", Value: "x"}
 	failed := &checkpoint.Failure{Number: 2, Reason: "broken"}
 	for name, of := range map[string]struct {
-		forget func(*sequencer, *stream)
+		forget func(*Sequencer, *Stream)
 		want   *checkpoint.Failure
 	}{
-		"it is acked":              {func(q *sequencer, st *stream) { q.ack(st, 2) }, nil},
-		"only one before is acked": {func(q *sequencer, st *stream) { q.ack(st, 1) }, failed},
-		"it was removed":           {func(q *sequencer, st *stream) { q.pass(st, 2) }, nil},
-		"a former owner stored it": {func(q *sequencer, st *stream) { q.clean(st, 2) }, nil},
-		"it is parked":             {func(q *sequencer, st *stream) { q.park(st) }, nil},
-		"the next one fails": {func(q *sequencer, st *stream) {
-			q.ack(st, 2)
-			q.noteFailure(st, checkpoint.Failure{Number: 3})
+		"it is acked":              {func(q *Sequencer, st *Stream) { q.Ack(st, 2) }, nil},
+		"only one before is acked": {func(q *Sequencer, st *Stream) { q.Ack(st, 1) }, failed},
+		"it was removed":           {func(q *Sequencer, st *Stream) { q.Pass(st, 2) }, nil},
+		"a former owner stored it": {func(q *Sequencer, st *Stream) { q.Clean(st, 2) }, nil},
+		"it is parked":             {func(q *Sequencer, st *Stream) { q.Park(st) }, nil},
+		"the next one fails": {func(q *Sequencer, st *Stream) {
+			q.Ack(st, 2)
+			q.NoteFailure(st, checkpoint.Failure{Number: 3})
 		}, &checkpoint.Failure{Number: 3}},
 	} {
 		for inherited, position := range map[bool]uint64{true: 1, false: 0} {
@@ -377,11 +377,11 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 			if inherited {
 				entry.Failure = failed
 			}
-			q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{entry})
+			q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{entry})
 			st := q.streams["x"]
-			q.claimed(st, position)
+			q.Claimed(st, position)
 			if !inherited {
-				q.noteFailure(st, *failed)
+				q.NoteFailure(st, *failed)
 			}
 			require.Equal(t, failed, st.failure)
 			of.forget(q, st)
@@ -389,8 +389,8 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 		}
 	}
 	q := testSequencer()
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 4, Failure: failed}})
-	q.claimed(q.streams["x"], 2)
+	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 4, Failure: failed}})
+	q.Claimed(q.streams["x"], 2)
 	assert.Nil(t, q.streams["x"].failure, "the position is beyond it")
 }
 
@@ -400,9 +400,9 @@ func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Failure{Number: 3}}})
-	some := q.takeUnverified(10)
+	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Failure{Number: 3}}})
+	some := q.TakeUnverified(10)
 	require.Len(t, some, 1)
-	q.verify(some, map[aggregate.ID]uint64{x: 3})
+	q.Verify(some, map[aggregate.ID]uint64{x: 3})
 	assert.Equal(t, active, q.streams["x"].state)
 }

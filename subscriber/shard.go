@@ -22,15 +22,15 @@ type shard struct {
 	source    *source
 	deliverer *deliverer
 	committer *committer
-	sequencer *sequencer
+	sequencer *Sequencer
 	deferrals *deferrals
 	// unfenced reports that transactions of the shard's handlers could still commit when its work
 	// ended.
 	unfenced bool
 }
 
-// work is what the deliverer and the committer keep with a stream.
-type work struct {
+// Work is what the deliverer and the committer keep with a stream.
+type Work struct {
 	delivery delivery
 	position position
 	// listing is held by the committer from before a write of the entry on the behind list until
@@ -40,7 +40,7 @@ type work struct {
 
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = newSequencer(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *stream, failed bool) {
+	sh.sequencer = New(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *Stream, failed bool) {
 		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)
@@ -56,7 +56,7 @@ func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 // messages are finished and positions are stored. After a loss, the work ends at once.
 func (sh *shard) run(ctx context.Context) {
 	defer sh.abandon()
-	defer sh.memory.enter()()
+	defer sh.memory.Enter()()
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
@@ -79,7 +79,7 @@ func (sh *shard) run(ctx context.Context) {
 	// Handlers have time to ack their messages.
 	timeout := time.AfterFunc(sh.config.CloseTimeout, sh.abandon)
 	defer timeout.Stop()
-	sh.sequencer.end()
+	sh.sequencer.End()
 	sh.deliverer.end()
 	workers.Wait()
 	if !sh.isLost() {
@@ -87,7 +87,7 @@ func (sh *shard) run(ctx context.Context) {
 		sh.abandon()
 	}
 	sh.unfenced = !sh.committer.fenceHandlers()
-	sh.sequencer.forgetAll()
+	sh.sequencer.ForgetAll()
 }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.

@@ -118,7 +118,7 @@ func (s *source) rewind(now time.Time) {
 	begin := now.Add(-s.config.TrailingDelay)
 	s.setCursors(storage.CursorAt(begin))
 	s.polls = nil
-	s.sequencer.rewind(begin.UnixMilli())
+	s.sequencer.Rewind(begin.UnixMilli())
 }
 
 var errCursorAhead = errors.New("cursor in the future")

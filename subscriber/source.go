@@ -18,7 +18,7 @@ import (
 // reconciliations.
 type source struct {
 	*term
-	sequencer *sequencer
+	sequencer *Sequencer
 
 	// live is the place up to which the live read has come.
 	live     storage.Cursor
@@ -27,7 +27,7 @@ type source struct {
 	polls []endPoll
 }
 
-func newSource(t *term, q *sequencer) *source {
+func newSource(t *term, q *Sequencer) *source {
 	return &source{term: t, sequencer: q, trailing: newTrailingReads(t.config.TrailingDelay)}
 }
 
@@ -72,14 +72,14 @@ func beforeJitter(interval time.Duration) time.Duration {
 // poll reads to the end of the tail, and runs the trailing reads that are due.
 func (s *source) poll(ctx context.Context) (found bool, err error) {
 	ahead := 0
-	if !s.sequencer.isCaughtUp() {
-		ahead = s.budget.page() // pages are full then, most likely
+	if !s.sequencer.IsCaughtUp() {
+		ahead = s.budget.Page() // pages are full then, most likely
 	}
 	for {
-		if !s.sequencer.awaitHealth(s.stopping) {
+		if !s.sequencer.AwaitHealth(s.stopping) {
 			return found, nil
 		}
-		if err := s.budget.reserve(ctx, ahead, s.lanes.Busy, s.sequencer.trim); err != nil {
+		if err := s.budget.Reserve(ctx, ahead, s.lanes.Busy, s.sequencer.Trim); err != nil {
 			return found, err
 		}
 		now := s.now()
@@ -89,9 +89,9 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 			// An event that is dated far in the future must not move the cursor past events to
 			// come.
 			Until: now.Add(s.config.TrailingDelay),
-			Limit: s.memory.pageEvents(),
+			Limit: s.memory.PageEvents(),
 		})
-		s.budget.release(ahead)
+		s.budget.Release(ahead)
 		if err != nil {
 			return found, err
 		}
@@ -101,9 +101,9 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		s.noteTimes(page, now)
 		// The events of one commit have the same time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
-		s.sequencer.enqueue(page.Records, !page.More, s.trail().OccurredAt)
+		s.sequencer.Enqueue(page.Records, !page.More, s.trail().OccurredAt)
 		err = s.readTrailing(ctx, now, !page.More)
-		if id, version, missed := s.sequencer.takeMissed(); missed {
+		if id, version, missed := s.sequencer.TakeMissed(); missed {
 			s.noteLag(id, version)
 		}
 		if !page.More {
@@ -112,7 +112,7 @@ func (s *source) poll(ctx context.Context) (found bool, err error) {
 		if err != nil && ctx.Err() == nil {
 			s.logger.Error("Cannot read the tail of the journal once more, will try again", err, watermill.LogFields{"shard": s.number})
 		}
-		ahead = s.budget.page()
+		ahead = s.budget.Page()
 	}
 }
 
@@ -136,9 +136,9 @@ func (s *source) report(corrupt []*journal.CorruptItemError) {
 			// Its time may be corrupt, so use the time up to which the tail is final, which is
 			// early enough.
 			final := s.trail().OccurredAt
-			s.sequencer.observe([]*journal.Record{{
+			s.sequencer.Observe([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
-			}}, byTail, final)
+			}}, ByTail, final)
 		}
 	}
 }

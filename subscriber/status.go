@@ -57,9 +57,9 @@ func (sub *Subscriber) Topics() []string {
 }
 
 func (sh *shard) status() ShardStatus {
-	s := sh.sequencer.status(sh.committer.fresh)
+	s := sh.sequencer.Status(sh.committer.fresh)
 	return ShardStatus{
-		Topic: sh.topic, Shard: sh.number, Epoch: sh.epoch, CaughtUp: s.caughtUp, Behind: s.behind,
-		OldestUnacked: s.oldestUnacked, Blocked: s.blocked, Parked: s.parked,
+		Topic: sh.topic, Shard: sh.number, Epoch: sh.epoch, CaughtUp: s.CaughtUp, Behind: s.Behind,
+		OldestUnacked: s.OldestUnacked, Blocked: s.Blocked, Parked: s.Parked,
 	}
 }

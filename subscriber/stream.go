@@ -9,11 +9,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// stream contains the state of one aggregate's events. Two numbers define it: head, the highest
+// Stream contains the state of one aggregate's events. Two numbers define it: head, the highest
 // event that is known to exist, and acked. The events between them are delivered in order, from the
 // buffer if the tail brought them, otherwise read from the journal.
-type stream struct {
-	id aggregate.ID
+type Stream struct {
+	ID aggregate.ID
 
 	// The sequencer's mutex guards the following fields.
 
@@ -34,7 +34,7 @@ type stream struct {
 	// serving is the time since which a worker serves it. It is zero if none does.
 	serving time.Time
 	// cautious reports that the stream was put off, so that only its next event is read. See
-	// putOff.
+	// PutOff.
 	cautious bool
 	// corrupt is an event that could not be read and is not read ahead. It is 0 if there is none.
 	corrupt uint64
@@ -53,10 +53,10 @@ type stream struct {
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 
-	// stored is the stored position. Whoever writes it holds a lock of the committer.
-	stored atomic.Uint64
-	// work is what the workers keep with the stream. The mutex does not guard it.
-	work work
+	// Stored is the stored position. Whoever writes it holds a lock of the committer.
+	Stored atomic.Uint64
+	// Work is what the workers keep with the stream. The mutex does not guard it.
+	Work Work
 }
 
 type streamState int
@@ -72,10 +72,10 @@ const (
 const always = ^uint64(0)
 
 // observe records that an event exists.
-func (s *stream) observe(number uint64) { s.head = max(s.head, number) }
+func (s *Stream) observe(number uint64) { s.head = max(s.head, number) }
 
 // observeTail records that the tail has shown an event.
-func (s *stream) observeTail(r *journal.Record) {
+func (s *Stream) observeTail(r *journal.Record) {
 	s.observe(r.Number)
 	if r.Number > s.hint || r.Number == s.reconciled {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
@@ -87,9 +87,9 @@ func (s *stream) observeTail(r *journal.Record) {
 
 // observeReconciled records that a reconciliation has found an event. If the tail has shown an
 // unhandled event, the cursor must still lead to that.
-func (s *stream) observeReconciled(r *journal.Record) {
+func (s *Stream) observeReconciled(r *journal.Record) {
 	s.observe(r.Number)
-	stored := s.stored.Load()
+	stored := s.Stored.Load()
 	// A commit of this process may have reported the event without a hint.
 	if r.Number <= max(s.hint, stored) {
 		return
@@ -100,40 +100,40 @@ func (s *stream) observeReconciled(r *journal.Record) {
 	}
 }
 
-// isClaimed reports whether the position is known. Only the stream's worker may ask.
-func (s *stream) isClaimed() bool { return s.claimed }
+// IsClaimed reports whether the position is known. Only the stream's worker may ask.
+func (s *Stream) IsClaimed() bool { return s.claimed }
 
-// isInherited reports whether an entry of a former owner must be taken over first. Only the stream's
+// IsInherited reports whether an entry of a former owner must be taken over first. Only the stream's
 // worker may ask.
-func (s *stream) isInherited() bool { return s.inherited != nil }
+func (s *Stream) IsInherited() bool { return s.inherited != nil }
 
 // drained reports whether all known events are acked.
-func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
+func (s *Stream) drained() bool { return s.claimed && s.acked >= s.head }
 
 // forgetFailure removes the failure if its event is handled.
-func (s *stream) forgetFailure() {
+func (s *Stream) forgetFailure() {
 	if s.failure != nil && s.failure.Number <= s.acked {
 		s.failure = nil
 	}
 }
 
 // covered reports whether the entry on the behind list leads to all unhandled events.
-func (s *stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
+func (s *Stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
 
 // unexplained reports that an attempt has failed since the entry was written, which says that the
 // handler takes long, or why an earlier event had failed.
-func (s *stream) unexplained() bool {
+func (s *Stream) unexplained() bool {
 	return s.state != parked && s.failure != nil && s.failure.Number > s.explained
 }
 
 // stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
 // for a worker is not stuck.
-func (s *stream) stuck(now time.Time, long time.Duration) bool {
+func (s *Stream) stuck(now time.Time, long time.Duration) bool {
 	return s.cautious || !s.serving.IsZero() && now.Sub(s.serving) > long
 }
 
 // next returns the event to deliver, or the range of events to read before that, or neither.
-func (s *stream) next() (r *journal.Record, from, to uint64) {
+func (s *Stream) next() (r *journal.Record, from, to uint64) {
 	if s.acked >= s.head {
 		return nil, 0, 0
 	}

@@ -36,8 +36,8 @@ type subscription struct {
 	close   context.CancelFunc
 
 	lanes   *lanes.Pool[turn]
-	budget  *budget
-	memory  *memory
+	budget  *Budget
+	memory  *Memory
 	pace    *pace
 	writers chan struct{} // one element for each row that is being written
 }
@@ -59,15 +59,15 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
-		budget: newBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+		budget: NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
 	}
 }
 
-func (s *subscription) limits() limits {
+func (s *subscription) limits() Limits {
 	c := &s.config
-	return limits{
-		memory: s.memory, broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored,
-		maxUnfinished: c.maxUnfinished, behindAfter: c.BehindAfter,
+	return Limits{
+		Memory: s.memory, Broadcast: c.Broadcast, IdleStreams: c.idleStreams, MaxUnstored: c.maxUnstored,
+		MaxUnfinished: c.maxUnfinished, BehindAfter: c.BehindAfter,
 	}
 }
 

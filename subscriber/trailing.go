@@ -104,7 +104,7 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed storage.
 		default:
 			r.at = storage.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range s.sequencer.observe(page.Records, byTrailing, s.trail().OccurredAt) {
+		for _, record := range s.sequencer.Observe(page.Records, ByTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}
 		if page.More {
