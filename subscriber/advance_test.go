@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -15,6 +16,10 @@ func reading(at storage.Cursor) *source {
 	s := &source{trailing: []trailingRead{{delay: 10 * time.Second}}}
 	s.setCursors(at)
 	return s
+}
+
+func testRecord(id string, number uint64, at int64) *journal.Record {
+	return &journal.Record{Aggregate: aggregate.ID{Type: "account", Value: id}, Number: number, WrittenAt: time.UnixMilli(at)}
 }
 
 func pageOf(records ...*journal.Record) storage.TailPage {

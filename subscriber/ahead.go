@@ -87,7 +87,7 @@ type ahead struct {
 
 // ahead returns an event together with the events after it that are in the buffer. It stops before
 // an event that cannot be decoded.
-func (d *deliverer) ahead(st *Stream, first *journal.Record, most int) ahead {
+func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
 		next := d.sequencer.Following(st, a.to, most-len(a.records))

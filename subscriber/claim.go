@@ -16,7 +16,7 @@ import (
 // has seen one, claim fences all positions. The other is the transaction in which a former owner
 // skips or defers an event: if it arrived late, it would write a record of an event that was
 // handled.
-func (c *committer) claim(st *Stream) error {
+func (c *committer) claim(st *stream) error {
 	if c.untouched(st.ID) {
 		c.claimed(st, 0, true)
 		return nil
@@ -50,7 +50,7 @@ func (c *committer) claim(st *Stream) error {
 	return nil
 }
 
-func (c *committer) claimed(st *Stream, position uint64, fenced bool) {
+func (c *committer) claimed(st *stream, position uint64, fenced bool) {
 	st.Work.position.fenced = fenced
 	st.Stored.Store(position)
 	c.sequencer.Claimed(st, position)
@@ -68,7 +68,7 @@ func (c *committer) untouched(id aggregate.ID) bool {
 
 // baseline determines where a group that starts at a time begins with an aggregate: after the last
 // event before that time.
-func (c *committer) baseline(ctx context.Context, st *Stream, fenced bool) error {
+func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error {
 	head, err := c.raw.Head(ctx, st.ID)
 	if errors.Is(err, journal.ErrNotFound) {
 		c.claimed(st, 0, fenced)
@@ -88,7 +88,7 @@ func (c *committer) baseline(ctx context.Context, st *Stream, fenced bool) error
 
 // storeBaseline stores the baseline before the first delivery. Otherwise a later event with an
 // earlier time would change it. An aggregate without newer events costs no write.
-func (c *committer) storeBaseline(st *Stream) error {
+func (c *committer) storeBaseline(st *stream) error {
 	if err := st.Work.position.own(c.messageCtx); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (c *committer) storeBaseline(st *Stream) error {
 
 // takeOver reads the version of an aggregate that a former owner has listed as behind. The cursor
 // has passed its later events, so only the version shows them. The caller has claimed its position.
-func (c *committer) takeOver(st *Stream) error {
+func (c *committer) takeOver(st *stream) error {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
 	head, err := c.headNow(ctx, st.ID)
@@ -161,7 +161,7 @@ func (c *committer) verifyParked(ctx context.Context) {
 
 // positions reads the positions of some streams. It returns those that it could read, and an error
 // for the others.
-func (c *committer) positions(ctx context.Context, streams []*Stream) (map[aggregate.ID]uint64, error) {
+func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggregate.ID]uint64, error) {
 	positions := make(map[aggregate.ID]uint64, len(streams))
 	if c.table != nil {
 		ids := make([]aggregate.ID, len(streams))

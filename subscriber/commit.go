@@ -31,7 +31,7 @@ type position struct {
 // event number. It moves to the event that the function to returns. commit calls to when it knows
 // the current position.
 func (c *committer) commit(
-	ctx context.Context, st *Stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
+	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {
 	p := &st.Work.position
 	if err := p.mu.Lock(ctx); err != nil {
@@ -69,7 +69,7 @@ func (c *committer) commit(
 }
 
 // fenceInTime limits the time for which a request that hangs holds the lock.
-func (c *committer) fenceInTime(ctx context.Context, st *Stream) error {
+func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	return c.fence(ctx, st)

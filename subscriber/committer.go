@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // committer stores what the group has handled of a shard: positions, the cursor, and the behind
 // list.
 type committer struct {
 	*term
-	sequencer *Sequencer
+	sequencer *sequencer
 
 	since time.Time // the group leaves out earlier events; zero for none
 	// fresh reports that the shard had no owner since the group was created or reset, so the
@@ -27,7 +28,7 @@ type committer struct {
 	saved     bool // whether this owner has stored the cursor; only flush uses it
 }
 
-func newCommitter(t *term, q *Sequencer, r checkpoint.Membership) *committer {
+func newCommitter(t *term, q *sequencer, r checkpoint.Membership) *committer {
 	table, _ := t.config.Positions.(*tablePositions)
 	return &committer{
 		term: t, sequencer: q, since: r.Start, table: table, fresh: table != nil && t.epoch == r.Base+1,
@@ -53,7 +54,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		// Reading the tail from its beginning finds as much as a reconciliation.
 		reconciled = c.now()
 	}
-	c.sequencer.Begin(Cursor{at, progress.Reconciled}, reconciled, progress.Behind)
+	c.sequencer.Begin(sequence.Cursor{at, progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
 
@@ -140,7 +141,7 @@ func (c *committer) failedToWrite(errs []error) {
 }
 
 // flushPosition writes a stream's position, unless a handler's transaction has written it.
-func (c *committer) flushPosition(ctx context.Context, st *Stream) error {
+func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 	if !st.Work.position.mu.TryLock() {
 		// A handler's transaction is running, which has no time limit. The stream stays dirty.
 		return nil
@@ -161,7 +162,7 @@ func (c *committer) flushPosition(ctx context.Context, st *Stream) error {
 }
 
 // commitAck stores the position of a stream if it has acked events since the last write.
-func (c *committer) commitAck(st *Stream) error {
+func (c *committer) commitAck(st *stream) error {
 	if c.config.Broadcast || c.sequencer.AckedOf(st) <= st.Stored.Load() {
 		return nil
 	}
@@ -172,7 +173,7 @@ func (c *committer) commitAck(st *Stream) error {
 
 // store moves a position forward and returns the stored position. The caller holds the position's
 // lock.
-func (c *committer) store(ctx context.Context, st *Stream, from, to uint64) (position uint64, err error) {
+func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (position uint64, err error) {
 	switch {
 	case c.config.Broadcast:
 		position = to
@@ -197,7 +198,7 @@ func (c *committer) store(ctx context.Context, st *Stream, from, to uint64) (pos
 }
 
 // resolve determines the outcome of a write that failed. The caller holds the position's lock.
-func (c *committer) resolve(ctx context.Context, st *Stream) error {
+func (c *committer) resolve(ctx context.Context, st *stream) error {
 	if !st.Work.position.doubt {
 		return nil
 	}
@@ -206,7 +207,7 @@ func (c *committer) resolve(ctx context.Context, st *Stream) error {
 
 // fence prevents all others from moving a position: former owners, and transactions of this owner's
 // handlers whose outcome is unknown. The caller holds the position's lock.
-func (c *committer) fence(ctx context.Context, st *Stream) error {
+func (c *committer) fence(ctx context.Context, st *stream) error {
 	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
 	if err == nil && !st.Work.position.fenced && c.table != nil {
 		err = c.forgetLateSkips(ctx, st, st.Stored.Load(), position)
@@ -220,7 +221,7 @@ func (c *committer) fence(ctx context.Context, st *Stream) error {
 }
 
 // committed returns the stored position after all transactions that handlers may have committed.
-func (c *committer) committed(st *Stream) (uint64, error) {
+func (c *committer) committed(st *stream) (uint64, error) {
 	if err := st.Work.position.own(c.messageCtx); err != nil {
 		return 0, err
 	}

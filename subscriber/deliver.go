@@ -15,12 +15,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // deliverer delivers the events of a shard, one at a time for each aggregate, and handles failures.
 type deliverer struct {
 	*term
-	sequencer *Sequencer
+	sequencer *sequencer
 	committer *committer
 	deferrals *deferrals
 
@@ -32,7 +33,7 @@ type deliverer struct {
 	ended bool
 	// serving counts the workers. None is added after the end.
 	serving sync.WaitGroup
-	timers  map[*Stream]*time.Timer
+	timers  map[*stream]*time.Timer
 }
 
 // delivery is the state of the delivery of a stream's next event. Only the stream's worker uses it.
@@ -50,8 +51,8 @@ type delivery struct {
 	disposition *disposition
 }
 
-func newDeliverer(t *term, q *Sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
-	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*Stream]*time.Timer{}}
+func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
+	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
 }
@@ -89,7 +90,7 @@ func (d *deliverer) end() {
 // serve delivers the events of a stream one after the other. It returns when there are no more
 // events, when the stream must wait, or when other streams have waited long enough. In the last
 // case again is true.
-func (d *deliverer) serve(st *Stream) (again bool) {
+func (d *deliverer) serve(st *stream) (again bool) {
 	if !d.enter() {
 		return false
 	}
@@ -118,7 +119,7 @@ func (d *deliverer) serve(st *Stream) (again bool) {
 }
 
 // prepare determines the position of a stream when it is served for the first time.
-func (d *deliverer) prepare(st *Stream) error {
+func (d *deliverer) prepare(st *stream) error {
 	if !st.IsClaimed() {
 		if err := d.committer.claim(st); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (d *deliverer) prepare(st *Stream) error {
 }
 
 // step does the next thing for a stream, and reports whether there was one.
-func (d *deliverer) step(st *Stream) (more bool, err error) {
+func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.Work.delivery.disposition != nil {
 		return d.apply(st)
 	}
@@ -158,7 +159,7 @@ func (d *deliverer) step(st *Stream) (more bool, err error) {
 
 // nextRecord returns the next event of a stream, and reads it from the journal if the tail did not
 // bring it. It returns nil if there is none and the stream is idle.
-func (d *deliverer) nextRecord(st *Stream) (*journal.Record, error) {
+func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	for {
 		record, from, to := d.sequencer.Next(st)
 		if record != nil || to == 0 {
@@ -171,7 +172,7 @@ func (d *deliverer) nextRecord(st *Stream) (*journal.Record, error) {
 }
 
 // fetch reads events of a stream from the journal, up to the stream's share of the budget.
-func (d *deliverer) fetch(st *Stream, from, to uint64) error {
+func (d *deliverer) fetch(st *stream, from, to uint64) error {
 	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
 	var records []*journal.Record
@@ -187,7 +188,7 @@ func (d *deliverer) fetch(st *Stream, from, to uint64) error {
 		if err != nil {
 			return err
 		}
-		if size += SizeOf(r); size > d.budget.Share() && len(records) > 0 {
+		if size += sequence.SizeOf(r); size > d.budget.Share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)
@@ -201,7 +202,7 @@ func (d *deliverer) fetch(st *Stream, from, to uint64) error {
 
 // passTruncated passes over the events before a number, because they were removed on purpose. Some
 // of them may still exist, but can disappear at any moment.
-func (d *deliverer) passTruncated(st *Stream, before uint64) {
+func (d *deliverer) passTruncated(st *stream, before uint64) {
 	passed := d.sequencer.Pass(st, before-1)
 	d.stats.truncated.Add(passed)
 	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
@@ -212,7 +213,7 @@ func (d *deliverer) passTruncated(st *Stream, before uint64) {
 // deliver sends a message and waits for its ack. If the key of the aggregate was destroyed, no one
 // can ever read the event again, so deliver passes over it. Otherwise it would block later events
 // forever.
-func (d *deliverer) deliver(st *Stream, stored *journal.Record) error {
+func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	upcasts := d.history.Upcasts(stored.Aggregate.Type, stored.EventType)
 	if stored.EventType != "" && !upcasts && !d.config.wants(stored.EventType) {
 		d.stats.filtered.Add(1)
@@ -261,7 +262,7 @@ func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
 
 // deliverCurrent delivers a message for each event that upcasters make of a stored event. Messages
 // that were acked are not delivered again if a later one fails.
-func (d *deliverer) deliverCurrent(st *Stream, stored *journal.Record) error {
+func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 	events, err := d.today(stored)
 	if err != nil {
 		return &failure{record: stored, err: err}
@@ -338,7 +339,7 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 
 // send sends a message and waits for the answer. It returns nil for an ack. A message of a deferred
 // event, or one of several messages of an event, has no position.
-func (d *deliverer) send(st *Stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
+func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
 	if st.Work.position.batched.Load() {
 		// A transaction of an earlier delivery is still running, and the handler would only wait
 		// for it.
@@ -382,7 +383,7 @@ func (d *deliverer) send(st *Stream, r *journal.Record, msg *message.Message, wi
 }
 
 // ack records that all events of a stream up to a number are handled.
-func (d *deliverer) ack(st *Stream, number uint64) {
+func (d *deliverer) ack(st *stream, number uint64) {
 	st.Work.delivery = delivery{}
 	if d.sequencer.Ack(st, number) {
 		d.pace.earn()

@@ -20,14 +20,14 @@ type disposition struct {
 	reason    string // the text that is stored
 }
 
-func (v *disposition) fields(st *Stream) watermill.LogFields {
+func (v *disposition) fields(st *stream) watermill.LogFields {
 	return watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "number": v.number, "attempts": v.attempts}
 }
 
 // apply writes the result of a disposition, and reports whether the stream continues. After an
 // error it is called again, and the event is not delivered meanwhile, because an earlier attempt at
 // the write may still take effect.
-func (d *deliverer) apply(st *Stream) (more bool, err error) {
+func (d *deliverer) apply(st *stream) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
 	switch d.config.Failures.kind {
@@ -43,7 +43,7 @@ func (d *deliverer) apply(st *Stream) (more bool, err error) {
 }
 
 // park adds an aggregate to the behind list as parked, and stops its delivery.
-func (d *deliverer) park(ctx context.Context, st *Stream) error {
+func (d *deliverer) park(ctx context.Context, st *stream) error {
 	v := st.Work.delivery.disposition
 	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 		return err

@@ -47,7 +47,7 @@ const (
 )
 
 // fail makes a stream wait after an error, longer each time. Other streams do not wait.
-func (d *deliverer) fail(st *Stream, err error) {
+func (d *deliverer) fail(st *stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
@@ -90,7 +90,7 @@ func (d *deliverer) fail(st *Stream, err error) {
 
 // failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
 // cannot be read is the head or an old event, and not the next event.
-func (d *deliverer) failUnprepared(st *Stream, err error) {
+func (d *deliverer) failUnprepared(st *stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
@@ -107,7 +107,7 @@ func (d *deliverer) endsWith(err error) bool {
 }
 
 // failureOf returns the failure of the next event itself, or nil if the error has another reason.
-func (d *deliverer) failureOf(st *Stream, err error) *failure {
+func (d *deliverer) failureOf(st *stream, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
 		return failed
@@ -130,7 +130,7 @@ func (d *deliverer) may(policy FailurePolicy, failed *failure) bool {
 }
 
 // giveUp applies the failure policy to an event that has failed too often.
-func (d *deliverer) giveUp(st *Stream, f *failure) error {
+func (d *deliverer) giveUp(st *stream, f *failure) error {
 	stored, err := d.committer.committed(st)
 	if policy := d.config.Failures; errors.Is(err, errCommitting) && (policy.skips() || policy.kind == stop) {
 		// A skip waits for the transaction, and a stop passes over no event.
@@ -160,11 +160,11 @@ func (d *deliverer) giveUp(st *Stream, f *failure) error {
 }
 
 // NoteFailure stores why a stream waits, for its entry on the behind list.
-func (d *deliverer) noteFailure(st *Stream, number uint64, cause error, failures int) {
+func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
 	d.sequencer.NoteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
 
-func (d *deliverer) block(st *Stream, err error, failures int) {
+func (d *deliverer) block(st *stream, err error, failures int) {
 	pause := backoffOf(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
@@ -190,7 +190,7 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
-func (d *deliverer) delay(st *Stream, pause time.Duration, failures int) {
+func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
 	d.sequencer.PutOff(st)
 	d.mu.Lock()
 	defer d.mu.Unlock()

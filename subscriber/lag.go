@@ -49,7 +49,7 @@ func (t *term) noteLag(id aggregate.ID, number uint64) {
 // noteReconciled records a sign of a lag if only a reconciliation has found an event. The caller
 // knows that the event is after the position of its aggregate. The reconciliation does not, for
 // example if the group leaves out earlier events.
-func (d *deliverer) noteReconciled(st *Stream, r *journal.Record) {
+func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
 	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
 		d.stats.reconciled.Add(1)
 		d.noteLag(r.Aggregate, r.Number)

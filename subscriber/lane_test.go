@@ -44,9 +44,9 @@ func TestAggregatesWithFewFailuresGoFirstAndOthersTakeTurns(t *testing.T) {
 	t.Parallel()
 	d := &deliverer{term: &term{stopping: make(chan struct{})}}
 	p := &pace{refilled: time.Now()}
-	streams := map[string]*Stream{}
+	streams := map[string]*stream{}
 	wait := func(name string, failures int) {
-		streams[name] = &Stream{}
+		streams[name] = &stream{}
 		p.add(turn{deliverer: d, stream: streams[name]}, failures)
 	}
 	wait("blocked for long", 5_000)

@@ -13,7 +13,7 @@ func (c *committer) revision() checkpoint.Revision {
 }
 
 // list adds a stream to the behind list.
-func (c *committer) list(ctx context.Context, st *Stream) error {
+func (c *committer) list(ctx context.Context, st *stream) error {
 	st.Work.listing.Lock()
 	defer st.Work.listing.Unlock()
 	entry, needed := c.sequencer.BeginListing(st)
@@ -30,7 +30,7 @@ func (c *committer) list(ctx context.Context, st *Stream) error {
 
 // unlist deletes the entry of a stream. The stream counts as not listed from before the write,
 // because the outcome of the write may be unknown.
-func (c *committer) unlist(ctx context.Context, st *Stream) error {
+func (c *committer) unlist(ctx context.Context, st *stream) error {
 	st.Work.listing.Lock()
 	defer st.Work.listing.Unlock()
 	if !c.sequencer.BeginUnlisting(st) {
@@ -45,7 +45,7 @@ func (c *committer) unlist(ctx context.Context, st *Stream) error {
 }
 
 // park adds a stream to the behind list as parked, and stops its delivery.
-func (c *committer) park(ctx context.Context, st *Stream, why *checkpoint.Failure) error {
+func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Failure) error {
 	st.Work.listing.Lock()
 	defer st.Work.listing.Unlock()
 	head := c.sequencer.ExpectEntry(st)

@@ -30,7 +30,7 @@ const (
 )
 
 // sendPoison publishes an event to the poison queue and continues with the next event.
-func (d *deliverer) sendPoison(st *Stream, f *failure, v *disposition) error {
+func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 	err := d.publishPoison(d.poison(f, v.reason))
 	if errors.As(err, new(*journal.TooLargeError)) { // with the added metadata
 		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))

@@ -20,7 +20,7 @@ import (
 // writes the position.
 type Position struct {
 	deliverer *deliverer
-	stream    *Stream
+	stream    *stream
 	record    *journal.Record
 	attempt   int
 	// batched reports that a transaction of this delivery was for several events, so any of them

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // comparePause is the pause between two pages of a comparison of all aggregates. A page has up to 1
@@ -128,7 +129,7 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 		if !s.awaitRoom(ctx) || !s.sequencer.IsHealthy() {
 			return part, false
 		}
-		s.sequencer.Observe(page.moved, ByReconciliation, 0)
+		s.sequencer.Observe(page.moved, sequence.ByReconciliation, 0)
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true

@@ -16,7 +16,7 @@ import (
 )
 
 // deferEvent records that an event is deferred, and lets its aggregate continue.
-func (d *deliverer) deferEvent(ctx context.Context, st *Stream) error {
+func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	v := st.Work.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
 	stored, deferred, err := d.committer.skip(ctx, st, checkpoint.Skipped{
@@ -170,7 +170,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 		d.stats.filtered.Add(1)
 	}
 	// It has no position, because the aggregate's position is already after the event.
-	st := &Stream{ID: e.Aggregate}
+	st := &stream{ID: e.Aggregate}
 	for ; e.Part < len(events); e.Part++ {
 		msg, err := d.unmarshal(events[e.Part])
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // shard is the work of a member on one shard in one term. It keeps nothing that it knows about
@@ -22,15 +23,20 @@ type shard struct {
 	source    *source
 	deliverer *deliverer
 	committer *committer
-	sequencer *Sequencer
+	sequencer *sequencer
 	deferrals *deferrals
 	// unfenced reports that transactions of the shard's handlers could still commit when its work
 	// ended.
 	unfenced bool
 }
 
-// Work is what the deliverer and the committer keep with a stream.
-type Work struct {
+type (
+	stream    = sequence.Stream[work]
+	sequencer = sequence.Sequencer[work]
+)
+
+// work is what the deliverer and the committer keep with a stream.
+type work struct {
 	delivery delivery
 	position position
 	// listing is held by the committer from before a write of the entry on the behind list until
@@ -40,7 +46,7 @@ type Work struct {
 
 func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = New(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *Stream, failed bool) {
+	sh.sequencer = sequence.New(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *stream, failed bool) {
 		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)

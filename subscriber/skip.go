@@ -12,7 +12,7 @@ import (
 var errCommitting = errors.New("the handler of the event has not returned from its transaction")
 
 // skip passes over an event and stores a record of it.
-func (d *deliverer) skip(ctx context.Context, st *Stream) error {
+func (d *deliverer) skip(ctx context.Context, st *stream) error {
 	v := st.Work.delivery.disposition
 	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
 		Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
@@ -30,7 +30,7 @@ func (d *deliverer) skip(ctx context.Context, st *Stream) error {
 
 // skip records that an event is skipped, and moves the position to it. It returns the position.
 // skipped is false if the handler's transaction had committed instead.
-func (c *committer) skip(ctx context.Context, st *Stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
+func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
 	p := &st.Work.position
 	if err := p.own(ctx); err != nil {
 		return 0, false, err
@@ -61,7 +61,7 @@ func (c *committer) skip(ctx context.Context, st *Stream, record checkpoint.Skip
 }
 
 // storeSkip writes the record and the position.
-func (c *committer) storeSkip(ctx context.Context, st *Stream, from uint64, record checkpoint.Skipped) error {
+func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, record checkpoint.Skipped) error {
 	group := c.key.Group
 	if c.table != nil {
 		advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: record.Number}
@@ -83,7 +83,7 @@ func (c *committer) storeSkip(ctx context.Context, st *Stream, from uint64, reco
 // owner has skipped or deferred since this owner has read the position from. A transaction of the
 // former owner arrived late, which is possible until this owner writes to the position. It has
 // moved the position, which shows it. The caller holds the position's lock.
-func (c *committer) forgetLateSkips(ctx context.Context, st *Stream, from, position uint64) error {
+func (c *committer) forgetLateSkips(ctx context.Context, st *stream, from, position uint64) error {
 	handled := min(position, c.sequencer.AckedOf(st))
 	if handled <= from {
 		return nil

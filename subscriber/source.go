@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // source finds the events of a shard by the live read of its tail, by trailing reads, and by
@@ -18,7 +19,7 @@ import (
 // reconciliations.
 type source struct {
 	*term
-	sequencer *Sequencer
+	sequencer *sequencer
 
 	// live is the place up to which the live read has come.
 	live     storage.Cursor
@@ -27,7 +28,7 @@ type source struct {
 	polls []endPoll
 }
 
-func newSource(t *term, q *Sequencer) *source {
+func newSource(t *term, q *sequencer) *source {
 	return &source{term: t, sequencer: q, trailing: newTrailingReads(t.config.TrailingDelay)}
 }
 
@@ -138,7 +139,7 @@ func (s *source) report(corrupt []*journal.CorruptItemError) {
 			final := s.trail().OccurredAt
 			s.sequencer.Observe([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
-			}}, ByTail, final)
+			}}, sequence.ByTail, final)
 		}
 	}
 }

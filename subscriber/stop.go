@@ -13,7 +13,7 @@ var (
 )
 
 // stopGroup pauses the group for all members because of an event.
-func (d *deliverer) stopGroup(ctx context.Context, st *Stream) error {
+func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 	v := st.Work.delivery.disposition
 	why := checkpoint.Stopped{Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
 	key := checkpoint.Key{Group: d.key.Group.Name, Topic: d.topic}

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/subscriber/internal/lanes"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // subscription contains what the shards of one call of Subscribe share.
@@ -36,8 +37,8 @@ type subscription struct {
 	close   context.CancelFunc
 
 	lanes   *lanes.Pool[turn]
-	budget  *Budget
-	memory  *Memory
+	budget  *sequence.Budget
+	memory  *sequence.Memory
 	pace    *pace
 	writers chan struct{} // one element for each row that is being written
 }
@@ -59,13 +60,13 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
-		budget: NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
 	}
 }
 
-func (s *subscription) limits() Limits {
+func (s *subscription) limits() sequence.Limits {
 	c := &s.config
-	return Limits{
+	return sequence.Limits{
 		Memory: s.memory, Broadcast: c.Broadcast, IdleStreams: c.idleStreams, MaxUnstored: c.maxUnstored,
 		MaxUnfinished: c.maxUnfinished, BehindAfter: c.BehindAfter,
 	}

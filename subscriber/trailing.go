@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // trailingRead reads a part of the tail again after a delay. The live read, or an earlier trailing
@@ -104,7 +105,7 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed storage.
 		default:
 			r.at = storage.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range s.sequencer.Observe(page.Records, ByTrailing, s.trail().OccurredAt) {
+		for _, record := range s.sequencer.Observe(page.Records, sequence.ByTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}
 		if page.More {

@@ -3,7 +3,7 @@ package subscriber
 // turn is a stream or a deferred event that waits for a lane, and its deliverer.
 type turn struct {
 	deliverer *deliverer
-	stream    *Stream
+	stream    *stream
 	deferred  *deferral // nil for a stream
 }
 

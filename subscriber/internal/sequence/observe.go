@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"time"
@@ -18,7 +18,7 @@ const (
 )
 
 // Enqueue adds the events that the live read has found. The tail is final up to the time final.
-func (q *Sequencer) Enqueue(records []*journal.Record, caughtUp bool, final int64) {
+func (q *Sequencer[W]) Enqueue(records []*journal.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -45,7 +45,7 @@ func (q *Sequencer) Enqueue(records []*journal.Record, caughtUp bool, final int6
 
 // Observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
 // the records that a trailing read has found and no earlier read.
-func (q *Sequencer) Observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
+func (q *Sequencer[W]) Observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -78,7 +78,7 @@ const maxEarly = 1000
 // Wake handles a commit in this process. While the live read is far behind the end of the tail, it
 // will find the event later, at a lower cost. The read in progress may be the one that reaches the
 // end, and be too early for this commit, so enqueue decides.
-func (q *Sequencer) Wake(id aggregate.ID, version uint64) {
+func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -93,7 +93,7 @@ func (q *Sequencer) Wake(id aggregate.ID, version uint64) {
 }
 
 // wakeNow schedules an aggregate that has got a version. The caller holds mu.
-func (q *Sequencer) wakeNow(id aggregate.ID, version uint64) {
+func (q *Sequencer[W]) wakeNow(id aggregate.ID, version uint64) {
 	if q.ended || q.Memory.isFull(q.unparked()) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
@@ -104,7 +104,7 @@ func (q *Sequencer) wakeNow(id aggregate.ID, version uint64) {
 }
 
 // Begin starts a term with the cursor and the behind list of the former owner.
-func (q *Sequencer) Begin(saved Cursor, reconciled time.Time, behind []checkpoint.Behind) {
+func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []checkpoint.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.saved, q.final, q.reconciledAt = saved, saved.At, reconciled
@@ -114,7 +114,7 @@ func (q *Sequencer) Begin(saved Cursor, reconciled time.Time, behind []checkpoin
 }
 
 // inherit adds an entry of the behind list. The caller holds mu.
-func (q *Sequencer) inherit(b checkpoint.Behind) {
+func (q *Sequencer[W]) inherit(b checkpoint.Behind) {
 	st := q.stream(b.Aggregate)
 	st.observe(b.Head)
 	st.entry, st.inherited = true, &b
@@ -139,7 +139,7 @@ func (q *Sequencer) inherit(b checkpoint.Behind) {
 
 // Rewind moves the cursor back to a time, and requests a reconciliation that finds the events that
 // the cursor has hidden.
-func (q *Sequencer) Rewind(to int64) {
+func (q *Sequencer[W]) Rewind(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.rewinds++
@@ -149,7 +149,7 @@ func (q *Sequencer) Rewind(to int64) {
 	q.saved = Cursor{}
 }
 
-func (q *Sequencer) IsCaughtUp() bool {
+func (q *Sequencer[W]) IsCaughtUp() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.caughtUp
@@ -157,7 +157,7 @@ func (q *Sequencer) IsCaughtUp() bool {
 
 // LastReconciliation returns the time of the last reconciliation, the number of rewinds of the
 // cursor, and whether a reconciliation may begin now.
-func (q *Sequencer) LastReconciliation() (at time.Time, rewinds uint64, may bool) {
+func (q *Sequencer[W]) LastReconciliation() (at time.Time, rewinds uint64, may bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.reconciledAt, q.rewinds, q.caughtUp && !q.ended
@@ -165,7 +165,7 @@ func (q *Sequencer) LastReconciliation() (at time.Time, rewinds uint64, may bool
 
 // SetReconciled stores the time at which a finished reconciliation began. A reconciliation that
 // began before a rewind does not count, because it may have missed events.
-func (q *Sequencer) SetReconciled(at time.Time, rewinds uint64) {
+func (q *Sequencer[W]) SetReconciled(at time.Time, rewinds uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if rewinds == q.rewinds {
@@ -173,7 +173,7 @@ func (q *Sequencer) SetReconciled(at time.Time, rewinds uint64) {
 	}
 }
 
-func (q *Sequencer) FinalAt() int64 {
+func (q *Sequencer[W]) FinalAt() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.final
@@ -181,7 +181,7 @@ func (q *Sequencer) FinalAt() int64 {
 
 // Trim limits all streams to their share of the budget. If the budget is so small that all shares
 // exceed it, trim limits them further.
-func (q *Sequencer) Trim() {
+func (q *Sequencer[W]) Trim() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, size := range []int{q.budget.Share(), q.budget.part()} {

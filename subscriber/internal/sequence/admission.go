@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import "time"
 
@@ -6,7 +6,7 @@ import "time"
 // positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
 // memory, be stored late, and be delivered again after a crash. admit requests a flush, and the
 // stream returns to the workers when some positions are stored.
-func (q *Sequencer) Admit(st *Stream) bool {
+func (q *Sequencer[W]) Admit(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.dirty) < q.Memory.share(failingPart, q.MaxUnstored) {
@@ -22,12 +22,12 @@ func (q *Sequencer) Admit(st *Stream) bool {
 }
 
 // WantsFlush receives a value when streams wait for positions to be stored.
-func (q *Sequencer) WantsFlush() <-chan struct{} { return q.full }
+func (q *Sequencer[W]) WantsFlush() <-chan struct{} { return q.full }
 
 // readmit returns waiting streams to the workers, up to the number of free places. If no position
 // is unstored, it returns all of them. A stream that continues may make no position unstored, and
 // then nothing would call readmit for the others.
-func (q *Sequencer) readmit() {
+func (q *Sequencer[W]) readmit() {
 	n := min(len(q.waiting), max(0, q.Memory.share(failingPart, q.MaxUnstored)-len(q.dirty)))
 	if len(q.dirty) == 0 {
 		n = len(q.waiting)
@@ -43,7 +43,7 @@ func (q *Sequencer) readmit() {
 // AwaitHealth waits while very many streams fail, as in an outage of a service that a handler
 // needs. Otherwise the shard would read all of its history, and retry each aggregate again and
 // again. AwaitHealth returns false when the shard stops.
-func (q *Sequencer) AwaitHealth(stopping <-chan struct{}) bool {
+func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
 		healthy := !q.Memory.isFull(q.unparked())
@@ -69,14 +69,14 @@ func (q *Sequencer) AwaitHealth(stopping <-chan struct{}) bool {
 	}
 }
 
-func (q *Sequencer) IsHealthy() bool {
+func (q *Sequencer[W]) IsHealthy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return !q.Memory.isFull(q.unparked())
 }
 
 // HasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
-func (q *Sequencer) HasRoom() bool {
+func (q *Sequencer[W]) HasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.unparked() < q.Memory.share(failingPart, q.MaxUnfinished)
@@ -84,10 +84,10 @@ func (q *Sequencer) HasRoom() bool {
 
 // unparked returns the number of unfinished streams, without those that wait for an operator. The
 // caller holds mu.
-func (q *Sequencer) unparked() int { return len(q.unfinished) - q.parked }
+func (q *Sequencer[W]) unparked() int { return len(q.unfinished) - q.parked }
 
 // notify wakes the callers of AwaitHealth.
-func (q *Sequencer) notify() {
+func (q *Sequencer[W]) notify() {
 	if q.changed != nil {
 		close(q.changed)
 		q.changed = nil

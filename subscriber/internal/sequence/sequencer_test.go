@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"fmt"
@@ -14,8 +14,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-func testSequencer() *Sequencer {
-	q := New(Limits{IdleStreams: 3, MaxUnstored: 100, MaxUnfinished: 3}, &Budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*Stream, bool) {})
+// The tests keep nothing with a stream.
+type (
+	none      struct{}
+	stream    = Stream[none]
+	sequencer = Sequencer[none]
+)
+
+func testSequencer() *sequencer {
+	q := New[none](Limits{IdleStreams: 3, MaxUnstored: 100, MaxUnfinished: 3}, &Budget{size: 12_000, lanes: 1}, &atomic.Uint64{}, time.Now, func(*stream, bool) {})
 	return q
 }
 
@@ -38,7 +45,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	q.Ack(st, 1)
 	st.Stored.Store(1)
 	q.Clean(st, 1)
-	require.Equal(t, []*Stream{st}, q.Progress().Unlist)
+	require.Equal(t, []*stream{st}, q.Progress().Unlist)
 	q.SetListed(st, false)
 
 	q.Observe([]*journal.Record{testRecord("x", 2, 50)}, ByTrailing, 100)
@@ -57,7 +64,7 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	q.TookOver(st, 2)
 	assert.Empty(t, q.Progress().List, "the entry leads to event 2")
 	q.Observe([]*journal.Record{testRecord("x", 3, 50)}, ByTail, 100)
-	assert.Equal(t, []*Stream{st}, q.Progress().List)
+	assert.Equal(t, []*stream{st}, q.Progress().List)
 
 	q.SetListed(st, true)
 	q.Observe([]*journal.Record{testRecord("x", 4, 70)}, ByTail, 100)
@@ -75,12 +82,12 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	q.Claimed(st, 1)
 	require.Empty(t, q.Progress().Unlist)
 	q.TookOver(st, 2)
-	assert.Equal(t, []*Stream{st}, q.Progress().List)
+	assert.Equal(t, []*stream{st}, q.Progress().List)
 
 	q.Ack(st, 2)
 	st.Stored.Store(2)
 	q.Clean(st, 2)
-	assert.Equal(t, []*Stream{st}, q.Progress().Unlist)
+	assert.Equal(t, []*stream{st}, q.Progress().Unlist)
 }
 
 func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
@@ -92,7 +99,7 @@ func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	q.PutOff(st)
 	assert.Empty(t, q.Progress().List)
 	q.Enqueue(nil, true, 60)
-	assert.Equal(t, []*Stream{st}, q.Progress().List)
+	assert.Equal(t, []*stream{st}, q.Progress().List)
 }
 
 // A worker that has nothing more to do may end after the next one has begun.
@@ -319,13 +326,13 @@ func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 		q.Claimed(st, 0)
 	}
 	q.Ack(q.streams["x"], 1)
-	var ready []*Stream
-	q.ready = func(st *Stream, _ bool) { ready = append(ready, st) }
+	var ready []*stream
+	q.ready = func(st *stream, _ bool) { ready = append(ready, st) }
 	require.False(t, q.Admit(q.streams["y"]))
 	require.False(t, q.Admit(q.streams["z"]))
 	q.streams["x"].Stored.Store(1)
 	q.Clean(q.streams["x"], 1)
-	assert.Equal(t, []*Stream{q.streams["y"], q.streams["z"]}, ready)
+	assert.Equal(t, []*stream{q.streams["y"], q.streams["z"]}, ready)
 }
 
 // Between the decision to list a stream and the write, the stream may be finished and forgotten.
@@ -340,7 +347,7 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	q.Claimed(st, 0)
 	q.PutOff(st)
 	q.Enqueue(nil, true, 60)
-	require.Equal(t, []*Stream{st}, q.Progress().List)
+	require.Equal(t, []*stream{st}, q.Progress().List)
 
 	st.Stored.Store(1) // by its handler
 	q.Resume(st)
@@ -358,15 +365,15 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 	x := aggregate.ID{Type: "account", Value: "x"}
 	failed := &checkpoint.Failure{Number: 2, Reason: "broken"}
 	for name, of := range map[string]struct {
-		forget func(*Sequencer, *Stream)
+		forget func(*sequencer, *stream)
 		want   *checkpoint.Failure
 	}{
-		"it is acked":              {func(q *Sequencer, st *Stream) { q.Ack(st, 2) }, nil},
-		"only one before is acked": {func(q *Sequencer, st *Stream) { q.Ack(st, 1) }, failed},
-		"it was removed":           {func(q *Sequencer, st *Stream) { q.Pass(st, 2) }, nil},
-		"a former owner stored it": {func(q *Sequencer, st *Stream) { q.Clean(st, 2) }, nil},
-		"it is parked":             {func(q *Sequencer, st *Stream) { q.Park(st) }, nil},
-		"the next one fails": {func(q *Sequencer, st *Stream) {
+		"it is acked":              {func(q *sequencer, st *stream) { q.Ack(st, 2) }, nil},
+		"only one before is acked": {func(q *sequencer, st *stream) { q.Ack(st, 1) }, failed},
+		"it was removed":           {func(q *sequencer, st *stream) { q.Pass(st, 2) }, nil},
+		"a former owner stored it": {func(q *sequencer, st *stream) { q.Clean(st, 2) }, nil},
+		"it is parked":             {func(q *sequencer, st *stream) { q.Park(st) }, nil},
+		"the next one fails": {func(q *sequencer, st *stream) {
 			q.Ack(st, 2)
 			q.NoteFailure(st, checkpoint.Failure{Number: 3})
 		}, &checkpoint.Failure{Number: 3}},

@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"cmp"
@@ -31,7 +31,7 @@ type happening struct {
 
 // hand is an event that a handler is handling.
 type hand struct {
-	st     *Stream
+	st     *stream
 	number uint64
 }
 
@@ -40,7 +40,7 @@ type hand struct {
 type model struct {
 	t      *testing.T
 	random *rand.Rand
-	q      *Sequencer
+	q      *sequencer
 	epoch  uint64 // the epoch of the shard
 	owner  uint64 // the epoch of the sequencer
 	astray bool   // there are imports and wrong clocks, and so reconciliations
@@ -61,9 +61,9 @@ type model struct {
 	shown       int64 // the place of the live read
 	turned      bool  // the stored cursor may go back
 	reconciling *reconciliationOf
-	queued      []*Stream
+	queued      []*stream
 	hands       []hand
-	delayed     []*Stream
+	delayed     []*stream
 	delivered   int
 }
 
@@ -109,7 +109,7 @@ func (m *model) restart() {
 	m.q = testSequencer()
 	m.q.now = func() time.Time { return time.UnixMilli(m.now) }
 	m.q.BehindAfter = modelBehindAfter * time.Millisecond
-	m.q.ready = func(st *Stream, _ bool) {
+	m.q.ready = func(st *stream, _ bool) {
 		require.NotContains(m.t, m.queued, st, "it waits already")
 		m.queued = append(m.queued, st)
 	}
@@ -181,7 +181,7 @@ func (m *model) serve(rewinds int) {
 }
 
 // deliver delivers some events of a stream that is served.
-func (m *model) deliver(st *Stream, rewinds int) {
+func (m *model) deliver(st *stream, rewinds int) {
 	id := st.ID.Value
 	for range rewinds {
 		r, from, to := m.q.Next(st)
@@ -212,7 +212,7 @@ func (m *model) deliver(st *Stream, rewinds int) {
 }
 
 // handle is the handler. It acks an event and returns true, or fails and returns false.
-func (m *model) handle(st *Stream, number uint64) bool {
+func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
 		switch stored := st.Stored.Load(); {
 		case m.random.IntN(3) > 0:
@@ -249,7 +249,7 @@ func (m *model) goOn() {
 	}
 }
 
-func (m *model) park(st *Stream, number uint64) {
+func (m *model) park(st *stream, number uint64) {
 	head := m.q.ExpectEntry(st)
 	m.entries[st.ID.Value] = checkpoint.Behind{Aggregate: st.ID, Head: head, Epoch: m.epoch, Parked: &checkpoint.Failure{Number: number}}
 	m.q.Park(st)
@@ -410,8 +410,8 @@ func (m *model) flush(all bool) {
 	m.nothingIsHidden()
 }
 
-func inOrder(streams []*Stream) []*Stream {
-	slices.SortFunc(streams, func(a, b *Stream) int { return cmp.Compare(a.ID.Value, b.ID.Value) })
+func inOrder(streams []*stream) []*stream {
+	slices.SortFunc(streams, func(a, b *stream) int { return cmp.Compare(a.ID.Value, b.ID.Value) })
 	return streams
 }
 

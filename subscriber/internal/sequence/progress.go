@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"time"
@@ -7,22 +7,22 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// progress is what the committer has to store of a shard.
-type progress struct {
+// Progress is what the committer has to store of a shard.
+type Progress[W any] struct {
 	Saved, Next Cursor
 	rewinds     uint64 // the number of rewinds of the cursor
 	// List contains the streams that must be on the behind list before the cursor moves to next.
 	// unlist contains the streams whose entries are no longer necessary.
-	List, Unlist []*Stream
+	List, Unlist []*Stream[W]
 }
 
 // Progress returns how far the cursor can move: up to where the last trailing read has come, and
 // not past an event that is unstored, unless its aggregate is on the behind list.
-func (q *Sequencer) Progress() progress {
+func (q *Sequencer[W]) Progress() Progress[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := progress{Saved: q.saved, Next: Cursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
-	hold := func(st *Stream) { p.Next.At = min(p.Next.At, st.hintAt) }
+	p := Progress[W]{Saved: q.saved, Next: Cursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
+	hold := func(st *Stream[W]) { p.Next.At = min(p.Next.At, st.hintAt) }
 	for st := range q.dirty { // acked and not stored yet
 		if st.covered() {
 			continue
@@ -73,13 +73,13 @@ func (q *Sequencer) Progress() progress {
 
 // isStuck reports whether an unfinished stream has failed or takes long, so that it must be listed.
 // The caller holds mu.
-func (q *Sequencer) isStuck(st *Stream, now time.Time) bool {
+func (q *Sequencer[W]) isStuck(st *Stream[W], now time.Time) bool {
 	return now.Sub(st.pending) > q.BehindAfter && st.stuck(now, q.BehindAfter)
 }
 
 // SaveCursor records that the cursor is stored. If the cursor was rewound meanwhile, it must be
 // stored again.
-func (q *Sequencer) SaveCursor(p progress) {
+func (q *Sequencer[W]) SaveCursor(p Progress[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.rewinds == q.rewinds {
@@ -87,10 +87,10 @@ func (q *Sequencer) SaveCursor(p progress) {
 	}
 }
 
-func (q *Sequencer) DirtyStreams() []*Stream {
+func (q *Sequencer[W]) DirtyStreams() []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	streams := make([]*Stream, 0, len(q.dirty))
+	streams := make([]*Stream[W], 0, len(q.dirty))
 	for st := range q.dirty {
 		streams = append(streams, st)
 	}
@@ -99,7 +99,7 @@ func (q *Sequencer) DirtyStreams() []*Stream {
 
 // Clean records where a position is stored. It may be higher than acked if a former owner had
 // handled more events. Until then the stream is dirty, so it is not forgotten during a write.
-func (q *Sequencer) Clean(st *Stream, stored uint64) {
+func (q *Sequencer[W]) Clean(st *Stream[W], stored uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if stored > st.acked {
@@ -115,7 +115,7 @@ func (q *Sequencer) Clean(st *Stream, stored uint64) {
 
 // isDone reports whether a stream is drained and its position is stored. A stream that a former
 // owner has listed is not done before its end is known. The caller holds mu.
-func (q *Sequencer) isDone(st *Stream) bool {
+func (q *Sequencer[W]) isDone(st *Stream[W]) bool {
 	_, dirty := q.dirty[st]
 	return st.drained() && !dirty && st.inherited == nil && st.state != parked
 }
@@ -123,7 +123,7 @@ func (q *Sequencer) isDone(st *Stream) bool {
 // BeginListing is like ExpectEntry. needed is false if no entry is needed any more: this owner has
 // parked the stream meanwhile, or the stream is done. A stream that is done may be forgotten
 // already, and then the entry belongs to another stream with its id.
-func (q *Sequencer) BeginListing(st *Stream) (entry checkpoint.Behind, needed bool) {
+func (q *Sequencer[W]) BeginListing(st *Stream[W]) (entry checkpoint.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.listed == always && !st.unexplained() || q.isDone(st) {
@@ -134,14 +134,14 @@ func (q *Sequencer) BeginListing(st *Stream) (entry checkpoint.Behind, needed bo
 
 // ExpectEntry records that the stream may have an entry on the behind list from now on, so that the
 // stream is not forgotten. It returns the stream's last event.
-func (q *Sequencer) ExpectEntry(st *Stream) (head uint64) {
+func (q *Sequencer[W]) ExpectEntry(st *Stream[W]) (head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.expects(st)
 }
 
 // expects is ExpectEntry for a caller that holds mu.
-func (q *Sequencer) expects(st *Stream) (head uint64) {
+func (q *Sequencer[W]) expects(st *Stream[W]) (head uint64) {
 	st.entry = true
 	q.unfinished[st] = struct{}{}
 	return st.head
@@ -149,7 +149,7 @@ func (q *Sequencer) expects(st *Stream) (head uint64) {
 
 // BeginUnlisting records that the stream may have no entry from now on. It returns false if the
 // stream is not done.
-func (q *Sequencer) BeginUnlisting(st *Stream) bool {
+func (q *Sequencer[W]) BeginUnlisting(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.isDone(st) {
@@ -160,7 +160,7 @@ func (q *Sequencer) BeginUnlisting(st *Stream) bool {
 }
 
 // Explain records that the entry of a stream was written with a failure, or without one.
-func (q *Sequencer) Explain(st *Stream, f *checkpoint.Failure) {
+func (q *Sequencer[W]) Explain(st *Stream[W], f *checkpoint.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.explained = 0; f != nil {
@@ -168,7 +168,7 @@ func (q *Sequencer) Explain(st *Stream, f *checkpoint.Failure) {
 	}
 }
 
-func (q *Sequencer) SetListed(st *Stream, listed bool) {
+func (q *Sequencer[W]) SetListed(st *Stream[W], listed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.entry = listed
@@ -183,7 +183,7 @@ func (q *Sequencer) SetListed(st *Stream, listed bool) {
 
 // TakeUnverified removes some streams from the list of parked streams that must be verified, and
 // returns them.
-func (q *Sequencer) TakeUnverified(most int) []*Stream {
+func (q *Sequencer[W]) TakeUnverified(most int) []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(most, len(q.unverified))
@@ -194,7 +194,7 @@ func (q *Sequencer) TakeUnverified(most int) []*Stream {
 
 // Verify compares parked streams with positions. A stream whose position is at or after the event
 // because of which it was parked continues. A stream whose position is not known is verified later.
-func (q *Sequencer) Verify(some []*Stream, positions map[aggregate.ID]uint64) {
+func (q *Sequencer[W]) Verify(some []*Stream[W], positions map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, st := range some {

@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import "time"
 
@@ -12,7 +12,7 @@ type Status struct {
 
 // Status counts the events that are known and not handled. fresh reports that an aggregate has no
 // position unless it was forgotten.
-func (q *Sequencer) Status(fresh bool) Status {
+func (q *Sequencer[W]) Status(fresh bool) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := Status{CaughtUp: q.caughtUp}

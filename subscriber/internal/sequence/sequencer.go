@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"sync"
@@ -13,28 +13,28 @@ import (
 // Sequencer knows which events of a shard exist, which are handled, and which positions are stored.
 // It decides what is next for each aggregate, and how far the cursor may move. It makes no
 // requests, and only AwaitHealth blocks. Its mutex guards the streams.
-type Sequencer struct {
+type Sequencer[W any] struct {
 	Limits
 	budget     *Budget
 	duplicates *atomic.Uint64   // counts events that were found again
 	now        func() time.Time // monotonic
 	clock      func() time.Time // the clock that dates events
 	// ready queues a stream for a worker. It is called with the mutex held.
-	ready func(st *Stream, failed bool)
+	ready func(st *Stream[W], failed bool)
 
 	mu      sync.Mutex
 	ended   bool
-	streams map[string]*Stream // by id value
+	streams map[string]*Stream[W] // by id value
 	// unfinished contains the streams with unhandled events, or with an entry on the behind list.
 	// dirty contains the streams whose position is not stored yet. A flush visits both.
-	unfinished map[*Stream]struct{}
-	dirty      map[*Stream]struct{}
+	unfinished map[*Stream[W]]struct{}
+	dirty      map[*Stream[W]]struct{}
 	// parked counts the unfinished streams that are parked.
 	parked int
 	// failing counts the streams that have failed and have delivered nothing since.
 	failing int
 	// waiting contains streams that wait until fewer are dirty. full requests a flush for them.
-	waiting []*Stream
+	waiting []*Stream[W]
 	full    chan struct{}
 	// changed is closed when fewer streams are failing. It is nil while no caller waits.
 	changed chan struct{}
@@ -56,10 +56,10 @@ type Sequencer struct {
 	// rewinds counts how often the cursor was moved back.
 	rewinds uint64
 	// sample is a commit that the tail must show. See lag.
-	sample sample
+	sample sample[W]
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
-	unverified []*Stream
+	unverified []*Stream[W]
 }
 
 // Cursor is the stored cursor of a shard and the stored time of its last reconciliation.
@@ -80,16 +80,16 @@ type Limits struct {
 	BehindAfter                             time.Duration
 }
 
-func New(l Limits, b *Budget, duplicates *atomic.Uint64, clock func() time.Time, ready func(*Stream, bool)) *Sequencer {
-	return &Sequencer{
+func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() time.Time, ready func(*Stream[W], bool)) *Sequencer[W] {
+	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
-		streams: map[string]*Stream{}, unfinished: map[*Stream]struct{}{}, dirty: map[*Stream]struct{}{},
+		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
 		handled: map[string]uint64{}, full: make(chan struct{}, 1),
 	}
 }
 
 // Claimed records the group's position on the aggregate of a stream.
-func (q *Sequencer) Claimed(st *Stream, position uint64) {
+func (q *Sequencer[W]) Claimed(st *Stream[W], position uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.claimed, st.acked = true, position
@@ -99,7 +99,7 @@ func (q *Sequencer) Claimed(st *Stream, position uint64) {
 
 // TookOver records the last event of an aggregate that a former owner has listed. The caller has
 // claimed its position.
-func (q *Sequencer) TookOver(st *Stream, head uint64) {
+func (q *Sequencer[W]) TookOver(st *Stream[W], head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.observe(head)
@@ -114,7 +114,7 @@ func (q *Sequencer) TookOver(st *Stream, head uint64) {
 
 // Next returns the result of stream.next. An event that it returns no longer counts in the budget.
 // If there is nothing to do, it marks the stream as idle.
-func (q *Sequencer) Next(st *Stream) (r *journal.Record, from, to uint64) {
+func (q *Sequencer[W]) Next(st *Stream[W]) (r *journal.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.dropTo(st.acked, q.budget)
@@ -130,20 +130,20 @@ func (q *Sequencer) Next(st *Stream) (r *journal.Record, from, to uint64) {
 // BeginServing records that a worker serves a stream. The record is removed when the stream becomes
 // idle, is put off, resumed or parked, or by EndServing. It must be removed at once, because
 // another worker can then serve the stream.
-func (q *Sequencer) BeginServing(st *Stream) {
+func (q *Sequencer[W]) BeginServing(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.serving = q.now()
 }
 
 // EndServing records that a stream waits for a worker again.
-func (q *Sequencer) EndServing(st *Stream) {
+func (q *Sequencer[W]) EndServing(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.serving = time.Time{}
 }
 
-func (q *Sequencer) Fill(st *Stream, records []*journal.Record) {
+func (q *Sequencer[W]) Fill(st *Stream[W], records []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.fill(records, q.budget)
@@ -151,14 +151,14 @@ func (q *Sequencer) Fill(st *Stream, records []*journal.Record) {
 
 // Following returns the events in the buffer that follow an event without a gap, at most a number
 // of them.
-func (q *Sequencer) Following(st *Stream, number uint64, most int) []*journal.Record {
+func (q *Sequencer[W]) Following(st *Stream[W], number uint64, most int) []*journal.Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.buffer.after(number, most)
 }
 
 // Pass acks all events up to a number, and returns how many it has acked.
-func (q *Sequencer) Pass(st *Stream, number uint64) uint64 {
+func (q *Sequencer[W]) Pass(st *Stream[W], number uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	passed := number - min(number, st.acked)
@@ -169,7 +169,7 @@ func (q *Sequencer) Pass(st *Stream, number uint64) uint64 {
 
 // Ack records that all events up to a number are handled. It reports whether the stream was put off
 // before.
-func (q *Sequencer) Ack(st *Stream, number uint64) (recovered bool) {
+func (q *Sequencer[W]) Ack(st *Stream[W], number uint64) (recovered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	recovered = st.cautious
@@ -178,7 +178,7 @@ func (q *Sequencer) Ack(st *Stream, number uint64) (recovered bool) {
 }
 
 // acked is ack for a caller that holds mu. The callers of the following methods hold it too.
-func (q *Sequencer) acked(st *Stream, number uint64) {
+func (q *Sequencer[W]) acked(st *Stream[W], number uint64) {
 	st.acked = max(st.acked, number)
 	st.forgetFailure()
 	q.recover(st)
@@ -194,10 +194,10 @@ func (q *Sequencer) acked(st *Stream, number uint64) {
 }
 
 // stream returns the stream of an aggregate, and creates it if it does not exist.
-func (q *Sequencer) stream(id aggregate.ID) *Stream {
+func (q *Sequencer[W]) stream(id aggregate.ID) *Stream[W] {
 	st := q.streams[id.Value]
 	if st == nil {
-		st = &Stream{ID: id}
+		st = &Stream[W]{ID: id}
 		q.streams[id.Value] = st
 	}
 	return st
@@ -205,7 +205,7 @@ func (q *Sequencer) stream(id aggregate.ID) *Stream {
 
 // schedule queues a stream that has something to do for a worker. If it can wait, it is queued with
 // the streams that failed.
-func (q *Sequencer) schedule(st *Stream, canWait bool) {
+func (q *Sequencer[W]) schedule(st *Stream[W], canWait bool) {
 	if st.drained() {
 		return
 	}
@@ -220,7 +220,7 @@ func (q *Sequencer) schedule(st *Stream, canWait bool) {
 }
 
 // idle records that a stream has nothing to do for now.
-func (q *Sequencer) idle(st *Stream) {
+func (q *Sequencer[W]) idle(st *Stream[W]) {
 	st.state, st.serving = idle, time.Time{}
 	st.buffer.drop(q.budget)
 	q.recover(st)
@@ -233,7 +233,7 @@ func (q *Sequencer) idle(st *Stream) {
 // PutOff makes a stream wait until resume. Any number of streams may wait, so they hold no events
 // in memory, and after resume only the next event is read. Otherwise each nack would cause all
 // later events to be read again, and a corrupt event would hold back the events before it.
-func (q *Sequencer) PutOff(st *Stream) {
+func (q *Sequencer[W]) PutOff(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving = delayed, time.Time{}
@@ -246,7 +246,7 @@ func (q *Sequencer) PutOff(st *Stream) {
 }
 
 // recover records that a stream that was put off has delivered an event.
-func (q *Sequencer) recover(st *Stream) {
+func (q *Sequencer[W]) recover(st *Stream[W]) {
 	if st.cautious {
 		st.cautious = false
 		q.failing--
@@ -256,14 +256,14 @@ func (q *Sequencer) recover(st *Stream) {
 }
 
 // NoteFailure records the last failed attempt at the next event of a stream.
-func (q *Sequencer) NoteFailure(st *Stream, f checkpoint.Failure) {
+func (q *Sequencer[W]) NoteFailure(st *Stream[W], f checkpoint.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.failure = &f
 }
 
 // Resume returns a stream to the workers that was put off or is being served.
-func (q *Sequencer) Resume(st *Stream) {
+func (q *Sequencer[W]) Resume(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving = active, time.Time{}
@@ -271,7 +271,7 @@ func (q *Sequencer) Resume(st *Stream) {
 }
 
 // Park stops the delivery of a stream that was listed as parked.
-func (q *Sequencer) Park(st *Stream) {
+func (q *Sequencer[W]) Park(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
@@ -284,7 +284,7 @@ func (q *Sequencer) Park(st *Stream) {
 // BeforeCorrupt records the number of a corrupt event, or 0 if it is not known, and reports whether
 // there may be readable events before it. These must not wait for the corrupt event or count as
 // failed.
-func (q *Sequencer) BeforeCorrupt(st *Stream, number uint64) bool {
+func (q *Sequencer[W]) BeforeCorrupt(st *Stream[W], number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if number > st.acked+1 {
@@ -295,21 +295,21 @@ func (q *Sequencer) BeforeCorrupt(st *Stream, number uint64) bool {
 }
 
 // AckedOf returns the last handled event of a stream.
-func (q *Sequencer) AckedOf(st *Stream) uint64 {
+func (q *Sequencer[W]) AckedOf(st *Stream[W]) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.acked
 }
 
 // OnlyReconciled reports whether only a reconciliation has shown an event.
-func (q *Sequencer) OnlyReconciled(st *Stream, number uint64) bool {
+func (q *Sequencer[W]) OnlyReconciled(st *Stream[W], number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.led < number && number <= st.reconciled
 }
 
 // forget drops idle streams when there are too many streams.
-func (q *Sequencer) forget() {
+func (q *Sequencer[W]) forget() {
 	most := q.Memory.share(1, q.IdleStreams)
 	if len(q.streams) <= most {
 		return
@@ -335,14 +335,14 @@ func (q *Sequencer) forget() {
 }
 
 // HasForgotten reports whether a stream may have been forgotten in this term.
-func (q *Sequencer) HasForgotten(id aggregate.ID) bool {
+func (q *Sequencer[W]) HasForgotten(id aggregate.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.forgotten.has(id)
 }
 
 // PositionOf returns the position of a stream that a broadcast has forgotten.
-func (q *Sequencer) PositionOf(id aggregate.ID) (position uint64, forgotten bool) {
+func (q *Sequencer[W]) PositionOf(id aggregate.ID) (position uint64, forgotten bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	position, forgotten = q.handled[id.Value]
@@ -350,17 +350,17 @@ func (q *Sequencer) PositionOf(id aggregate.ID) (position uint64, forgotten bool
 }
 
 // End prevents new work.
-func (q *Sequencer) End() {
+func (q *Sequencer[W]) End() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
 }
 
 // All returns the streams.
-func (q *Sequencer) All() []*Stream {
+func (q *Sequencer[W]) All() []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	streams := make([]*Stream, 0, len(q.streams))
+	streams := make([]*Stream[W], 0, len(q.streams))
 	for _, st := range q.streams {
 		streams = append(streams, st)
 	}
@@ -368,7 +368,7 @@ func (q *Sequencer) All() []*Stream {
 }
 
 // ForgetAll releases the memory of all streams after the work has ended.
-func (q *Sequencer) ForgetAll() {
+func (q *Sequencer[W]) ForgetAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, st := range q.streams {

@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"time"
@@ -7,16 +7,16 @@ import (
 )
 
 // sample is a commit of this process whose event the tail must show. There is one at a time.
-type sample struct {
-	stream  *Stream
+type sample[W any] struct {
+	stream  *Stream[W]
 	version uint64
 	at      int64 // in milliseconds
 }
 
 // sampled starts a sample with a commit, unless there is one. The caller holds mu.
-func (q *Sequencer) sampled(st *Stream, version uint64) {
+func (q *Sequencer[W]) sampled(st *Stream[W], version uint64) {
 	if q.sample.stream == nil {
-		q.sample = sample{st, version, q.clock().UnixMilli()}
+		q.sample = sample[W]{st, version, q.clock().UnixMilli()}
 	}
 }
 
@@ -26,13 +26,13 @@ const sampleTolerance = 5 * time.Second
 
 // TakeMissed returns a commit of this process that no read of the tail has shown, although the last
 // trailing read has passed its date.
-func (q *Sequencer) TakeMissed() (id aggregate.ID, version uint64, missed bool) {
+func (q *Sequencer[W]) TakeMissed() (id aggregate.ID, version uint64, missed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.sample
 	if s.stream == nil || q.final < s.at+sampleTolerance.Milliseconds() {
 		return aggregate.ID{}, 0, false
 	}
-	q.sample = sample{}
+	q.sample = sample[W]{}
 	return s.stream.ID, s.version, s.stream.hint < s.version && q.streams[s.stream.ID.Value] == s.stream
 }

@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"sync/atomic"
@@ -12,7 +12,7 @@ import (
 // Stream contains the state of one aggregate's events. Two numbers define it: head, the highest
 // event that is known to exist, and acked. The events between them are delivered in order, from the
 // buffer if the tail brought them, otherwise read from the journal.
-type Stream struct {
+type Stream[W any] struct {
 	ID aggregate.ID
 
 	// The sequencer's mutex guards the following fields.
@@ -56,7 +56,7 @@ type Stream struct {
 	// Stored is the stored position. Whoever writes it holds a lock of the committer.
 	Stored atomic.Uint64
 	// Work is what the workers keep with the stream. The mutex does not guard it.
-	Work Work
+	Work W
 }
 
 type streamState int
@@ -72,10 +72,10 @@ const (
 const always = ^uint64(0)
 
 // observe records that an event exists.
-func (s *Stream) observe(number uint64) { s.head = max(s.head, number) }
+func (s *Stream[W]) observe(number uint64) { s.head = max(s.head, number) }
 
 // observeTail records that the tail has shown an event.
-func (s *Stream) observeTail(r *journal.Record) {
+func (s *Stream[W]) observeTail(r *journal.Record) {
 	s.observe(r.Number)
 	if r.Number > s.hint || r.Number == s.reconciled {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
@@ -87,7 +87,7 @@ func (s *Stream) observeTail(r *journal.Record) {
 
 // observeReconciled records that a reconciliation has found an event. If the tail has shown an
 // unhandled event, the cursor must still lead to that.
-func (s *Stream) observeReconciled(r *journal.Record) {
+func (s *Stream[W]) observeReconciled(r *journal.Record) {
 	s.observe(r.Number)
 	stored := s.Stored.Load()
 	// A commit of this process may have reported the event without a hint.
@@ -101,39 +101,39 @@ func (s *Stream) observeReconciled(r *journal.Record) {
 }
 
 // IsClaimed reports whether the position is known. Only the stream's worker may ask.
-func (s *Stream) IsClaimed() bool { return s.claimed }
+func (s *Stream[W]) IsClaimed() bool { return s.claimed }
 
 // IsInherited reports whether an entry of a former owner must be taken over first. Only the stream's
 // worker may ask.
-func (s *Stream) IsInherited() bool { return s.inherited != nil }
+func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
 
 // drained reports whether all known events are acked.
-func (s *Stream) drained() bool { return s.claimed && s.acked >= s.head }
+func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= s.head }
 
 // forgetFailure removes the failure if its event is handled.
-func (s *Stream) forgetFailure() {
+func (s *Stream[W]) forgetFailure() {
 	if s.failure != nil && s.failure.Number <= s.acked {
 		s.failure = nil
 	}
 }
 
 // covered reports whether the entry on the behind list leads to all unhandled events.
-func (s *Stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
+func (s *Stream[W]) covered() bool { return s.listed >= s.head && s.listed > 0 }
 
 // unexplained reports that an attempt has failed since the entry was written, which says that the
 // handler takes long, or why an earlier event had failed.
-func (s *Stream) unexplained() bool {
+func (s *Stream[W]) unexplained() bool {
 	return s.state != parked && s.failure != nil && s.failure.Number > s.explained
 }
 
 // stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
 // for a worker is not stuck.
-func (s *Stream) stuck(now time.Time, long time.Duration) bool {
+func (s *Stream[W]) stuck(now time.Time, long time.Duration) bool {
 	return s.cautious || !s.serving.IsZero() && now.Sub(s.serving) > long
 }
 
 // next returns the event to deliver, or the range of events to read before that, or neither.
-func (s *Stream) next() (r *journal.Record, from, to uint64) {
+func (s *Stream[W]) next() (r *journal.Record, from, to uint64) {
 	if s.acked >= s.head {
 		return nil, 0, 0
 	}
