@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
@@ -54,7 +55,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		// Reading the tail from its beginning finds as much as a reconciliation.
 		reconciled = c.now()
 	}
-	c.sequencer.Begin(sequence.Cursor{at, progress.Reconciled}, reconciled, progress.Behind)
+	c.sequencer.Begin(sequence.Cursor{At: at, ReconciledAt: progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
 
@@ -126,7 +127,7 @@ func (c *committer) finish() {
 	errs := c.flush(true)
 	c.failedToWrite(errs)
 	for failures := 1; worst(errs) != nil && !c.isLost(); failures++ {
-		if pause(ctx, backoffOf(minFailurePause, time.Second, failures)); ctx.Err() != nil {
+		if retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, time.Second, failures))); ctx.Err() != nil {
 			c.failed("Gave up writing a checkpoint: events that were acked since the last one will be delivered again", errs)
 			return
 		}

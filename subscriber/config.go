@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -359,7 +360,7 @@ func (c *Config) validateBroadcast() error {
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {
-	return max(0, backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt))
+	return max(0, retry.After(c.NackResendSleep, c.MaxNackResendSleep, attempt))
 }
 
 // wants reports whether events of a type are delivered.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -165,7 +166,7 @@ func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures
 }
 
 func (d *deliverer) block(st *stream, err error, failures int) {
-	pause := backoffOf(minFailurePause, maxFailurePause, failures)
+	pause := retry.After(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
 		"aggregate_id": printable.Text(st.ID.Value), "pause": pause, "attempts": st.Work.delivery.attempts,
@@ -177,15 +178,6 @@ func (d *deliverer) block(st *stream, err error, failures int) {
 // the last one of a policy need none, because their number is limited.
 func (d *deliverer) isPaced(failures int) bool {
 	return failures > max(pacedAfter, d.config.Failures.attempts)
-}
-
-// backoffOf returns a pause that doubles from first to most with each failure.
-func backoffOf(first, most time.Duration, failures int) time.Duration {
-	doublings := max(0, failures-1)
-	if doublings > 40 || first > most>>doublings {
-		return most
-	}
-	return first << doublings
 }
 
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also

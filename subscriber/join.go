@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -66,7 +67,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 			known = false
 		}
 		m.complain(ctx, "Cannot join the consumer group, will try again", err)
-		pause(ctx, m.config.LeaseDuration/10)
+		retry.Sleep(ctx, retry.Spread(m.config.LeaseDuration/10))
 	}
 	if !attempted.IsZero() {
 		m.withdraw(m.closing, token)
@@ -117,7 +118,7 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 			m.logger.Error("Cannot find out whether it has joined the group; others can take its shards when the lease has expired", err, nil)
 			return
 		}
-		pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+		retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
 	}
 }
 
@@ -139,7 +140,7 @@ func (m *member) leave(ctx context.Context) {
 			return
 		default:
 			failures++
-			pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+			retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (m *member) leave(ctx context.Context) {
 // membership again. In a deployment many members join at once, and a failed attempt costs write
 // units too.
 func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
-	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
+	retry.Sleep(ctx, retry.Spread(retry.After(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved)))
 	if read, err := m.readMembership(ctx); err == nil {
 		return read
 	}

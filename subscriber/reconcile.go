@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
@@ -46,7 +47,7 @@ func (m *member) reconciling(ctx context.Context) (stop func()) {
 		partial := map[*source]reconcileState{}
 		between := min(m.config.ReconcileInterval/20, time.Minute)
 		for wait := between; ctx.Err() == nil; {
-			pause(ctx, wait)
+			retry.Sleep(ctx, retry.Spread(wait))
 			wait = between
 			left := map[*source]reconcileState{}
 			for n := range m.held {
@@ -135,7 +136,7 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 			part.gaveWay = true
 			return part, false
 		}
-		pause(ctx, min(page.pause, s.config.ReconcileInterval/100))
+		retry.Sleep(ctx, retry.Spread(min(page.pause, s.config.ReconcileInterval/100)))
 		hangs.Reset(readTimeout)
 	}
 	if part.early {
@@ -265,7 +266,7 @@ func (s *source) awaitRoom(ctx context.Context) bool {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
 		}
-		pause(ctx, comparePause)
+		retry.Sleep(ctx, retry.Spread(comparePause))
 	}
 	return true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,7 +56,7 @@ func (d *deliverer) retry(e *deferral) {
 	case err != nil:
 		e.failures++
 		d.stats.failures.Add(1)
-		pause := backoffOf(minFailurePause, maxFailurePause, e.failures)
+		pause := retry.After(minFailurePause, maxFailurePause, e.failures)
 		d.logger.Error("Cannot retry a deferred event, will try again", briefError{err}, watermill.LogFields{
 			"aggregate_id": printable.Text(e.value), "number": e.number, "pause": pause,
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
@@ -102,7 +103,7 @@ func (sh *shard) tail(ctx context.Context) {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
-				pause(ctx, min(wait, time.Minute)) // the clock may be changed meanwhile
+				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute))) // the clock may be changed meanwhile
 			}
 			sh.source.run(ctx, from)
 			return
@@ -111,7 +112,7 @@ func (sh *shard) tail(ctx context.Context) {
 			return
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
-		pause(ctx, sh.config.MaxPollInterval)
+		retry.Sleep(ctx, retry.Spread(sh.config.MaxPollInterval))
 	}
 }
 

@@ -2,7 +2,6 @@ package subscriber
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -96,14 +95,4 @@ func (s *subscription) inParallel(rows []func() error) []error {
 	}
 	writers.Wait()
 	return errs
-}
-
-// pause waits for d plus or minus a half, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d/2 + rand.N(max(1, d)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
