@@ -16,11 +16,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // deliverer delivers the events of a shard, one at a time for each aggregate, and handles failures.
 type deliverer struct {
 	*term
+	source    *source.Source
 	sequencer *sequencer
 	committer *committer
 	deferrals *deferrals
@@ -51,8 +53,8 @@ type delivery struct {
 	disposition *disposition
 }
 
-func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
-	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
+func newDeliverer(t *term, s *source.Source, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
+	d := &deliverer{term: t, source: s, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
 }
@@ -387,5 +389,15 @@ func (d *deliverer) ack(st *stream, number uint64) {
 	st.Work.delivery = delivery{}
 	if d.sequencer.Ack(st, number) {
 		d.pace.earn()
+	}
+}
+
+// noteReconciled records a sign of a lag if only a reconciliation has found an event. The caller
+// knows that the event is after the position of its aggregate. The reconciliation does not, for
+// example if the group leaves out earlier events.
+func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
+	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
+		d.stats.reconciled.Add(1)
+		d.source.NoteLag(r.Aggregate, r.Number)
 	}
 }

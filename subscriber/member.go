@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // member is one call of Subscribe. It is a member of the consumer group, and works on its share of
@@ -88,6 +89,29 @@ func (m *member) run(ctx context.Context, seen checkpoint.Membership) {
 	for m.join(ctx, seen) {
 		m.work(ctx)
 		m.since, seen = m.now(), checkpoint.Membership{}
+	}
+}
+
+// reconciling starts a goroutine that reconciles the shards.
+func (m *member) reconciling(ctx context.Context) (stop func()) {
+	if m.config.ReconcileInterval < 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		source.Reconcile(ctx, m.config.ReconcileInterval, func(yield func(*source.Source) bool) {
+			for n := range m.held {
+				if sh := m.held[n].Load(); sh != nil && !yield(sh.source) {
+					return
+				}
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // shard is the work of a member on one shard in one term. It keeps nothing that it knows about
@@ -21,7 +22,7 @@ import (
 // which return them to the workers when they are due.
 type shard struct {
 	*term
-	source    *source
+	source    *source.Source
 	deliverer *deliverer
 	committer *committer
 	sequencer *sequencer
@@ -50,12 +51,17 @@ func (m *member) newShard(number int, r checkpoint.Membership) *shard {
 	sh.sequencer = sequence.New(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *stream, failed bool) {
 		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
-	sh.source = newSource(sh.term, sh.sequencer)
+	c := &m.config
+	sh.source = source.New(source.Config{
+		Journal: m.raw, Checkpoint: m.checkpoint, Key: sh.key, Sequencer: sh.sequencer, Budget: m.budget, Memory: m.memory,
+		Counters: &m.stats.Counters, Logger: m.logger, Busy: m.lanes.Busy, Stopping: sh.stopping,
+		PollInterval: c.PollInterval, MaxPollInterval: c.MaxPollInterval, TrailingDelay: c.TrailingDelay, ReconcileInterval: c.ReconcileInterval,
+	})
 	sh.committer = newCommitter(sh.term, sh.sequencer, r)
 	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
 		m.lanes.Run(turn{deliverer: sh.deliverer, deferred: e}, true)
 	})
-	sh.deliverer = newDeliverer(sh.term, sh.sequencer, sh.committer, sh.deferrals, r)
+	sh.deliverer = newDeliverer(sh.term, sh.source, sh.sequencer, sh.committer, sh.deferrals, r)
 	return sh
 }
 
@@ -105,7 +111,7 @@ func (sh *shard) tail(ctx context.Context) {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
 				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute))) // the clock may be changed meanwhile
 			}
-			sh.source.run(ctx, from)
+			sh.source.Run(ctx, from)
 			return
 		}
 		if ctx.Err() != nil || sh.fenced(err) {

@@ -45,6 +45,8 @@ type subscription struct {
 const (
 	// rowWriters is the number of rows that are written concurrently.
 	rowWriters = 16
+	// readTimeout limits a read, so that a connection that hangs blocks nothing for long.
+	readTimeout = 10 * time.Second
 	// writeTimeout limits a write of a row, which continues when the subscription ends.
 	writeTimeout = 5 * time.Second
 	// writeOnClose is the time after CloseTimeout for storing positions and leaving the group.

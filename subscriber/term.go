@@ -31,7 +31,6 @@ type term struct {
 	stoppingOnce sync.Once
 	// lost reports that another member owns the shard.
 	lost atomic.Bool
-	lag  lag
 }
 
 func (m *member) newTerm(number int, r checkpoint.Membership) *term {

@@ -8,11 +8,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// finding is the kind of read that found an event.
-type finding int
+// Finding is the kind of read that found an event.
+type Finding int
 
 const (
-	ByTail finding = iota
+	ByTail Finding = iota
 	ByTrailing
 	ByReconciliation
 )
@@ -45,7 +45,7 @@ func (q *Sequencer[W]) Enqueue(records []*journal.Record, caughtUp bool, final i
 
 // Observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
 // the records that a trailing read has found and no earlier read.
-func (q *Sequencer[W]) Observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
+func (q *Sequencer[W]) Observe(records []*journal.Record, by Finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {

@@ -1,3 +1,5 @@
+// Package sequence decides which event of a shard comes next, and how far its cursor may move. It
+// makes no requests.
 package sequence
 
 import (

@@ -1,4 +1,4 @@
-package subscriber
+package source
 
 import (
 	"sync"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/printable"
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // lag decides when a shard reconciles early, because the tail index lags by more than trailing
@@ -28,31 +27,21 @@ type lag struct {
 // earlyInterval is the time from the first sign to an early reconciliation, and between two of
 // them. Each reads the last three intervals. There are two after the last sign, so an event that is
 // late by one interval is found, and with it the next sign.
-func (t *term) earlyInterval() time.Duration { return t.config.ReconcileInterval / 12 }
+func (s *Source) earlyInterval() time.Duration { return s.ReconcileInterval / 12 }
 
-// noteLag records a sign of a lag.
-func (t *term) noteLag(id aggregate.ID, number uint64) {
-	if t.config.ReconcileInterval < 0 {
+// NoteLag records a sign of a lag.
+func (s *Source) NoteLag(id aggregate.ID, number uint64) {
+	if s.ReconcileInterval < 0 {
 		return
 	}
-	t.lag.mu.Lock()
-	defer t.lag.mu.Unlock()
-	t.lag.seen = t.now()
-	if t.lag.next.IsZero() {
-		t.lag.next = t.lag.seen.Add(t.earlyInterval())
-		t.logger.Info("The tail index lags by more than trailing reads cover, so the shard reconciles early", watermill.LogFields{
-			"shard": t.number, "aggregate_id": printable.Text(id.Value), "number": number, "trailing_delay": t.config.TrailingDelay, "pause": t.earlyInterval(),
+	s.lag.mu.Lock()
+	defer s.lag.mu.Unlock()
+	s.lag.seen = s.Now()
+	if s.lag.next.IsZero() {
+		s.lag.next = s.lag.seen.Add(s.earlyInterval())
+		s.Logger.Info("The tail index lags by more than trailing reads cover, so the shard reconciles early", watermill.LogFields{
+			"shard": s.Key.Number, "aggregate_id": printable.Text(id.Value), "number": number, "trailing_delay": s.TrailingDelay, "pause": s.earlyInterval(),
 		})
-	}
-}
-
-// noteReconciled records a sign of a lag if only a reconciliation has found an event. The caller
-// knows that the event is after the position of its aggregate. The reconciliation does not, for
-// example if the group leaves out earlier events.
-func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
-	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
-		d.stats.reconciled.Add(1)
-		d.noteLag(r.Aggregate, r.Number)
 	}
 }
 

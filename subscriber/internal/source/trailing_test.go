@@ -1,4 +1,4 @@
-package subscriber
+package source
 
 import (
 	"testing"
@@ -12,8 +12,8 @@ import (
 )
 
 // reading returns a source whose reads are all at one place, one of them trailing by 10 seconds.
-func reading(at storage.Cursor) *source {
-	s := &source{trailing: []trailingRead{{delay: 10 * time.Second}}}
+func reading(at storage.Cursor) *Source {
+	s := &Source{trailing: []trailingRead{{delay: 10 * time.Second}}}
 	s.setCursors(at)
 	return s
 }
