@@ -97,7 +97,7 @@ func (c *committer) flush(cursor bool) []error {
 	for _, st := range c.sequencer.DirtyStreams() {
 		rows = append(rows, func() error {
 			switch {
-			case c.isLost():
+			case c.IsLost():
 				return ErrFenced
 			case hangs.Load():
 				return nil
@@ -112,7 +112,7 @@ func (c *committer) flush(cursor bool) []error {
 		})
 	}
 	errs := c.inParallel(rows)
-	if cursor && !c.config.Broadcast && !c.isLost() && !hangs.Load() {
+	if cursor && !c.config.Broadcast && !c.IsLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		errs = append(errs, c.saveCursor(once))
@@ -126,7 +126,7 @@ func (c *committer) finish() {
 	defer cancel()
 	errs := c.flush(true)
 	c.failedToWrite(errs)
-	for failures := 1; worst(errs) != nil && !c.isLost(); failures++ {
+	for failures := 1; worst(errs) != nil && !c.IsLost(); failures++ {
 		if retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, time.Second, failures))); ctx.Err() != nil {
 			c.failed("Gave up writing a checkpoint: events that were acked since the last one will be delivered again", errs)
 			return

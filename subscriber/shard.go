@@ -7,8 +7,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
-	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
@@ -22,14 +22,12 @@ import (
 // which return them to the workers when they are due.
 type shard struct {
 	*term
-	source    *source.Source
-	deliverer *deliverer
-	committer *committer
-	sequencer *sequencer
-	deferrals *deferrals
-	// unfenced reports that transactions of the shard's handlers could still commit when its work
-	// ended.
-	unfenced bool
+	source         *source.Source
+	deliverer      *deliverer
+	committer      *committer
+	sequencer      *sequencer
+	deferrals      *deferrals
+	handlersFenced bool
 }
 
 type (
@@ -46,31 +44,31 @@ type work struct {
 	listing sync.Mutex
 }
 
-func (m *member) newShard(number int, r checkpoint.Membership) *shard {
-	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = sequence.New(m.limits(), m.budget, &m.stats.duplicates, m.now, func(st *stream, failed bool) {
-		m.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
+func (s *subscription) newShard(t membership.Term) *shard {
+	sh := &shard{term: s.newTerm(t)}
+	sh.sequencer = sequence.New(s.limits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
+		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
-	c := &m.config
+	c := &s.config
 	sh.source = source.New(source.Config{
-		Journal: m.raw, Checkpoint: m.checkpoint, Key: sh.key, Sequencer: sh.sequencer, Budget: m.budget, Memory: m.memory,
-		Counters: &m.stats.Counters, Logger: m.logger, Busy: m.lanes.Busy, Stopping: sh.stopping,
+		Journal: s.raw, Checkpoint: s.checkpoint, Key: sh.key, Sequencer: sh.sequencer, Budget: s.budget, Memory: s.memory,
+		Counters: &s.stats.Counters, Logger: s.logger, Busy: s.lanes.Busy, Stopping: sh.stopping,
 		PollInterval: c.PollInterval, MaxPollInterval: c.MaxPollInterval, TrailingDelay: c.TrailingDelay, ReconcileInterval: c.ReconcileInterval,
 	})
-	sh.committer = newCommitter(sh.term, sh.sequencer, r)
+	sh.committer = newCommitter(sh.term, sh.sequencer, t.Membership)
 	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
-		m.lanes.Run(turn{deliverer: sh.deliverer, deferred: e}, true)
+		s.lanes.Run(turn{deliverer: sh.deliverer, deferred: e}, true)
 	})
-	sh.deliverer = newDeliverer(sh.term, sh.source, sh.sequencer, sh.committer, sh.deferrals, r)
+	sh.deliverer = newDeliverer(sh.term, sh.source, sh.sequencer, sh.committer, sh.deferrals, t.Membership)
 	return sh
 }
 
-// run works until the shard is stopped or lost, and returns when the work has ended. After a stop,
+// Run works until the shard is stopped or lost, and returns when the work has ended. After a stop,
 // messages are finished and positions are stored. After a loss, the work ends at once.
-func (sh *shard) run(ctx context.Context) {
+func (sh *shard) Run() {
 	defer sh.abandon()
 	defer sh.memory.Enter()()
-	work, cancel := context.WithCancel(ctx)
+	work, cancel := context.WithCancel(context.WithoutCancel(sh.ctx))
 	defer cancel()
 	var workers sync.WaitGroup
 	workersOf := []func(context.Context){sh.tail, sh.committer.run}
@@ -86,7 +84,7 @@ func (sh *shard) run(ctx context.Context) {
 	}
 	<-sh.stopping
 	cancel()
-	if sh.isLost() {
+	if sh.IsLost() {
 		sh.abandon()
 	}
 	// Handlers have time to ack their messages.
@@ -95,13 +93,17 @@ func (sh *shard) run(ctx context.Context) {
 	sh.sequencer.End()
 	sh.deliverer.end()
 	workers.Wait()
-	if !sh.isLost() {
+	if !sh.IsLost() {
 		sh.committer.finish()
 		sh.abandon()
 	}
-	sh.unfenced = !sh.committer.fenceHandlers()
+	sh.handlersFenced = sh.committer.fenceHandlers()
 	sh.sequencer.ForgetAll()
 }
+
+// IsFenced reports, after the work has ended, that no transaction of the shard's handlers can commit
+// any more.
+func (sh *shard) IsFenced() bool { return sh.handlersFenced }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.
 func (sh *shard) tail(ctx context.Context) {

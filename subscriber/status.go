@@ -30,11 +30,9 @@ func (sub *Subscriber) Shards() []ShardStatus {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	var all []ShardStatus
-	for m := range sub.members {
-		for n := range m.held {
-			if sh := m.held[n].Load(); sh != nil {
-				all = append(all, sh.status())
-			}
+	for s := range sub.subscriptions {
+		for sh := range s.member.All() {
+			all = append(all, sh.status())
 		}
 	}
 	slices.SortFunc(all, func(a, b ShardStatus) int {
@@ -49,8 +47,8 @@ func (sub *Subscriber) Topics() []string {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	var topics []string
-	for m := range sub.members {
-		topics = append(topics, m.topic)
+	for s := range sub.subscriptions {
+		topics = append(topics, s.topic)
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics)

@@ -48,6 +48,6 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 		return err
 	}
 	// The member reads the membership when the work on the shard has ended.
-	d.stop()
+	d.Stop()
 	return errStopped
 }

@@ -8,15 +8,20 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/subscriber/internal/lanes"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
 	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
-// subscription contains what the shards of one call of Subscribe share.
+// subscription is one call of Subscribe. It contains what the shards share that its member works on.
 type subscription struct {
+	member *membership.Member[*shard]
+
 	ctx     context.Context // the context of Subscribe
 	config  Config
 	journal *engine.Engine
@@ -56,12 +61,61 @@ const (
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
-	return &subscription{
+	s := &subscription{
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
 		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+	}
+	_, own := s.config.Positions.(*tablePositions)
+	s.member = membership.New(membership.Config{
+		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
+		Lease: s.config.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
+		ExternalPositions: !own, Closing: closing,
+	}, s.newShard)
+	return s
+}
+
+// run works until ctx ends, and closes the output.
+func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint.Membership) {
+	defer close(s.out)
+	defer s.close()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
+	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
+	defer s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
+		if sh, found := s.member.Work(s.journal.Shard(id)); found {
+			sh.sequencer.Wake(id, version)
+		}
+	})()
+	if s.config.Broadcast {
+		s.member.RunAlone(ctx, since)
+		return
+	}
+	defer s.reconciling(ctx)()
+	s.member.Run(ctx, since, seen)
+}
+
+// reconciling starts a goroutine that reconciles the shards.
+func (s *subscription) reconciling(ctx context.Context) (stop func()) {
+	if s.config.ReconcileInterval < 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		source.Reconcile(ctx, s.config.ReconcileInterval, func(yield func(*source.Source) bool) {
+			for sh := range s.member.All() {
+				if !yield(sh.source) {
+					return
+				}
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 
