@@ -101,8 +101,8 @@ func (sh *shard) Run() {
 	sh.sequencer.ForgetAll()
 }
 
-// IsFenced reports, after the work has ended, that no transaction of the shard's handlers can commit
-// any more.
+// IsFenced reports, after the work has ended, that no transaction of the shard's handlers can
+// commit any more.
 func (sh *shard) IsFenced() bool { return sh.handlersFenced }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.
@@ -111,7 +111,8 @@ func (sh *shard) tail(ctx context.Context) {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
-				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute))) // the clock may be changed meanwhile
+				// The clock may be changed meanwhile.
+				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute)))
 			}
 			sh.source.Run(ctx, from)
 			return

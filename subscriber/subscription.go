@@ -18,7 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
-// subscription is one call of Subscribe. It contains what the shards share that its member works on.
+// subscription is one call of Subscribe. It contains what the shards share that its member works
+// on.
 type subscription struct {
 	member *membership.Member[*shard]
 

@@ -125,8 +125,8 @@ type sighting struct {
 // heartbeatsPerLease is the number of heartbeats that a member sends in the time of a lease.
 const heartbeatsPerLease = 4
 
-// Run works until ctx ends. It joins again when it is evicted. It began to join at since, and seen is
-// the membership that it has read, if any.
+// Run works until ctx ends. It joins again when it is evicted. It began to join at since, and seen
+// is the membership that it has read, if any.
 func (m *Member[W]) Run(ctx context.Context, since time.Time, seen checkpoint.Membership) {
 	defer m.setJoined()
 	defer context.AfterFunc(ctx, m.stopAll)() // at once, even while a request hangs

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/testdb"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 func lanesFree() bool { return false }
@@ -72,7 +72,7 @@ func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	t.Parallel()
 	b := &Budget{size: 10_000, lanes: 1}
 	held := &buffer{}
-	record := func(n uint64) *journal.Record { return &journal.Record{Number: n, Payload: make([]byte, 800)} }
+	record := func(n uint64) *journaltype.Record { return &journaltype.Record{Number: n, Payload: make([]byte, 800)} }
 	numbers := func() (got []uint64) {
 		for _, r := range held.records {
 			got = append(got, r.Number)

@@ -4,27 +4,27 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // buffer holds events of one aggregate in order, before they are delivered. Events that are missing
 // before or between them are read from the journal when they are due. Callers pass the budget that
 // the events are counted in.
 type buffer struct {
-	records []*journal.Record
+	records []*journaltype.Record
 	bytes   int // what it has taken from the budget
 	// lent is the first event while a worker has it. It does not count in the budget, because a
 	// handler may keep it forever.
-	lent    *journal.Record
+	lent    *journaltype.Record
 	trimmed bool // no events are added until it is empty
 }
 
 // SizeOf returns what an event counts for in the budget: its size, and that of a stream, because
 // most streams that wait hold one event.
-func SizeOf(r *journal.Record) int { return r.Size() + streamBytes }
+func SizeOf(r *journaltype.Record) int { return r.Size() + streamBytes }
 
 // add adds an event from the tail, if there is room for it.
-func (b *buffer) add(r *journal.Record, of *Budget) {
+func (b *buffer) add(r *journaltype.Record, of *Budget) {
 	if b.trimmed {
 		return
 	}
@@ -47,11 +47,11 @@ func (b *buffer) add(r *journal.Record, of *Budget) {
 
 // find returns the index of an event, and whether the buffer holds it.
 func (b *buffer) find(number uint64) (at int, found bool) {
-	return slices.BinarySearchFunc(b.records, number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
+	return slices.BinarySearchFunc(b.records, number, func(r *journaltype.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
 
 // after returns the events that follow an event without a gap, at most a number of them.
-func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
+func (b *buffer) after(number uint64, most int) (records []*journaltype.Record) {
 	at, _ := b.find(number + 1)
 	for _, r := range b.records[at:] {
 		if len(records) == most || r.Number != number+1 {
@@ -64,7 +64,7 @@ func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
 }
 
 // fill inserts events that were read from the journal before the other events.
-func (b *buffer) fill(records []*journal.Record, of *Budget) {
+func (b *buffer) fill(records []*journaltype.Record, of *Budget) {
 	b.dropTo(records[len(records)-1].Number, of) // the tail may have added some of them meanwhile
 	for _, r := range records {
 		size := SizeOf(r)

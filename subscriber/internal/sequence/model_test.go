@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // former is an owner that has lost the shard and does not know it.
@@ -55,7 +55,7 @@ type model struct {
 	stamped     map[string]uint64 // the epoch of the position
 	promised    map[string]uint64 // stored by the owner of that time
 	former      *former
-	entries     map[string]checkpoint.Behind
+	entries     map[string]storage.Behind
 	cursor      int64
 	reconciled  int64 // the stored time; below 0 if none is stored
 	shown       int64 // the place of the live read
@@ -84,7 +84,7 @@ const (
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), ids: []string{"a", "b", "c", "d", "e", "f"}, now: 1_000, reconciled: -1,
-		astray: seed%2 == 1, events: map[string][]happening{}, handled: map[string]uint64{}, stored: map[string]uint64{}, entries: map[string]checkpoint.Behind{},
+		astray: seed%2 == 1, events: map[string][]happening{}, handled: map[string]uint64{}, stored: map[string]uint64{}, entries: map[string]storage.Behind{},
 		stamped: map[string]uint64{}, promised: map[string]uint64{},
 	}
 	m.restart()
@@ -113,7 +113,7 @@ func (m *model) restart() {
 		require.NotContains(m.t, m.queued, st, "it waits already")
 		m.queued = append(m.queued, st)
 	}
-	var behind []checkpoint.Behind
+	var behind []storage.Behind
 	for _, id := range m.ids {
 		if b, is := m.entries[id]; is {
 			behind = append(behind, b)
@@ -135,7 +135,7 @@ func (m *model) poll(everything bool) {
 		m.turnBack()
 	}
 	until := m.now
-	var records []*journal.Record
+	var records []*journaltype.Record
 	for _, id := range m.ids {
 		for n, e := range m.events[id] {
 			if e.at >= m.shown && e.at < until && (everything || m.random.IntN(4) > 0) {
@@ -190,7 +190,7 @@ func (m *model) deliver(st *stream, rewinds int) {
 			return
 		case r == nil:
 			require.LessOrEqual(m.t, to, uint64(len(m.events[id])), "read what is there")
-			var records []*journal.Record
+			var records []*journaltype.Record
 			for n := from; n <= to; n++ {
 				records = append(records, testRecord(id, n, m.events[id][n-1].at))
 			}
@@ -216,7 +216,7 @@ func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
 		switch stored := st.Stored.Load(); {
 		case m.random.IntN(3) > 0:
-			m.q.NoteFailure(st, checkpoint.Failure{Number: number})
+			m.q.NoteFailure(st, storage.Failure{Number: number})
 			m.q.PutOff(st)
 			m.delayed = append(m.delayed, st)
 		case stored >= number: // a former owner has handled it
@@ -251,7 +251,7 @@ func (m *model) goOn() {
 
 func (m *model) park(st *stream, number uint64) {
 	head := m.q.ExpectEntry(st)
-	m.entries[st.ID.Value] = checkpoint.Behind{Aggregate: st.ID, Head: head, Epoch: m.epoch, Parked: &checkpoint.Failure{Number: number}}
+	m.entries[st.ID.Value] = storage.Behind{Aggregate: st.ID, Head: head, Epoch: m.epoch, Parked: &storage.Failure{Number: number}}
 	m.q.Park(st)
 }
 
@@ -292,7 +292,7 @@ func (m *model) compare(all bool) {
 	if !all {
 		n = min(n, 3)
 	}
-	var moved []*journal.Record
+	var moved []*journaltype.Record
 	for _, id := range m.reconciling.left[:n] {
 		if head := uint64(len(m.events[id])); head > m.stored[id] {
 			moved = append(moved, testRecord(id, head, m.q.FinalAt()))
@@ -354,9 +354,9 @@ func (m *model) haunt() {
 	}
 	b, listed := m.entries[id]
 	if m.random.IntN(3) == 0 && acked < m.former.head[id] && b.Epoch <= m.former.epoch {
-		m.entries[id] = checkpoint.Behind{
+		m.entries[id] = storage.Behind{
 			Aggregate: aggregate.ID{Type: "account", Value: id}, Head: m.former.head[id], Epoch: m.former.epoch,
-			Parked: &checkpoint.Failure{Number: acked + 1},
+			Parked: &storage.Failure{Number: acked + 1},
 		}
 		return
 	}

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // Finding is the kind of read that found an event.
@@ -18,7 +18,7 @@ const (
 )
 
 // Enqueue adds the events that the live read has found. The tail is final up to the time final.
-func (q *Sequencer[W]) Enqueue(records []*journal.Record, caughtUp bool, final int64) {
+func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -45,7 +45,7 @@ func (q *Sequencer[W]) Enqueue(records []*journal.Record, caughtUp bool, final i
 
 // Observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
 // the records that a trailing read has found and no earlier read.
-func (q *Sequencer[W]) Observe(records []*journal.Record, by Finding, final int64) (missed []*journal.Record) {
+func (q *Sequencer[W]) Observe(records []*journaltype.Record, by Finding, final int64) (missed []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -104,7 +104,7 @@ func (q *Sequencer[W]) wakeNow(id aggregate.ID, version uint64) {
 }
 
 // Begin starts a term with the cursor and the behind list of the former owner.
-func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []checkpoint.Behind) {
+func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []storage.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.saved, q.final, q.reconciledAt = saved, saved.At, reconciled
@@ -114,7 +114,7 @@ func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []checkp
 }
 
 // inherit adds an entry of the behind list. The caller holds mu.
-func (q *Sequencer[W]) inherit(b checkpoint.Behind) {
+func (q *Sequencer[W]) inherit(b storage.Behind) {
 	st := q.stream(b.Aggregate)
 	st.observe(b.Head)
 	st.entry, st.inherited = true, &b

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Progress is what the committer has to store of a shard.
@@ -123,13 +123,13 @@ func (q *Sequencer[W]) isDone(st *Stream[W]) bool {
 // BeginListing is like ExpectEntry. needed is false if no entry is needed any more: this owner has
 // parked the stream meanwhile, or the stream is done. A stream that is done may be forgotten
 // already, and then the entry belongs to another stream with its id.
-func (q *Sequencer[W]) BeginListing(st *Stream[W]) (entry checkpoint.Behind, needed bool) {
+func (q *Sequencer[W]) BeginListing(st *Stream[W]) (entry storage.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.listed == always && !st.unexplained() || q.isDone(st) {
-		return checkpoint.Behind{}, false
+		return storage.Behind{}, false
 	}
-	return checkpoint.Behind{Aggregate: st.ID, Head: q.expects(st), Failure: st.failure}, true
+	return storage.Behind{Aggregate: st.ID, Head: q.expects(st), Failure: st.failure}, true
 }
 
 // ExpectEntry records that the stream may have an entry on the behind list from now on, so that the
@@ -160,7 +160,7 @@ func (q *Sequencer[W]) BeginUnlisting(st *Stream[W]) bool {
 }
 
 // Explain records that the entry of a stream was written with a failure, or without one.
-func (q *Sequencer[W]) Explain(st *Stream[W], f *checkpoint.Failure) {
+func (q *Sequencer[W]) Explain(st *Stream[W], f *storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.explained = 0; f != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // Sequencer knows which events of a shard exist, which are handled, and which positions are stored.
@@ -116,7 +116,7 @@ func (q *Sequencer[W]) TookOver(st *Stream[W], head uint64) {
 
 // Next returns the result of stream.next. An event that it returns no longer counts in the budget.
 // If there is nothing to do, it marks the stream as idle.
-func (q *Sequencer[W]) Next(st *Stream[W]) (r *journal.Record, from, to uint64) {
+func (q *Sequencer[W]) Next(st *Stream[W]) (r *journaltype.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.dropTo(st.acked, q.budget)
@@ -145,7 +145,7 @@ func (q *Sequencer[W]) EndServing(st *Stream[W]) {
 	st.serving = time.Time{}
 }
 
-func (q *Sequencer[W]) Fill(st *Stream[W], records []*journal.Record) {
+func (q *Sequencer[W]) Fill(st *Stream[W], records []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.fill(records, q.budget)
@@ -153,7 +153,7 @@ func (q *Sequencer[W]) Fill(st *Stream[W], records []*journal.Record) {
 
 // Following returns the events in the buffer that follow an event without a gap, at most a number
 // of them.
-func (q *Sequencer[W]) Following(st *Stream[W], number uint64, most int) []*journal.Record {
+func (q *Sequencer[W]) Following(st *Stream[W], number uint64, most int) []*journaltype.Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.buffer.after(number, most)
@@ -258,7 +258,7 @@ func (q *Sequencer[W]) recover(st *Stream[W]) {
 }
 
 // NoteFailure records the last failed attempt at the next event of a stream.
-func (q *Sequencer[W]) NoteFailure(st *Stream[W], f checkpoint.Failure) {
+func (q *Sequencer[W]) NoteFailure(st *Stream[W], f storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.failure = &f

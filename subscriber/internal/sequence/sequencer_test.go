@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // The tests keep nothing with a stream.
@@ -26,8 +26,8 @@ func testSequencer() *sequencer {
 	return q
 }
 
-func testRecord(id string, number uint64, at int64) *journal.Record {
-	return &journal.Record{
+func testRecord(id string, number uint64, at int64) *journaltype.Record {
+	return &journaltype.Record{
 		Aggregate: aggregate.ID{Type: "account", Value: id}, Number: number, WrittenAt: time.UnixMilli(at), Payload: make([]byte, 100),
 	}
 }
@@ -38,7 +38,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	t.Parallel()
 	q := testSequencer()
 	q.BehindAfter = time.Hour
-	q.Observe([]*journal.Record{testRecord("x", 1, 10)}, ByTrailing, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 1, 10)}, ByTrailing, 0)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
 	q.SetListed(st, true)
@@ -48,7 +48,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfAServingStillHoldsTheCursor(t 
 	require.Equal(t, []*stream{st}, q.Progress().Unlist)
 	q.SetListed(st, false)
 
-	q.Observe([]*journal.Record{testRecord("x", 2, 50)}, ByTrailing, 100)
+	q.Observe([]*journaltype.Record{testRecord("x", 2, 50)}, ByTrailing, 100)
 	assert.EqualValues(t, 50, q.Progress().Next.At)
 }
 
@@ -58,16 +58,16 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 2, Epoch: 1}})
+	q.Begin(Cursor{}, time.Now(), []storage.Behind{{Aggregate: x, Head: 2, Epoch: 1}})
 	st := q.streams["x"]
 	q.Claimed(st, 1)
 	q.TookOver(st, 2)
 	assert.Empty(t, q.Progress().List, "the entry leads to event 2")
-	q.Observe([]*journal.Record{testRecord("x", 3, 50)}, ByTail, 100)
+	q.Observe([]*journaltype.Record{testRecord("x", 3, 50)}, ByTail, 100)
 	assert.Equal(t, []*stream{st}, q.Progress().List)
 
 	q.SetListed(st, true)
-	q.Observe([]*journal.Record{testRecord("x", 4, 70)}, ByTail, 100)
+	q.Observe([]*journaltype.Record{testRecord("x", 4, 70)}, ByTail, 100)
 	assert.Empty(t, q.Progress().List, "nobody else removes an entry of its own")
 }
 
@@ -77,7 +77,7 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}})
+	q.Begin(Cursor{}, time.Now(), []storage.Behind{{Aggregate: x, Head: 1, Epoch: 1}})
 	st := q.streams["x"]
 	q.Claimed(st, 1)
 	require.Empty(t, q.Progress().Unlist)
@@ -93,7 +93,7 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.Enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
 	q.PutOff(st)
@@ -108,7 +108,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	q := testSequencer()
 	now := time.Now()
 	q.now = func() time.Time { return now }
-	q.Enqueue([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 10)}, true, 10)
 	st := q.streams["x"]
 	q.BeginServing(st)
 	q.Claimed(st, 0)
@@ -116,7 +116,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 	_, _, to := q.Next(st)
 	require.Zero(t, to)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "nobody serves it")
-	q.Enqueue([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 2, 20)}, true, 20)
 	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "it waits for a worker")
 	q.BeginServing(st)
 	assert.True(t, st.stuck(now.Add(time.Hour), time.Minute))
@@ -130,7 +130,7 @@ func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
 func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	var records []*journal.Record
+	var records []*journaltype.Record
 	for n := range uint64(5) {
 		records = append(records, testRecord("x", n+1, 10))
 	}
@@ -152,7 +152,7 @@ func TestAReconciliationIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
-	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
 	q.SetReconciled(after, 0)
 	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 	st := q.streams["x"]
@@ -169,7 +169,7 @@ func TestAReconciliationIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testin
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
-	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
 	q.SetReconciled(after, 0)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
@@ -185,7 +185,7 @@ func TestAReconciliationIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
 	q.Enqueue(nil, true, 500)
 	q.Wake(aggregate.ID{Type: "account", Value: "x"}, 1)
-	q.Observe([]*journal.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 1, 500)}, ByReconciliation, 0)
 	q.SetReconciled(time.UnixMilli(2_000), 0)
 	assert.Equal(t, before, q.Progress().Next.ReconciledAt)
 }
@@ -196,9 +196,9 @@ func TestAReconciliationDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T)
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
 	q.Begin(Cursor{At: 500, ReconciledAt: before}, before, nil)
-	q.Enqueue([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 600)}, true, 600)
 	q.Enqueue(nil, true, 700)
-	q.Observe([]*journal.Record{testRecord("x", 2, 700)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 2, 700)}, ByReconciliation, 0)
 	q.Enqueue(nil, true, 800)
 	assert.Equal(t, Cursor{600, before}, q.Progress().Next)
 }
@@ -210,9 +210,9 @@ func TestWhatTheTailShowsAfterAReconciliationHoldsTheCursor(t *testing.T) {
 	q := testSequencer()
 	q.BehindAfter = time.Hour
 	q.Begin(Cursor{At: 5, ReconciledAt: time.UnixMilli(7)}, time.UnixMilli(7), nil)
-	q.Observe([]*journal.Record{testRecord("x", 3, 5)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 3, 5)}, ByReconciliation, 0)
 	q.SetReconciled(time.UnixMilli(60), 0)
-	q.Observe([]*journal.Record{testRecord("x", 3, 40)}, ByTrailing, 80)
+	q.Observe([]*journaltype.Record{testRecord("x", 3, 40)}, ByTrailing, 80)
 	assert.EqualValues(t, 40, q.Progress().Next.At)
 	assert.EqualValues(t, 60, q.Progress().Next.ReconciledAt.UnixMilli())
 }
@@ -233,7 +233,7 @@ func TestACursorThatIsRewoundIsStoredAndReconciledAgain(t *testing.T) {
 	assert.True(t, reconciled.IsZero(), "a reconciliation is due")
 
 	q.SetReconciled(time.UnixMilli(3_000), rewinds+1)
-	q.Observe([]*journal.Record{testRecord("x", 3, 800)}, ByReconciliation, 0)
+	q.Observe([]*journaltype.Record{testRecord("x", 3, 800)}, ByReconciliation, 0)
 	assert.True(t, q.Progress().Next.ReconciledAt.IsZero(), "the earlier reconciliation does not count while this one is not finished")
 }
 
@@ -262,7 +262,7 @@ func TestAReconciliationWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
 	id := func(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 	for _, value := range []string{"a", "b", "c"} {
 		assert.True(t, q.HasRoom())
-		q.Observe([]*journal.Record{{Aggregate: id(value), Number: 1}}, ByReconciliation, 0)
+		q.Observe([]*journaltype.Record{{Aggregate: id(value), Number: 1}}, ByReconciliation, 0)
 	}
 	assert.False(t, q.HasRoom())
 
@@ -277,16 +277,16 @@ func TestAShardWithParkedStreamsReadsOnWhileOthersFail(t *testing.T) {
 	q.Memory = NewMemory(1 << 20)
 	q.Memory.shards.Store(2)
 	q.Memory.fails(1 << 20 / streamBytes / failingPart) // in the other shard
-	var inherited []checkpoint.Behind
+	var inherited []storage.Behind
 	for n := range 200 {
-		inherited = append(inherited, checkpoint.Behind{
-			Aggregate: testRecord(fmt.Sprint("inherited", n), 1, 10).Aggregate, Head: 1, Parked: &checkpoint.Failure{Number: 1},
+		inherited = append(inherited, storage.Behind{
+			Aggregate: testRecord(fmt.Sprint("inherited", n), 1, 10).Aggregate, Head: 1, Parked: &storage.Failure{Number: 1},
 		})
 	}
 	q.Begin(Cursor{}, time.Now(), inherited)
 	for n := range 200 {
 		id := fmt.Sprint(n)
-		q.Enqueue([]*journal.Record{testRecord(id, 1, 10)}, true, 10)
+		q.Enqueue([]*journaltype.Record{testRecord(id, 1, 10)}, true, 10)
 		q.Claimed(q.streams[id], 0)
 		q.PutOff(q.streams[id])
 		q.Park(q.streams[id])
@@ -321,7 +321,7 @@ func TestNoStreamWaitsForPositionsOnceAllAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.MaxUnstored = 1
-	q.Enqueue([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
 	for _, st := range q.streams {
 		q.Claimed(st, 0)
 	}
@@ -342,7 +342,7 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.IdleStreams = 0
-	q.Enqueue([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	q.Enqueue([]*journaltype.Record{testRecord("x", 1, 50)}, true, 40)
 	st := q.streams["x"]
 	q.Claimed(st, 0)
 	q.PutOff(st)
@@ -363,10 +363,10 @@ func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
 func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 	t.Parallel()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	failed := &checkpoint.Failure{Number: 2, Reason: "broken"}
+	failed := &storage.Failure{Number: 2, Reason: "broken"}
 	for name, of := range map[string]struct {
 		forget func(*sequencer, *stream)
-		want   *checkpoint.Failure
+		want   *storage.Failure
 	}{
 		"it is acked":              {func(q *sequencer, st *stream) { q.Ack(st, 2) }, nil},
 		"only one before is acked": {func(q *sequencer, st *stream) { q.Ack(st, 1) }, failed},
@@ -375,16 +375,16 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 		"it is parked":             {func(q *sequencer, st *stream) { q.Park(st) }, nil},
 		"the next one fails": {func(q *sequencer, st *stream) {
 			q.Ack(st, 2)
-			q.NoteFailure(st, checkpoint.Failure{Number: 3})
-		}, &checkpoint.Failure{Number: 3}},
+			q.NoteFailure(st, storage.Failure{Number: 3})
+		}, &storage.Failure{Number: 3}},
 	} {
 		for inherited, position := range map[bool]uint64{true: 1, false: 0} {
 			q := testSequencer()
-			entry := checkpoint.Behind{Aggregate: x, Head: 4}
+			entry := storage.Behind{Aggregate: x, Head: 4}
 			if inherited {
 				entry.Failure = failed
 			}
-			q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{entry})
+			q.Begin(Cursor{}, time.Now(), []storage.Behind{entry})
 			st := q.streams["x"]
 			q.Claimed(st, position)
 			if !inherited {
@@ -396,7 +396,7 @@ func TestAFailureIsForgottenWithItsEvent(t *testing.T) {
 		}
 	}
 	q := testSequencer()
-	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 4, Failure: failed}})
+	q.Begin(Cursor{}, time.Now(), []storage.Behind{{Aggregate: x, Head: 4, Failure: failed}})
 	q.Claimed(q.streams["x"], 2)
 	assert.Nil(t, q.streams["x"].failure, "the position is beyond it")
 }
@@ -407,7 +407,7 @@ func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.Begin(Cursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Failure{Number: 3}}})
+	q.Begin(Cursor{}, time.Now(), []storage.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &storage.Failure{Number: 3}}})
 	some := q.TakeUnverified(10)
 	require.Len(t, some, 1)
 	q.Verify(some, map[aggregate.ID]uint64{x: 3})

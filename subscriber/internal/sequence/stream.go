@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // Stream contains the state of one aggregate's events. Two numbers define it: head, the highest
@@ -40,7 +40,7 @@ type Stream[W any] struct {
 	corrupt uint64
 	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
 	// nil if there is none.
-	failure *checkpoint.Failure
+	failure *storage.Failure
 	// explained is the event whose failure the entry has. It is 0 if the entry has none.
 	explained uint64
 
@@ -49,7 +49,7 @@ type Stream[W any] struct {
 	listed uint64
 	entry  bool // there may be an entry on the behind list
 	// inherited is the entry of a former owner, until it is taken over.
-	inherited  *checkpoint.Behind
+	inherited  *storage.Behind
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 
@@ -75,7 +75,7 @@ const always = ^uint64(0)
 func (s *Stream[W]) observe(number uint64) { s.head = max(s.head, number) }
 
 // observeTail records that the tail has shown an event.
-func (s *Stream[W]) observeTail(r *journal.Record) {
+func (s *Stream[W]) observeTail(r *journaltype.Record) {
 	s.observe(r.Number)
 	if r.Number > s.hint || r.Number == s.reconciled {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
@@ -87,7 +87,7 @@ func (s *Stream[W]) observeTail(r *journal.Record) {
 
 // observeReconciled records that a reconciliation has found an event. If the tail has shown an
 // unhandled event, the cursor must still lead to that.
-func (s *Stream[W]) observeReconciled(r *journal.Record) {
+func (s *Stream[W]) observeReconciled(r *journaltype.Record) {
 	s.observe(r.Number)
 	stored := s.Stored.Load()
 	// A commit of this process may have reported the event without a hint.
@@ -103,8 +103,8 @@ func (s *Stream[W]) observeReconciled(r *journal.Record) {
 // IsClaimed reports whether the position is known. Only the stream's worker may ask.
 func (s *Stream[W]) IsClaimed() bool { return s.claimed }
 
-// IsInherited reports whether an entry of a former owner must be taken over first. Only the stream's
-// worker may ask.
+// IsInherited reports whether an entry of a former owner must be taken over first. Only the
+// stream's worker may ask.
 func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
 
 // drained reports whether all known events are acked.
@@ -133,7 +133,7 @@ func (s *Stream[W]) stuck(now time.Time, long time.Duration) bool {
 }
 
 // next returns the event to deliver, or the range of events to read before that, or neither.
-func (s *Stream[W]) next() (r *journal.Record, from, to uint64) {
+func (s *Stream[W]) next() (r *journaltype.Record, from, to uint64) {
 	if s.acked >= s.head {
 		return nil, 0, 0
 	}
