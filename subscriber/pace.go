@@ -95,6 +95,7 @@ func (p *pace) refillLater() {
 	}
 	p.timer = time.AfterFunc(time.Second/probesPerSecond, func() { p.update(func() {}) })
 }
+
 // turn is a stream or a deferred event that waits for a lane, and its deliverer.
 type turn struct {
 	deliverer *deliverer
