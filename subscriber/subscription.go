@@ -130,12 +130,6 @@ func (s *subscription) limits() sequence.Limits {
 
 func (s *subscription) now() time.Time { return s.journal.Config.Now() }
 
-func (s *subscription) complain(ctx context.Context, msg string, err error) {
-	if ctx.Err() == nil {
-		s.logger.Error(msg, err, nil)
-	}
-}
-
 // inParallel writes rows concurrently, within the limit of the subscription, and returns the
 // errors.
 func (s *subscription) inParallel(rows []func() error) []error {

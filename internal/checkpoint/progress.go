@@ -37,9 +37,10 @@ type Progress struct {
 	More bool
 }
 
-// The entries of the behind list, which package sequence decides about without requests.
 type (
-	Behind  = storage.Behind
+	// Behind is an entry of the behind list. See there.
+	Behind = storage.Behind
+	// Failure is a failed attempt at an event. See there.
 	Failure = storage.Failure
 )
 

@@ -69,6 +69,7 @@ func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 	}
 }
 
+// IsHealthy reports whether AwaitHealth would not wait.
 func (q *Sequencer[W]) IsHealthy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,6 +18,7 @@ type Budget struct {
 	freed chan struct{} // closed when there is room again; nil while no reader waits
 }
 
+// NewBudget returns a budget of some bytes for a number of lanes.
 func NewBudget(size, lanes int) *Budget { return &Budget{size: size, lanes: lanes} }
 
 func (b *Budget) take(n int) {
@@ -43,6 +44,7 @@ func (b *Budget) tryTake(n int) bool {
 	return true
 }
 
+// Release gives back what was reserved or taken.
 func (b *Budget) Release(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,6 +23,7 @@ const failingPart = 8
 // PageEvents returns how many events a page of the tail may have. Their streams may all fail.
 func (m *Memory) PageEvents() int { return max(100, m.share(failingPart, 10_000)) }
 
+// NewMemory returns a limit of some bytes.
 func NewMemory(bytes int) *Memory { return &Memory{streams: bytes / streamBytes} }
 
 // Enter counts a shard until leave is called.

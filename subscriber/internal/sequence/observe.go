@@ -12,9 +12,9 @@ import (
 type Finding int
 
 const (
-	ByTail Finding = iota
-	ByTrailing
-	ByReconciliation
+	ByTail           Finding = iota // a live read
+	ByTrailing                      // a trailing read
+	ByReconciliation                // a comparison of the journal with positions
 )
 
 // Enqueue adds the events that the live read has found. The tail is final up to the time final.
@@ -149,6 +149,7 @@ func (q *Sequencer[W]) Rewind(to int64) {
 	q.saved = Cursor{}
 }
 
+// IsCaughtUp reports whether the live read has reached the end of the tail.
 func (q *Sequencer[W]) IsCaughtUp() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -173,6 +174,7 @@ func (q *Sequencer[W]) SetReconciled(at time.Time, rewinds uint64) {
 	}
 }
 
+// FinalAt returns the time up to which all trailing reads have come, in milliseconds.
 func (q *Sequencer[W]) FinalAt() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -87,6 +87,7 @@ func (q *Sequencer[W]) SaveCursor(p Progress[W]) {
 	}
 }
 
+// DirtyStreams returns the streams whose position must be stored.
 func (q *Sequencer[W]) DirtyStreams() []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,6 +169,7 @@ func (q *Sequencer[W]) Explain(st *Stream[W], f *storage.Failure) {
 	}
 }
 
+// SetListed records whether a stream has an entry on the behind list, after a write.
 func (q *Sequencer[W]) SetListed(st *Stream[W], listed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -82,6 +82,8 @@ type Limits struct {
 	BehindAfter                             time.Duration
 }
 
+// New returns a sequencer that knows no stream. It counts in duplicates the events that were found
+// again, and calls ready to queue a stream for a worker, with its mutex held.
 func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() time.Time, ready func(*Stream[W], bool)) *Sequencer[W] {
 	return &Sequencer[W]{
 		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
@@ -145,6 +147,7 @@ func (q *Sequencer[W]) EndServing(st *Stream[W]) {
 	st.serving = time.Time{}
 }
 
+// Fill adds events that were read from the journal.
 func (q *Sequencer[W]) Fill(st *Stream[W], records []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
