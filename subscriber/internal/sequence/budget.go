@@ -44,7 +44,7 @@ func (b *Budget) tryTake(n int) bool {
 	return true
 }
 
-// Release gives back what was reserved or taken.
+// Release returns what was reserved or taken.
 func (b *Budget) Release(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,10 +11,12 @@ import (
 // Finding is the kind of read that found an event.
 type Finding int
 
+// The live read and the trailing reads read the tail. A reconciliation compares the journal with
+// positions.
 const (
-	ByTail           Finding = iota // a live read
-	ByTrailing                      // a trailing read
-	ByReconciliation                // a comparison of the journal with positions
+	ByTail Finding = iota
+	ByTrailing
+	ByReconciliation
 )
 
 // Enqueue adds the events that the live read has found. The tail is final up to the time final.
