@@ -8,6 +8,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -78,7 +79,7 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 			return &journal.ConflictError{ID: first.Aggregate, Expected: c.open.version(), Actual: first.Number}
 		case errors.Is(lookErr, errRemoved):
 			return errors.Join(c.open, lookErr)
-		case !sleep(ctx, wait.NextBackOff()):
+		case !retry.Sleep(ctx, wait.NextBackOff()):
 			if errors.Is(err, journal.ErrOutcomeUnknown) || errors.Is(err, journal.ErrConflict) {
 				return c.open // a conflict would mean that nothing was written
 			}

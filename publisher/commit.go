@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -124,7 +125,7 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 		if err == nil {
 			return nil
 		}
-		if c.mayRepeat(err) && sleep(ctx, wait.NextBackOff()) {
+		if c.mayRepeat(err) && retry.Sleep(ctx, wait.NextBackOff()) {
 			p.logger.Debug("Commit is repeated", watermill.LogFields{"aggregate": printable.Text(s.id.String()), "reason": err.Error()})
 			continue
 		}
@@ -201,16 +202,4 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (version 
 	}
 	s.remember(version)
 	return version, true, nil
-}
-
-// sleep waits for d. It returns false if the context ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -49,8 +50,7 @@ func untilKnown(ctx context.Context, c command, commandID string, budget time.Du
 		if known, err := again(bounded, c); known {
 			return err
 		}
-		wait := pauses.NextBackOff()
-		if wait == backoff.Stop || pause(bounded, wait) != nil {
+		if !retry.Sleep(bounded, pauses.NextBackOff()) {
 			break
 		}
 	}
@@ -104,21 +104,9 @@ func untilNoConflict(
 		if attempts >= most {
 			return &AttemptsError{ID: conflict.ID, Attempts: attempts, Err: conflict}
 		}
-		if err := pause(ctx, pauses.NextBackOff()); err != nil {
-			return fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", target, err, attempts, conflict)
+		if !retry.Sleep(ctx, pauses.NextBackOff()) {
+			return fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", target, ctx.Err(), attempts, conflict)
 		}
-	}
-}
-
-// pause waits for d, or returns the error of a context that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		most = 1
 	}
 	var events ahead
-	position := &p.stream.position
+	position := &p.stream.Work.position
 	to := func() uint64 {
 		if position.longest > 0 {
 			most = min(most, position.longest)
@@ -90,7 +90,7 @@ type ahead struct {
 func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
-		next := d.sequencer.following(st, a.to, most-len(a.records))
+		next := d.sequencer.Following(st, a.to, most-len(a.records))
 		if len(next) == 0 || !d.takeIn(&a, next) {
 			break
 		}

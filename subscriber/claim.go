@@ -17,14 +17,14 @@ import (
 // skips or defers an event: if it arrived late, it would write a record of an event that was
 // handled.
 func (c *committer) claim(st *stream) error {
-	if c.untouched(st.id) {
+	if c.untouched(st.ID) {
 		c.claimed(st, 0, true)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
 	if c.config.Broadcast {
-		if position, forgotten := c.sequencer.positionOf(st.id); forgotten {
+		if position, forgotten := c.sequencer.PositionOf(st.ID); forgotten {
 			c.claimed(st, position, false)
 			return nil
 		}
@@ -35,9 +35,9 @@ func (c *committer) claim(st *stream) error {
 	var err error
 	fences := c.table == nil || c.commits.Load() || c.config.Failures.skips()
 	if fences {
-		position, found, err = c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
+		position, found, err = c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
 	} else {
-		position, found, err = c.checkpoint.ReadPosition(ctx, c.key.Group, st.id, c.epoch)
+		position, found, err = c.checkpoint.ReadPosition(ctx, c.key.Group, st.ID, c.epoch)
 	}
 	if err != nil {
 		return err
@@ -51,25 +51,25 @@ func (c *committer) claim(st *stream) error {
 }
 
 func (c *committer) claimed(st *stream, position uint64, fenced bool) {
-	st.position.fenced = fenced
-	st.position.stored.Store(position)
-	c.sequencer.claimed(st, position)
+	st.Work.position.fenced = fenced
+	st.Stored.Store(position)
+	c.sequencer.Claimed(st, position)
 }
 
 // untouched reports that the position of an aggregate cannot have been stored: this is the first
 // term of the shard, and the sequencer has not forgotten the stream. Then there is nothing to
 // claim. This spares a new group that reads the whole history a request for each aggregate.
 func (c *committer) untouched(id aggregate.ID) bool {
-	if _, forgotten := c.sequencer.positionOf(id); forgotten {
+	if _, forgotten := c.sequencer.PositionOf(id); forgotten {
 		return false
 	}
-	return c.fresh && c.since.IsZero() && !c.sequencer.hasForgotten(id)
+	return c.fresh && c.since.IsZero() && !c.sequencer.HasForgotten(id)
 }
 
 // baseline determines where a group that starts at a time begins with an aggregate: after the last
 // event before that time.
 func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error {
-	head, err := c.raw.Head(ctx, st.id)
+	head, err := c.raw.Head(ctx, st.ID)
 	if errors.Is(err, journal.ErrNotFound) {
 		c.claimed(st, 0, fenced)
 		return nil
@@ -81,32 +81,32 @@ func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error
 	if err != nil {
 		return err
 	}
-	st.position.fenced, st.position.begins = fenced, true
-	c.sequencer.claimed(st, before)
+	st.Work.position.fenced, st.Work.position.begins = fenced, true
+	c.sequencer.Claimed(st, before)
 	return nil
 }
 
 // storeBaseline stores the baseline before the first delivery. Otherwise a later event with an
 // earlier time would change it. An aggregate without newer events costs no write.
 func (c *committer) storeBaseline(st *stream) error {
-	if err := st.position.own(c.messageCtx); err != nil {
+	if err := st.Work.position.own(c.messageCtx); err != nil {
 		return err
 	}
-	defer st.position.mu.Unlock()
+	defer st.Work.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
 	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
-	begin, stored := c.sequencer.ackedOf(st), st.position.stored.Load()
+	begin, stored := c.sequencer.AckedOf(st), st.Stored.Load()
 	if stored == 0 || stored < begin {
 		var err error
 		if stored, err = c.store(ctx, st, stored, begin); err != nil {
 			return err
 		}
 	}
-	st.position.begins = false
-	c.sequencer.clean(st, stored)
+	st.Work.position.begins = false
+	c.sequencer.Clean(st, stored)
 	return nil
 }
 
@@ -115,11 +115,11 @@ func (c *committer) storeBaseline(st *stream) error {
 func (c *committer) takeOver(st *stream) error {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
-	head, err := c.headNow(ctx, st.id)
+	head, err := c.headNow(ctx, st.ID)
 	if err != nil {
 		return err
 	}
-	c.sequencer.tookOver(st, head)
+	c.sequencer.TookOver(st, head)
 	return nil
 }
 
@@ -145,7 +145,7 @@ const verifyAtOnce = 100
 // they were parked. A former owner may have parked such an aggregate late, without knowing that
 // another member had handled the event.
 func (c *committer) verifyParked(ctx context.Context) {
-	some := c.sequencer.takeUnverified(verifyAtOnce)
+	some := c.sequencer.TakeUnverified(verifyAtOnce)
 	if len(some) == 0 {
 		return
 	}
@@ -156,7 +156,7 @@ func (c *committer) verifyParked(ctx context.Context) {
 		return
 	}
 	c.failed("Cannot verify which aggregates are parked, will try again", []error{err})
-	c.sequencer.verify(some, positions)
+	c.sequencer.Verify(some, positions)
 }
 
 // positions reads the positions of some streams. It returns those that it could read, and an error
@@ -166,7 +166,7 @@ func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggre
 	if c.table != nil {
 		ids := make([]aggregate.ID, len(streams))
 		for i, st := range streams {
-			ids[i] = st.id
+			ids[i] = st.ID
 		}
 		found, err := c.checkpoint.Positions(ctx, c.key, ids, true)
 		if err != nil {
@@ -181,14 +181,14 @@ func (c *committer) positions(ctx context.Context, streams []*stream) (map[aggre
 	claims := make([]func() error, len(streams))
 	for i, st := range streams {
 		claims[i] = func() (err error) {
-			claimed[i], _, err = c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
+			claimed[i], _, err = c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
 			return err
 		}
 	}
 	errs := c.inParallel(claims)
 	for i, st := range streams {
 		if errs[i] == nil {
-			positions[st.id] = claimed[i]
+			positions[st.ID] = claimed[i]
 		}
 	}
 	return positions, errors.Join(errs...)

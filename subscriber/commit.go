@@ -9,8 +9,7 @@ import (
 // position is the stored position of a stream. A writer holds the lock from before the write until
 // its result is known. So the flusher and a handler's transaction never write at the same time.
 type position struct {
-	mu     lock
-	stored atomic.Uint64 // written under mu
+	mu lock
 	// fenced reports that only this owner can move the position. The lock guards it.
 	fenced bool
 	// doubt reports that a write failed whose outcome is unknown. The lock guards it.
@@ -34,9 +33,9 @@ type position struct {
 func (c *committer) commit(
 	ctx context.Context, st *stream, number uint64, to func() uint64, run func(context.Context, Advance) error,
 ) error {
-	p := &st.position
+	p := &st.Work.position
 	if err := p.mu.Lock(ctx); err != nil {
-		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", st.id, err)
+		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", st.ID, err)
 	}
 	defer p.mu.Unlock()
 	p.handling.Store(true)
@@ -51,20 +50,20 @@ func (c *committer) commit(
 			return err
 		}
 	}
-	from := p.stored.Load()
+	from := st.Stored.Load()
 	if from >= number {
 		// The event was committed before, by a handler that then nacked the message, or by a
 		// handler of a former owner.
 		return nil
 	}
-	advance := Advance{Group: c.group(), Aggregate: st.id, Epoch: c.epoch, From: from, To: to()}
+	advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: to()}
 	p.doubt = true // also holds if run panics
 	if err := run(ctx, advance); err != nil {
 		c.fenced(err)
 		return err
 	}
 	p.doubt = false
-	p.stored.Store(advance.To)
+	st.Stored.Store(advance.To)
 	c.stats.positions.Add(1)
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // committer stores what the group has handled of a shard: positions, the cursor, and the behind
@@ -53,7 +55,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 		// Reading the tail from its beginning finds as much as a reconciliation.
 		reconciled = c.now()
 	}
-	c.sequencer.begin(savedCursor{at, progress.Reconciled}, reconciled, progress.Behind)
+	c.sequencer.Begin(sequence.Cursor{At: at, ReconciledAt: progress.Reconciled}, reconciled, progress.Behind)
 	return at, nil
 }
 
@@ -64,7 +66,7 @@ func (c *committer) run(ctx context.Context) {
 	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
 	cursors := time.Now().Add(c.config.cursorInterval)
-	full := c.sequencer.full
+	full := c.sequencer.WantsFlush()
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,7 +78,7 @@ func (c *committer) run(ctx context.Context) {
 		due := time.Now().After(cursors)
 		errs := c.flush(due)
 		c.failedToWrite(errs)
-		if full = c.sequencer.full; worst(errs) != nil {
+		if full = c.sequencer.WantsFlush(); worst(errs) != nil {
 			full = nil
 		}
 		if due {
@@ -92,10 +94,10 @@ func (c *committer) flush(cursor bool) []error {
 	// If one request hangs, the others would only hang too, and Close would wait for them.
 	var hangs atomic.Bool
 	var rows []func() error
-	for _, st := range c.sequencer.dirtyStreams() {
+	for _, st := range c.sequencer.DirtyStreams() {
 		rows = append(rows, func() error {
 			switch {
-			case c.isLost():
+			case c.IsLost():
 				return ErrFenced
 			case hangs.Load():
 				return nil
@@ -110,7 +112,7 @@ func (c *committer) flush(cursor bool) []error {
 		})
 	}
 	errs := c.inParallel(rows)
-	if cursor && !c.config.Broadcast && !c.isLost() && !hangs.Load() {
+	if cursor && !c.config.Broadcast && !c.IsLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		errs = append(errs, c.saveCursor(once))
@@ -124,8 +126,8 @@ func (c *committer) finish() {
 	defer cancel()
 	errs := c.flush(true)
 	c.failedToWrite(errs)
-	for failures := 1; worst(errs) != nil && !c.isLost(); failures++ {
-		if pause(ctx, backoffOf(minFailurePause, time.Second, failures)); ctx.Err() != nil {
+	for failures := 1; worst(errs) != nil && !c.IsLost(); failures++ {
+		if retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, time.Second, failures))); ctx.Err() != nil {
 			c.failed("Gave up writing a checkpoint: events that were acked since the last one will be delivered again", errs)
 			return
 		}
@@ -141,28 +143,28 @@ func (c *committer) failedToWrite(errs []error) {
 
 // flushPosition writes a stream's position, unless a handler's transaction has written it.
 func (c *committer) flushPosition(ctx context.Context, st *stream) error {
-	if !st.position.mu.TryLock() {
+	if !st.Work.position.mu.TryLock() {
 		// A handler's transaction is running, which has no time limit. The stream stays dirty.
 		return nil
 	}
-	defer st.position.mu.Unlock()
+	defer st.Work.position.mu.Unlock()
 	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
-	stored := st.position.stored.Load()
-	if acked := c.sequencer.ackedOf(st); acked > stored {
+	stored := st.Stored.Load()
+	if acked := c.sequencer.AckedOf(st); acked > stored {
 		var err error
 		if stored, err = c.store(ctx, st, stored, acked); err != nil {
 			return err
 		}
 	}
-	c.sequencer.clean(st, stored)
+	c.sequencer.Clean(st, stored)
 	return nil
 }
 
 // commitAck stores the position of a stream if it has acked events since the last write.
 func (c *committer) commitAck(st *stream) error {
-	if c.config.Broadcast || c.sequencer.ackedOf(st) <= st.position.stored.Load() {
+	if c.config.Broadcast || c.sequencer.AckedOf(st) <= st.Stored.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
@@ -178,18 +180,18 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 		position = to
 	case c.table != nil:
 		var was uint64
-		position, was, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.id, c.epoch, to)
-		if err == nil && !st.position.fenced {
+		position, was, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.ID, c.epoch, to)
+		if err == nil && !st.Work.position.fenced {
 			err = c.forgetLateSkips(ctx, st, from, was)
 		}
 	default:
-		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, to)
-		st.position.doubt = err != nil
+		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.ID, c.epoch, from, to)
+		st.Work.position.doubt = err != nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	st.position.stored.Store(position)
+	st.Stored.Store(position)
 	if !c.config.Broadcast {
 		c.stats.positions.Add(1)
 	}
@@ -198,7 +200,7 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 
 // resolve determines the outcome of a write that failed. The caller holds the position's lock.
 func (c *committer) resolve(ctx context.Context, st *stream) error {
-	if !st.position.doubt {
+	if !st.Work.position.doubt {
 		return nil
 	}
 	return c.fence(ctx, st)
@@ -207,36 +209,36 @@ func (c *committer) resolve(ctx context.Context, st *stream) error {
 // fence prevents all others from moving a position: former owners, and transactions of this owner's
 // handlers whose outcome is unknown. The caller holds the position's lock.
 func (c *committer) fence(ctx context.Context, st *stream) error {
-	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
-	if err == nil && !st.position.fenced && c.table != nil {
-		err = c.forgetLateSkips(ctx, st, st.position.stored.Load(), position)
+	position, _, err := c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch)
+	if err == nil && !st.Work.position.fenced && c.table != nil {
+		err = c.forgetLateSkips(ctx, st, st.Stored.Load(), position)
 	}
 	if err != nil {
 		return err
 	}
-	st.position.doubt, st.position.fenced = false, true
-	st.position.stored.Store(position)
+	st.Work.position.doubt, st.Work.position.fenced = false, true
+	st.Stored.Store(position)
 	return nil
 }
 
 // committed returns the stored position after all transactions that handlers may have committed.
 func (c *committer) committed(st *stream) (uint64, error) {
-	if err := st.position.own(c.messageCtx); err != nil {
+	if err := st.Work.position.own(c.messageCtx); err != nil {
 		return 0, err
 	}
-	defer st.position.mu.Unlock()
+	defer st.Work.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
 	err := c.resolve(ctx, st)
-	return st.position.stored.Load(), err
+	return st.Stored.Load(), err
 }
 
-// saveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
+// SaveCursor moves the shard's cursor as far as possible: up to where the last trailing read has
 // come, and not past an event that is unstored, unless its aggregate is on the behind list.
 func (c *committer) saveCursor(ctx context.Context) error {
-	p := c.sequencer.progress()
+	p := c.sequencer.Progress()
 	var rows []func() error
-	for _, st := range p.list {
+	for _, st := range p.List {
 		rows = append(rows, func() error { return c.list(ctx, st) })
 	}
 	if err := worst(c.inParallel(rows)); err != nil {
@@ -245,15 +247,15 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	// A former owner may rely on entries that it has written, and let its cursor pass their events.
 	// So no entry is deleted before this owner has stored the cursor, which fences that of the
 	// former owner.
-	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
-		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.reconciledAt); err != nil {
+	if p.Next != p.Saved || len(p.Unlist) > 0 && !c.saved {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.Next.At), p.Next.ReconciledAt); err != nil {
 			return err
 		}
-		c.sequencer.saveCursor(p)
+		c.sequencer.SaveCursor(p)
 		c.saved = true
 	}
 	rows = nil
-	for _, st := range p.unlist {
+	for _, st := range p.Unlist {
 		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
 	return worst(c.inParallel(rows))
@@ -281,12 +283,12 @@ func (c *committer) fenceHandlers() bool {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
 	var rows []func() error
-	for _, st := range c.sequencer.all() {
-		if st.position.isResolved() {
+	for _, st := range c.sequencer.All() {
+		if st.Work.position.isResolved() {
 			continue
 		}
 		rows = append(rows, func() error {
-			_, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch+1)
+			_, _, err := c.config.Positions.Claim(ctx, c.group(), st.ID, c.epoch+1)
 			if errors.Is(err, ErrFenced) {
 				return nil
 			}

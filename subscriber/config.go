@@ -11,6 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -207,13 +208,13 @@ type Config struct {
 	// and needs groups.WithPositions to read them.
 	Positions PositionStore
 
-	// idleStreams is the maximum number of idle aggregates that each shard remembers. The next
+	// IdleStreams is the maximum number of idle aggregates that each shard remembers. The next
 	// event of a forgotten aggregate costs a read unit.
 	idleStreams int
-	// maxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
+	// MaxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
 	// When it is reached, no event is delivered until some positions are stored.
 	maxUnstored int
-	// maxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
+	// MaxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
 	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
 	maxUnfinished int
 	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.
@@ -359,7 +360,7 @@ func (c *Config) validateBroadcast() error {
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {
-	return max(0, backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt))
+	return max(0, retry.After(c.NackResendSleep, c.MaxNackResendSleep, attempt))
 }
 
 // wants reports whether events of a type are delivered.

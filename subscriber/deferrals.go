@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // deferrals holds the deferred events of a shard and the times of their next attempts. All records
@@ -75,7 +76,7 @@ func (f *deferrals) run(ctx context.Context) {
 			case err != nil:
 				failures++
 				f.logger.Error("Cannot read which events are deferred, will try again", err, watermill.LogFields{"shard": f.number})
-				scanAt = now.Add(backoffOf(minFailurePause, maxFailurePause, failures))
+				scanAt = now.Add(retry.After(minFailurePause, maxFailurePause, failures))
 			default:
 				failures = 0
 				scanAt, next = now.Add(next), f.rescanInterval()

@@ -15,11 +15,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // deliverer delivers the events of a shard, one at a time for each aggregate, and handles failures.
 type deliverer struct {
 	*term
+	source    *source.Source
 	sequencer *sequencer
 	committer *committer
 	deferrals *deferrals
@@ -50,8 +53,8 @@ type delivery struct {
 	disposition *disposition
 }
 
-func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
-	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
+func newDeliverer(t *term, s *source.Source, q *sequencer, c *committer, f *deferrals, r checkpoint.Membership) *deliverer {
+	d := &deliverer{term: t, source: s, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
 }
@@ -94,17 +97,17 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		return false
 	}
 	defer d.serving.Done()
-	d.sequencer.beginServing(st)
+	d.sequencer.BeginServing(st)
 	if err := d.prepare(st); err != nil {
 		d.failUnprepared(st, err)
 		return false
 	}
 	for delivered := 0; ; delivered++ {
-		if d.isStopping() || !d.sequencer.admit(st) {
+		if d.isStopping() || !d.sequencer.Admit(st) {
 			return false
 		}
-		if delivered >= fairShare && d.lanes.crowded() {
-			d.sequencer.endServing(st)
+		if delivered >= fairShare && d.lanes.Crowded() {
+			d.sequencer.EndServing(st)
 			return true
 		}
 		more, err := d.step(st)
@@ -119,12 +122,12 @@ func (d *deliverer) serve(st *stream) (again bool) {
 
 // prepare determines the position of a stream when it is served for the first time.
 func (d *deliverer) prepare(st *stream) error {
-	if !st.claimed {
+	if !st.IsClaimed() {
 		if err := d.committer.claim(st); err != nil {
 			return err
 		}
 	}
-	if st.inherited != nil {
+	if st.IsInherited() {
 		return d.committer.takeOver(st)
 	}
 	return nil
@@ -132,7 +135,7 @@ func (d *deliverer) prepare(st *stream) error {
 
 // step does the next thing for a stream, and reports whether there was one.
 func (d *deliverer) step(st *stream) (more bool, err error) {
-	if st.delivery.disposition != nil {
+	if st.Work.delivery.disposition != nil {
 		return d.apply(st)
 	}
 	if d.config.CommitInterval < 0 {
@@ -144,11 +147,11 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	if err != nil || record == nil {
 		return false, err
 	}
-	if st.delivery.number != record.Number {
-		st.delivery = delivery{number: record.Number}
+	if st.Work.delivery.number != record.Number {
+		st.Work.delivery = delivery{number: record.Number}
 		d.noteReconciled(st, record)
 	}
-	if st.position.begins {
+	if st.Work.position.begins {
 		if err := d.committer.storeBaseline(st); err != nil {
 			return false, err
 		}
@@ -160,7 +163,7 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 // bring it. It returns nil if there is none and the stream is idle.
 func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	for {
-		record, from, to := d.sequencer.next(st)
+		record, from, to := d.sequencer.Next(st)
 		if record != nil || to == 0 {
 			return record, nil
 		}
@@ -176,7 +179,7 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 	defer cancel()
 	var records []*journal.Record
 	size := 0
-	for r, err := range d.raw.Events(ctx, st.id, from, to) {
+	for r, err := range d.raw.Events(ctx, st.ID, from, to) {
 		var truncated *journal.TruncatedError
 		if errors.As(err, &truncated) {
 			if len(records) == 0 {
@@ -187,14 +190,14 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 		if err != nil {
 			return err
 		}
-		if size += sizeOf(r); size > d.budget.share() && len(records) > 0 {
+		if size += sequence.SizeOf(r); size > d.budget.Share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)
 	}
 	if len(records) > 0 {
 		d.stats.fetched.Add(uint64(len(records)))
-		d.sequencer.fill(st, records)
+		d.sequencer.Fill(st, records)
 	}
 	return nil
 }
@@ -202,10 +205,10 @@ func (d *deliverer) fetch(st *stream, from, to uint64) error {
 // passTruncated passes over the events before a number, because they were removed on purpose. Some
 // of them may still exist, but can disappear at any moment.
 func (d *deliverer) passTruncated(st *stream, before uint64) {
-	passed := d.sequencer.pass(st, before-1)
+	passed := d.sequencer.Pass(st, before-1)
 	d.stats.truncated.Add(passed)
 	d.logger.Info("Events were passed over because they were removed from the journal", watermill.LogFields{
-		"aggregate_id": printable.Text(st.id.Value), "before": before, "events": passed,
+		"aggregate_id": printable.Text(st.ID.Value), "before": before, "events": passed,
 	})
 }
 
@@ -223,7 +226,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		d.stats.destroyed.Add(1)
 		d.logger.Info("Event was passed over because the key of its aggregate was destroyed", watermill.LogFields{
-			"aggregate_id": printable.Text(st.id.Value), "number": stored.Number,
+			"aggregate_id": printable.Text(st.ID.Value), "number": stored.Number,
 		})
 		d.ack(st, stored.Number)
 		return nil
@@ -247,7 +250,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 		return err
 	}
 	// the handler may have committed later events
-	d.ack(st, max(r.Number, st.position.stored.Load()))
+	d.ack(st, max(r.Number, st.Stored.Load()))
 	return nil
 }
 
@@ -269,8 +272,8 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 	if len(events) == 0 {
 		d.stats.filtered.Add(1)
 	}
-	st.delivery.parts = len(events)
-	for part := st.delivery.part; part < len(events); part++ {
+	st.Work.delivery.parts = len(events)
+	for part := st.Work.delivery.part; part < len(events); part++ {
 		msg, err := d.unmarshal(events[part])
 		var failed *failure
 		if errors.As(err, &failed) {
@@ -285,9 +288,9 @@ func (d *deliverer) deliverCurrent(st *stream, stored *journal.Record) error {
 		if err := d.send(st, events[part], msg, len(events) > 1); err != nil {
 			return err
 		}
-		st.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
+		st.Work.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
 	}
-	d.ack(st, max(stored.Number, st.position.stored.Load()))
+	d.ack(st, max(stored.Number, st.Stored.Load()))
 	return nil
 }
 
@@ -339,13 +342,13 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 // send sends a message and waits for the answer. It returns nil for an ack. A message of a deferred
 // event, or one of several messages of an event, has no position.
 func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, withoutPosition bool) error {
-	if st.position.batched.Load() {
+	if st.Work.position.batched.Load() {
 		// A transaction of an earlier delivery is still running, and the handler would only wait
 		// for it.
 		return errCommitting
 	}
-	st.delivery.deliveries++
-	attempt := st.delivery.deliveries
+	st.Work.delivery.deliveries++
+	attempt := st.Work.delivery.deliveries
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
@@ -383,8 +386,18 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, wi
 
 // ack records that all events of a stream up to a number are handled.
 func (d *deliverer) ack(st *stream, number uint64) {
-	st.delivery = delivery{}
-	if d.sequencer.ack(st, number) {
+	st.Work.delivery = delivery{}
+	if d.sequencer.Ack(st, number) {
 		d.pace.earn()
+	}
+}
+
+// noteReconciled records a sign of a lag if only a reconciliation has found an event. The caller
+// knows that the event is after the position of its aggregate. The reconciliation does not, for
+// example if the group leaves out earlier events.
+func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
+	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
+		d.stats.reconciled.Add(1)
+		d.source.NoteLag(r.Aggregate, r.Number)
 	}
 }

@@ -21,7 +21,7 @@ type disposition struct {
 }
 
 func (v *disposition) fields(st *stream) watermill.LogFields {
-	return watermill.LogFields{"aggregate_id": printable.Text(st.id.Value), "number": v.number, "attempts": v.attempts}
+	return watermill.LogFields{"aggregate_id": printable.Text(st.ID.Value), "number": v.number, "attempts": v.attempts}
 }
 
 // apply writes the result of a disposition, and reports whether the stream continues. After an
@@ -44,7 +44,7 @@ func (d *deliverer) apply(st *stream) (more bool, err error) {
 
 // park adds an aggregate to the behind list as parked, and stops its delivery.
 func (d *deliverer) park(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.Work.delivery.disposition
 	if err := d.committer.park(ctx, st, &checkpoint.Failure{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 package subscriber
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -52,29 +55,29 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	var corrupt *journal.CorruptItemError
-	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
+	if errors.As(err, &corrupt) && d.sequencer.BeforeCorrupt(st, corrupt.Number) {
 		d.delay(st, 0, 0) // the events before the corrupt one can be read
 		return
 	}
 	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which does not count as an attempt
-		st.delivery.failures++
-		d.block(st, err, st.delivery.failures)
+		st.Work.delivery.failures++
+		d.block(st, err, st.Work.delivery.failures)
 		return
 	}
 	if failed.batched {
 		d.delay(st, 0, 0) // the message is delivered again alone
 		return
 	}
-	if st.delivery.attempts++; st.delivery.attempts == 1 {
-		st.delivery.resumed = d.resumed.Load()
+	if st.Work.delivery.attempts++; st.Work.delivery.attempts == 1 {
+		st.Work.delivery.resumed = d.resumed.Load()
 	}
-	d.noteFailure(st, failed.record.Number, failed.cause(), st.delivery.attempts)
+	d.noteFailure(st, failed.record.Number, failed.cause(), st.Work.delivery.attempts)
 	policy := d.config.Failures
-	if policy.kind != block && st.delivery.attempts >= policy.attempts && d.may(policy, failed) {
+	if policy.kind != block && st.Work.delivery.attempts >= policy.attempts && d.may(policy, failed) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
-			failures := st.delivery.attempts - policy.attempts + 1
+			failures := st.Work.delivery.attempts - policy.attempts + 1
 			// now it is blocked for this reason
 			d.noteFailure(st, failed.record.Number, err, failures)
 			d.block(st, err, failures)
@@ -82,10 +85,10 @@ func (d *deliverer) fail(st *stream, err error) {
 		return
 	}
 	if failed.answered() {
-		d.delay(st, d.config.nackPause(st.delivery.attempts), st.delivery.attempts)
+		d.delay(st, d.config.nackPause(st.Work.delivery.attempts), st.Work.delivery.attempts)
 		return
 	}
-	d.block(st, err, st.delivery.attempts)
+	d.block(st, err, st.Work.delivery.attempts)
 }
 
 // failUnprepared makes a stream wait after an error of prepare. No policy applies: an item that
@@ -94,11 +97,11 @@ func (d *deliverer) failUnprepared(st *stream, err error) {
 	if d.endsWith(err) {
 		return
 	}
-	st.delivery.failures++
+	st.Work.delivery.failures++
 	if errors.As(err, new(*journal.CorruptItemError)) {
-		d.noteFailure(st, d.sequencer.ackedOf(st)+1, err, st.delivery.failures)
+		d.noteFailure(st, d.sequencer.AckedOf(st)+1, err, st.Work.delivery.failures)
 	}
-	d.block(st, err, st.delivery.failures)
+	d.block(st, err, st.Work.delivery.failures)
 }
 
 // endsWith reports whether the shard ends, which explains an error.
@@ -114,7 +117,7 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) {
-		return &failure{record: &journal.Record{Aggregate: st.id, Number: d.sequencer.ackedOf(st) + 1}, err: err}
+		return &failure{record: &journal.Record{Aggregate: st.ID, Number: d.sequencer.AckedOf(st) + 1}, err: err}
 	}
 	return nil
 }
@@ -142,33 +145,33 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 	// The handler's transaction was committed, and the reply to it was lost.
 	if stored >= f.record.Number {
 		d.ack(st, stored)
-		d.sequencer.resume(st)
+		d.sequencer.Resume(st)
 		return nil
 	}
 	cause := briefError{f.cause()}
 	v := &disposition{
-		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
-		reason: reasonOf(cause, st.delivery.attempts, checkpoint.MaxReason),
+		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.Work.delivery.attempts,
+		reason: reasonOf(cause, st.Work.delivery.attempts, checkpoint.MaxReason),
 	}
 	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
 	}
 	// From now on the event is not retried, whatever the outcome of the write is.
-	st.delivery.disposition = v
-	d.sequencer.resume(st)
+	st.Work.delivery.disposition = v
+	d.sequencer.Resume(st)
 	return nil
 }
 
-// noteFailure stores why a stream waits, for its entry on the behind list.
+// NoteFailure stores why a stream waits, for its entry on the behind list.
 func (d *deliverer) noteFailure(st *stream, number uint64, cause error, failures int) {
-	d.sequencer.noteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
+	d.sequencer.NoteFailure(st, checkpoint.Failure{Number: number, At: d.now(), Reason: reasonOf(cause, failures, checkpoint.MaxFailure)})
 }
 
 func (d *deliverer) block(st *stream, err error, failures int) {
-	pause := backoffOf(minFailurePause, maxFailurePause, failures)
+	pause := retry.After(minFailurePause, maxFailurePause, failures)
 	d.stats.failures.Add(1)
 	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": printable.Text(st.id.Value), "pause": pause, "attempts": st.delivery.attempts,
+		"aggregate_id": printable.Text(st.ID.Value), "pause": pause, "attempts": st.Work.delivery.attempts,
 	})
 	d.delay(st, pause, failures)
 }
@@ -179,19 +182,10 @@ func (d *deliverer) isPaced(failures int) bool {
 	return failures > max(pacedAfter, d.config.Failures.attempts)
 }
 
-// backoffOf returns a pause that doubles from first to most with each failure.
-func backoffOf(first, most time.Duration, failures int) time.Duration {
-	doublings := max(0, failures-1)
-	if doublings > 40 || first > most>>doublings {
-		return most
-	}
-	return first << doublings
-}
-
 // delay frees the worker, and returns the stream to the workers after a pause. A paced stream also
 // waits for a credit.
 func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
-	d.sequencer.putOff(st)
+	d.sequencer.PutOff(st)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.ended {
@@ -203,7 +197,67 @@ func (d *deliverer) delay(st *stream, pause time.Duration, failures int) {
 				d.pace.wait(turn{deliverer: d, stream: st}, failures)
 				return
 			}
-			d.sequencer.resume(st)
+			d.sequencer.Resume(st)
 		})
 	}
+}
+
+// NackReason is a message.HandlerMiddleware that reports the error of a handler to the subscriber,
+// because a nack has no reason. [Config.Failures] then records, logs or publishes the error of the
+// last attempt, and package groups shows it for blocked aggregates.
+//
+// Put it outside of middlewares that retry or that recover from panics, and inside of those that
+// drop errors. The handlers of packages projection and projection/sqlprojection need no middleware.
+func NackReason(h message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) ([]*message.Message, error) {
+		ctx := msg.Context() // the handler's middlewares may change it
+		produced, err := h(msg)
+		SetNackReason(ctx, err)
+		return produced, err
+	}
+}
+
+// SetNackReason reports to the subscriber why a message is going to be nacked. It is for handlers
+// without [NackReason]. The last call before the nack counts, and nil removes the reason. It
+// ignores contexts that do not belong to a message of this package.
+func SetNackReason(ctx context.Context, err error) {
+	if c, ok := fromContext(ctx); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reason = err
+	}
+}
+
+// cause returns the known reason why an event could not be handled.
+func (f *failure) cause() error {
+	switch {
+	case f.reason == nil:
+		return f.err
+	case f.err == errNacked: //nolint:errorlint // it is that very one
+		return f.reason
+	default:
+		return fmt.Errorf("%w: %w", f.err, f.reason)
+	}
+}
+
+// briefError limits the text of an error to the part that is stored, for logs and messages. A
+// handler's error may be long, or not be text.
+type briefError struct{ err error }
+
+func (e briefError) Error() string { return checkpoint.Bounded(e.err.Error()) }
+func (e briefError) Unwrap() error { return e.err }
+
+// reasonOf returns the text that is stored for an error that occurred a number of times in a row.
+// most is its maximum length in bytes. If the Error method panics, the text shows the panic.
+func reasonOf(cause error, failures, most int) string {
+	often := ", " + times(failures)
+	return checkpoint.BoundedTo(fmt.Sprint(cause), most-len(often)) + often
+}
+
+// times returns a number of times in words.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprint(n, " times")
 }

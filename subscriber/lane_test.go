@@ -39,3 +39,23 @@ func TestThePauseAfterANackDoublesUpToTheMost(t *testing.T) {
 		})
 	}
 }
+
+func TestAggregatesWithFewFailuresGoFirstAndOthersTakeTurns(t *testing.T) {
+	t.Parallel()
+	d := &deliverer{term: &term{stopping: make(chan struct{})}}
+	p := &pace{refilled: time.Now()}
+	streams := map[string]*stream{}
+	wait := func(name string, failures int) {
+		streams[name] = &stream{}
+		p.add(turn{deliverer: d, stream: streams[name]}, failures)
+	}
+	wait("blocked for long", 5_000)
+	wait("blocked", 10)
+	wait("new", 4)
+	wait("newer", 5)
+	wait("new too", 4)
+	due := p.take(func() { p.credit = 10 })
+	for i, name := range []string{"new", "new too", "newer", "blocked for long", "blocked"} {
+		assert.Same(t, streams[name], due[i].stream, name)
+	}
+}

@@ -10,10 +10,6 @@ import (
 // which is written with each heartbeat.
 const maxMemberName = 32
 
-// maxNamed is the largest number of members with names. Further members have none, so names stay a
-// small part of the row.
-const maxNamed = 30
-
 // defaultMemberName returns the host name with the process id. A long host name loses its
 // beginning, because the end differs between the instances of a deployment.
 func defaultMemberName() string {

@@ -58,7 +58,7 @@ func (p *pace) earn() {
 // streams of a shard that stops need none.
 func (p *pace) update(change func()) {
 	for _, t := range p.take(change) {
-		t.deliverer.sequencer.resume(t.stream)
+		t.deliverer.sequencer.Resume(t.stream)
 	}
 }
 
@@ -79,7 +79,8 @@ func (p *pace) take(change func()) (due []turn) {
 				}
 				p.credit--
 			}
-			due = append(due, first(queue))
+			due = append(due, (*queue)[0])
+			(*queue)[0], *queue = turn{}, (*queue)[1:]
 		}
 		*queue = nil
 	}
@@ -93,4 +94,21 @@ func (p *pace) refillLater() {
 		p.timer.Stop()
 	}
 	p.timer = time.AfterFunc(time.Second/probesPerSecond, func() { p.update(func() {}) })
+}
+
+// turn is a stream or a deferred event that waits for a lane, and its deliverer.
+type turn struct {
+	deliverer *deliverer
+	stream    *stream
+	deferred  *deferral // nil for a stream
+}
+
+// serve serves the stream or the deferred event, and reports whether the stream must be served
+// again.
+func (t turn) serve() (again bool) {
+	if t.deferred != nil {
+		t.deliverer.retry(t.deferred)
+		return false
+	}
+	return t.deliverer.serve(t.stream)
 }

@@ -36,13 +36,13 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *disposition) error {
 		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))
 	}
 	if err != nil {
-		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.id, err)
+		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.ID, err)
 	}
 	d.stats.poisoned.Add(1)
 	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
-	defer d.sequencer.resume(st)
-	if of := st.delivery; of.part+1 < of.parts { // the event has become several messages
-		st.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
+	defer d.sequencer.Resume(st)
+	if of := st.Work.delivery; of.part+1 < of.parts { // the event has become several messages
+		st.Work.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
 		return nil
 	}
 	d.ack(st, v.number)

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // FailurePolicy says what happens to an event that keeps failing: one that cannot be read, decoded
@@ -151,7 +153,7 @@ func (b Backoff) withDefaults() Backoff {
 
 // pause returns the time until the next attempt.
 func (b Backoff) pause(attempts int) time.Duration {
-	return max(time.Millisecond, backoffOf(b.Pause, b.MaxPause, attempts))
+	return max(time.Millisecond, retry.After(b.Pause, b.MaxPause, attempts))
 }
 
 // Defer retries each event by itself. An event that fails is recorded with the reason and the time

@@ -12,16 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // deferEvent records that an event is deferred, and lets its aggregate continue.
 func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.Work.delivery.disposition
 	due := v.at.Add(d.config.Failures.backoff.pause(v.attempts))
 	stored, deferred, err := d.committer.skip(ctx, st, checkpoint.Skipped{
-		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
-		Due: due, Attempts: v.attempts, Part: st.delivery.part,
+		Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
+		Due: due, Attempts: v.attempts, Part: st.Work.delivery.part,
 	})
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func (d *deliverer) deferEvent(ctx context.Context, st *stream) error {
 	if deferred {
 		d.stats.deferred.Add(1)
 		d.logger.Info("Event is deferred", v.fields(st).Add(watermill.LogFields{"err": v.err, "due": due}))
-		d.deferrals.add(st.id, v.number, due)
+		d.deferrals.add(st.ID, v.number, due)
 	}
 	d.ack(st, stored)
 	return nil
@@ -55,7 +56,7 @@ func (d *deliverer) retry(e *deferral) {
 	case err != nil:
 		e.failures++
 		d.stats.failures.Add(1)
-		pause := backoffOf(minFailurePause, maxFailurePause, e.failures)
+		pause := retry.After(minFailurePause, maxFailurePause, e.failures)
 		d.logger.Error("Cannot retry a deferred event, will try again", briefError{err}, watermill.LogFields{
 			"aggregate_id": printable.Text(e.value), "number": e.number, "pause": pause,
 		})
@@ -170,7 +171,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 		d.stats.filtered.Add(1)
 	}
 	// It has no position, because the aggregate's position is already after the event.
-	st := &stream{id: e.Aggregate}
+	st := &stream{ID: e.Aggregate}
 	for ; e.Part < len(events); e.Part++ {
 		msg, err := d.unmarshal(events[e.Part])
 		if err != nil {
@@ -183,7 +184,7 @@ func (d *deliverer) deliverAgain(e *checkpoint.Skipped) error {
 			msg.Metadata = message.Metadata{}
 		}
 		msg.Metadata[MetadataDeferred] = "true"
-		st.delivery.deliveries = e.Attempts
+		st.Work.delivery.deliveries = e.Attempts
 		if err := d.send(st, events[e.Part], msg, true); err != nil {
 			return err
 		}

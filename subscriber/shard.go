@@ -7,7 +7,10 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
-	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // shard is the work of a member on one shard in one term. It keeps nothing that it knows about
@@ -19,37 +22,53 @@ import (
 // which return them to the workers when they are due.
 type shard struct {
 	*term
-	source    *source
-	deliverer *deliverer
-	committer *committer
-	sequencer *sequencer
-	deferrals *deferrals
-	// unfenced reports that transactions of the shard's handlers could still commit when its work
-	// ended.
-	unfenced bool
+	source         *source.Source
+	deliverer      *deliverer
+	committer      *committer
+	sequencer      *sequencer
+	deferrals      *deferrals
+	handlersFenced bool
 }
 
-func (m *member) newShard(number int, r checkpoint.Membership) *shard {
-	sh := &shard{term: m.newTerm(number, r)}
-	sh.sequencer = newSequencer(m.limits(), m.budget, m.stats, m.now, func(st *stream, failed bool) {
-		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
+type (
+	stream    = sequence.Stream[work]
+	sequencer = sequence.Sequencer[work]
+)
+
+// work is what the deliverer and the committer keep with a stream.
+type work struct {
+	delivery delivery
+	position position
+	// listing is held by the committer from before a write of the entry on the behind list until
+	// its result is known.
+	listing sync.Mutex
+}
+
+func (s *subscription) newShard(t membership.Term) *shard {
+	sh := &shard{term: s.newTerm(t)}
+	sh.sequencer = sequence.New(s.limits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
+		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
-	sh.source = newSource(sh.term, sh.sequencer)
-	sh.committer = newCommitter(sh.term, sh.sequencer, r)
+	c := &s.config
+	sh.source = source.New(source.Config{
+		Journal: s.raw, Checkpoint: s.checkpoint, Key: sh.key, Sequencer: sh.sequencer, Budget: s.budget, Memory: s.memory,
+		Counters: &s.stats.Counters, Logger: s.logger, Busy: s.lanes.Busy, Stopping: sh.stopping,
+		PollInterval: c.PollInterval, MaxPollInterval: c.MaxPollInterval, TrailingDelay: c.TrailingDelay, ReconcileInterval: c.ReconcileInterval,
+	})
+	sh.committer = newCommitter(sh.term, sh.sequencer, t.Membership)
 	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
-		m.lanes.run(turn{deliverer: sh.deliverer, deferred: e}, true)
+		s.lanes.Run(turn{deliverer: sh.deliverer, deferred: e}, true)
 	})
-	sh.deliverer = newDeliverer(sh.term, sh.sequencer, sh.committer, sh.deferrals, r)
+	sh.deliverer = newDeliverer(sh.term, sh.source, sh.sequencer, sh.committer, sh.deferrals, t.Membership)
 	return sh
 }
 
-// run works until the shard is stopped or lost, and returns when the work has ended. After a stop,
+// Run works until the shard is stopped or lost, and returns when the work has ended. After a stop,
 // messages are finished and positions are stored. After a loss, the work ends at once.
-func (sh *shard) run(ctx context.Context) {
+func (sh *shard) Run() {
 	defer sh.abandon()
-	sh.memory.shards.Add(1)
-	defer sh.memory.shards.Add(-1)
-	work, cancel := context.WithCancel(ctx)
+	defer sh.memory.Enter()()
+	work, cancel := context.WithCancel(context.WithoutCancel(sh.ctx))
 	defer cancel()
 	var workers sync.WaitGroup
 	workersOf := []func(context.Context){sh.tail, sh.committer.run}
@@ -65,22 +84,26 @@ func (sh *shard) run(ctx context.Context) {
 	}
 	<-sh.stopping
 	cancel()
-	if sh.isLost() {
+	if sh.IsLost() {
 		sh.abandon()
 	}
 	// Handlers have time to ack their messages.
 	timeout := time.AfterFunc(sh.config.CloseTimeout, sh.abandon)
 	defer timeout.Stop()
-	sh.sequencer.end()
+	sh.sequencer.End()
 	sh.deliverer.end()
 	workers.Wait()
-	if !sh.isLost() {
+	if !sh.IsLost() {
 		sh.committer.finish()
 		sh.abandon()
 	}
-	sh.unfenced = !sh.committer.fenceHandlers()
-	sh.sequencer.forgetAll()
+	sh.handlersFenced = sh.committer.fenceHandlers()
+	sh.sequencer.ForgetAll()
 }
+
+// IsFenced reports, after the work has ended, that no transaction of the shard's handlers can
+// commit any more.
+func (sh *shard) IsFenced() bool { return sh.handlersFenced }
 
 // tail reads the tail from the former owner's cursor on, until the context ends.
 func (sh *shard) tail(ctx context.Context) {
@@ -88,16 +111,17 @@ func (sh *shard) tail(ctx context.Context) {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
 			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
-				pause(ctx, min(wait, time.Minute)) // the clock may be changed meanwhile
+				// The clock may be changed meanwhile.
+				retry.Sleep(ctx, retry.Spread(min(wait, time.Minute)))
 			}
-			sh.source.run(ctx, from)
+			sh.source.Run(ctx, from)
 			return
 		}
 		if ctx.Err() != nil || sh.fenced(err) {
 			return
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
-		pause(ctx, sh.config.MaxPollInterval)
+		retry.Sleep(ctx, retry.Spread(sh.config.MaxPollInterval))
 	}
 }
 

@@ -13,9 +13,9 @@ var errCommitting = errors.New("the handler of the event has not returned from i
 
 // skip passes over an event and stores a record of it.
 func (d *deliverer) skip(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
+	v := st.Work.delivery.disposition
 	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
-		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
+		Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
 	})
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (d *deliverer) skip(ctx context.Context, st *stream) error {
 // skip records that an event is skipped, and moves the position to it. It returns the position.
 // skipped is false if the handler's transaction had committed instead.
 func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
-	p := &st.position
+	p := &st.Work.position
 	if err := p.own(ctx); err != nil {
 		return 0, false, err
 	}
@@ -44,10 +44,10 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 			return 0, false, err
 		}
 	}
-	if stored = p.stored.Load(); stored >= record.Number {
+	if stored = st.Stored.Load(); stored >= record.Number {
 		// Either an earlier attempt of this skip or the handler's transaction has moved the
 		// position.
-		skipped, err = c.checkpoint.SkippedUnder(ctx, c.key.Group, st.id, record.Number, c.epoch)
+		skipped, err = c.checkpoint.SkippedUnder(ctx, c.key.Group, st.ID, record.Number, c.epoch)
 		return stored, skipped, err
 	}
 	p.doubt = true
@@ -55,7 +55,7 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 		return 0, false, err
 	}
 	p.doubt = false
-	p.stored.Store(record.Number)
+	st.Stored.Store(record.Number)
 	c.stats.positions.Add(1)
 	return record.Number, true, nil
 }
@@ -64,13 +64,13 @@ func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skip
 func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, record checkpoint.Skipped) error {
 	group := c.key.Group
 	if c.table != nil {
-		advance := Advance{Group: c.group(), Aggregate: st.id, Epoch: c.epoch, From: from, To: record.Number}
+		advance := Advance{Group: c.group(), Aggregate: st.ID, Epoch: c.epoch, From: from, To: record.Number}
 		return c.checkpoint.Skip(ctx, group, c.table.advanceItem(advance), record)
 	}
 	if err := c.checkpoint.PutSkipped(ctx, group, record); err != nil {
 		return err
 	}
-	err := c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, record.Number)
+	err := c.config.Positions.Advance(ctx, c.group(), st.ID, c.epoch, from, record.Number)
 	if errors.Is(err, ErrFenced) {
 		// The next owner delivers the event again, so it was not skipped. If the removal fails, the
 		// record remains although the event was not skipped.
@@ -84,11 +84,11 @@ func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, reco
 // former owner arrived late, which is possible until this owner writes to the position. It has
 // moved the position, which shows it. The caller holds the position's lock.
 func (c *committer) forgetLateSkips(ctx context.Context, st *stream, from, position uint64) error {
-	handled := min(position, c.sequencer.ackedOf(st))
+	handled := min(position, c.sequencer.AckedOf(st))
 	if handled <= from {
 		return nil
 	}
-	for record, err := range c.checkpoint.SkippedBehind(ctx, c.key.Group, st.id, from) {
+	for record, err := range c.checkpoint.SkippedBehind(ctx, c.key.Group, st.ID, from) {
 		if err == nil && record.Number <= handled && record.Epoch < c.epoch {
 			err = c.checkpoint.RemoveSkipped(ctx, c.key.Group, record)
 		}

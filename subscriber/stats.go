@@ -3,6 +3,8 @@ package subscriber
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
 // Stats counts what a subscriber has done since it was created.
@@ -45,20 +47,20 @@ type Stats struct {
 }
 
 type counters struct {
-	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	skipped, deferred, retried, stopped, late, reconciled, early, beyond, claims, positions atomic.Uint64
-	skew skew
+	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, destroyed, truncated, parked, poisoned,
+	skipped, deferred, retried, stopped, reconciled, claims, positions atomic.Uint64
+	source.Counters
 }
 
 func (c *counters) read() Stats {
-	lateness, ahead := c.skew.read()
+	lateness, ahead := c.Skew()
 	return Stats{
 		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(), Expired: c.expired.Load(),
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
-		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
+		Corrupt: c.Corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
 		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(),
-		Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Reconciled: c.reconciled.Load(),
-		Early: c.early.Load(), Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.Late.Load(), Reconciled: c.reconciled.Load(),
+		Early: c.Early.Load(), Beyond: c.Beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}
 }

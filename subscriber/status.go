@@ -30,11 +30,9 @@ func (sub *Subscriber) Shards() []ShardStatus {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	var all []ShardStatus
-	for m := range sub.members {
-		for n := range m.held {
-			if sh := m.held[n].Load(); sh != nil {
-				all = append(all, sh.status())
-			}
+	for s := range sub.subscriptions {
+		for sh := range s.member.All() {
+			all = append(all, sh.status())
 		}
 	}
 	slices.SortFunc(all, func(a, b ShardStatus) int {
@@ -49,49 +47,17 @@ func (sub *Subscriber) Topics() []string {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	var topics []string
-	for m := range sub.members {
-		topics = append(topics, m.topic)
+	for s := range sub.subscriptions {
+		topics = append(topics, s.topic)
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics)
 }
 
 func (sh *shard) status() ShardStatus {
-	status := sh.sequencer.status(sh.committer.fresh)
-	status.Topic, status.Shard, status.Epoch = sh.topic, sh.number, sh.epoch
-	return status
-}
-
-func (q *sequencer) status(fresh bool) ShardStatus {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	status := ShardStatus{CaughtUp: q.caughtUp}
-	oldest := int64(0)
-	for st := range q.unfinished {
-		switch st.state {
-		case delayed:
-			status.Blocked++
-		case parked:
-			status.Parked++
-		}
-		switch {
-		case st.claimed || st.state == parked || fresh && !q.forgotten.has(st.id):
-			status.Behind += st.head - min(st.head, st.acked)
-		default:
-			status.Behind++ // its position is read later
-		}
-		// Use the time of the first unacked event if it is in memory. Otherwise use that of the
-		// last one, which is too late.
-		at := st.hintAt
-		if len(st.buffer.records) > 0 {
-			at = st.buffer.records[0].WrittenAt.UnixMilli()
-		}
-		if !st.drained() && st.hint > 0 && (oldest == 0 || at < oldest) {
-			oldest = at
-		}
+	s := sh.sequencer.Status(sh.committer.fresh)
+	return ShardStatus{
+		Topic: sh.topic, Shard: sh.number, Epoch: sh.epoch, CaughtUp: s.CaughtUp, Behind: s.Behind,
+		OldestUnacked: s.OldestUnacked, Blocked: s.Blocked, Parked: s.Parked,
 	}
-	if oldest > 0 {
-		status.OldestUnacked = time.UnixMilli(oldest)
-	}
-	return status
 }

@@ -14,14 +14,14 @@ var (
 
 // stopGroup pauses the group for all members because of an event.
 func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
-	v := st.delivery.disposition
-	why := checkpoint.Stopped{Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
+	v := st.Work.delivery.disposition
+	why := checkpoint.Stopped{Aggregate: st.ID, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
 	key := checkpoint.Key{Group: d.key.Group.Name, Topic: d.topic}
 	now, err := d.checkpoint.ModifyMembership(ctx, key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
 		switch {
 		case r.Resets != d.key.Group.Resets || !r.Owns(d.owner, d.number, d.epoch):
 			return r, ErrFenced
-		case r.Resumed != st.delivery.resumed:
+		case r.Resumed != st.Work.delivery.resumed:
 			return r, errResumed
 		case r.Paused:
 			return r, errPaused
@@ -40,7 +40,7 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 		// stopped the group, and its reply was lost. The operator wants the event to be tried
 		// again.
 		d.resumed.Store(now.Resumed)
-		st.delivery.attempts, st.delivery.disposition = 0, nil
+		st.Work.delivery.attempts, st.Work.delivery.disposition = 0, nil
 		return nil
 	case errors.Is(err, checkpoint.ErrNoGroup):
 		return ErrFenced // the group was removed
@@ -48,6 +48,6 @@ func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
 		return err
 	}
 	// The member reads the membership when the work on the shard has ended.
-	d.stop()
+	d.Stop()
 	return errStopped
 }

@@ -25,11 +25,11 @@ type Subscriber struct {
 	logger     watermill.LoggerAdapter
 	stats      counters
 
-	mu      sync.Mutex
-	members map[*member]struct{}
-	closed  bool
-	closing chan struct{}
-	running sync.WaitGroup
+	mu            sync.Mutex
+	subscriptions map[*subscription]struct{}
+	closed        bool
+	closing       chan struct{}
+	running       sync.WaitGroup
 }
 
 var (
@@ -62,7 +62,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	}
 	return &Subscriber{
 		config: config, checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
-		members: map[*member]struct{}{}, closing: make(chan struct{}),
+		subscriptions: map[*subscription]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }
 
@@ -94,16 +94,16 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		return nil, ErrSubscriberClosed
 	}
 	work, cancel := context.WithCancel(ctx)
-	m := sub.newMember(ctx, topic, since)
-	sub.members[m] = struct{}{}
+	s := sub.newSubscription(ctx, topic)
+	sub.subscriptions[s] = struct{}{}
 	sub.running.Add(2)
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
-		m.run(work, seen)
+		s.run(work, since, seen)
 		sub.mu.Lock()
 		defer sub.mu.Unlock()
-		delete(sub.members, m)
+		delete(sub.subscriptions, s)
 	}()
 	go func() {
 		defer sub.running.Done()
@@ -113,7 +113,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		case <-work.Done():
 		}
 	}()
-	return m.out, nil
+	return s.out, nil
 }
 
 // Joined waits until each subscription that was made before the call has joined its consumer group,
@@ -122,11 +122,11 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 // with ctx. Joined makes no request. Errors: [ErrSubscriberClosed], and the error of ctx.
 func (sub *Subscriber) Joined(ctx context.Context) error {
 	sub.mu.Lock()
-	members := slices.Collect(maps.Keys(sub.members))
+	subscriptions := slices.Collect(maps.Keys(sub.subscriptions))
 	sub.mu.Unlock()
-	for _, m := range members {
+	for _, s := range subscriptions {
 		select {
-		case <-m.joined:
+		case <-s.member.Joined():
 		case <-ctx.Done():
 			return ctx.Err()
 		}

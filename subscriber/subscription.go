@@ -2,20 +2,27 @@ package subscriber
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/history"
+	"github.com/millrace-dev/millrace/subscriber/internal/lanes"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+	"github.com/millrace-dev/millrace/subscriber/internal/source"
 )
 
-// subscription contains what the shards of one call of Subscribe share.
+// subscription is one call of Subscribe. It contains what the shards share that its member works
+// on.
 type subscription struct {
+	member *membership.Member[*shard]
+
 	ctx     context.Context // the context of Subscribe
 	config  Config
 	journal *engine.Engine
@@ -34,9 +41,9 @@ type subscription struct {
 	closing context.Context
 	close   context.CancelFunc
 
-	lanes   *lanes
-	budget  *budget
-	memory  *memory
+	lanes   *lanes.Pool[turn]
+	budget  *sequence.Budget
+	memory  *sequence.Memory
 	pace    *pace
 	writers chan struct{} // one element for each row that is being written
 }
@@ -44,6 +51,8 @@ type subscription struct {
 const (
 	// rowWriters is the number of rows that are written concurrently.
 	rowWriters = 16
+	// readTimeout limits a read, so that a connection that hangs blocks nothing for long.
+	readTimeout = 10 * time.Second
 	// writeTimeout limits a write of a row, which continues when the subscription ends.
 	writeTimeout = 5 * time.Second
 	// writeOnClose is the time after CloseTimeout for storing positions and leaving the group.
@@ -53,30 +62,73 @@ const (
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
-	return &subscription{
+	s := &subscription{
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: turn.serve},
-		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, memory: newMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
+		budget: sequence.NewBudget(sub.config.BufferBytes, sub.config.MaxInFlight), memory: sequence.NewMemory(sub.config.StateBytes), pace: newPace(), writers: make(chan struct{}, rowWriters),
+	}
+	_, own := s.config.Positions.(*tablePositions)
+	s.member = membership.New(membership.Config{
+		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
+		Lease: s.config.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
+		ExternalPositions: !own, Closing: closing,
+	}, s.newShard)
+	return s
+}
+
+// run works until ctx ends, and closes the output.
+func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint.Membership) {
+	defer close(s.out)
+	defer s.close()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(s.config.CloseTimeout+writeOnClose, s.close) })()
+	defer func() { s.lanes.Stop(); s.lanes.Wait() }()
+	defer s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
+		if sh, found := s.member.Work(s.journal.Shard(id)); found {
+			sh.sequencer.Wake(id, version)
+		}
+	})()
+	if s.config.Broadcast {
+		s.member.RunAlone(ctx, since)
+		return
+	}
+	defer s.reconciling(ctx)()
+	s.member.Run(ctx, since, seen)
+}
+
+// reconciling starts a goroutine that reconciles the shards.
+func (s *subscription) reconciling(ctx context.Context) (stop func()) {
+	if s.config.ReconcileInterval < 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		source.Reconcile(ctx, s.config.ReconcileInterval, func(yield func(*source.Source) bool) {
+			for sh := range s.member.All() {
+				if !yield(sh.source) {
+					return
+				}
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }
 
-func (s *subscription) limits() limits {
+func (s *subscription) limits() sequence.Limits {
 	c := &s.config
-	return limits{
-		memory: s.memory, broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored,
-		maxUnfinished: c.maxUnfinished, behindAfter: c.BehindAfter,
+	return sequence.Limits{
+		Memory: s.memory, Broadcast: c.Broadcast, IdleStreams: c.idleStreams, MaxUnstored: c.maxUnstored,
+		MaxUnfinished: c.maxUnfinished, BehindAfter: c.BehindAfter,
 	}
 }
 
 func (s *subscription) now() time.Time { return s.journal.Config.Now() }
-
-func (s *subscription) complain(ctx context.Context, msg string, err error) {
-	if ctx.Err() == nil {
-		s.logger.Error(msg, err, nil)
-	}
-}
 
 // inParallel writes rows concurrently, within the limit of the subscription, and returns the
 // errors.
@@ -94,14 +146,4 @@ func (s *subscription) inParallel(rows []func() error) []error {
 	}
 	writers.Wait()
 	return errs
-}
-
-// pause waits for d plus or minus a half, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d/2 + rand.N(max(1, d)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber/internal/membership"
 )
 
 // term is the time in which a member owns a shard. It says whether and how the term has ended.
@@ -16,7 +17,7 @@ type term struct {
 	*subscription
 	number int // the number of the shard
 	key    checkpoint.Shard
-	owner  uint64
+	owner  uint64 // the number of the member
 	epoch  uint64
 
 	// messageCtx is the parent of the contexts of messages. It has the values of Subscribe's
@@ -31,34 +32,33 @@ type term struct {
 	stoppingOnce sync.Once
 	// lost reports that another member owns the shard.
 	lost atomic.Bool
-	lag  lag
 }
 
-func (m *member) newTerm(number int, r checkpoint.Membership) *term {
+func (s *subscription) newTerm(of membership.Term) *term {
 	t := &term{
-		subscription: m.subscription, number: number, owner: m.number, epoch: r.Epochs[number],
+		subscription: s, number: of.Shard, owner: of.Owner, epoch: of.Epoch,
 		key: checkpoint.Shard{
-			Group: checkpoint.Group{Name: m.key.Group, Resets: r.Resets}, Topic: m.topic, Number: number,
+			Group: checkpoint.Group{Name: s.config.ConsumerGroup, Resets: of.Membership.Resets}, Topic: s.topic, Number: of.Shard,
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 	}
-	t.messageCtx, t.cancelMessage = context.WithCancel(context.WithoutCancel(m.ctx))
+	t.messageCtx, t.cancelMessage = context.WithCancel(context.WithoutCancel(s.ctx))
 	return t
 }
 
 // group returns the group as position stores know it.
 func (t *term) group() Group { return Group(t.key.Group) }
 
-// stop ends the work gracefully.
-func (t *term) stop() { t.stoppingOnce.Do(func() { close(t.stopping) }) }
+// Stop ends the work gracefully.
+func (t *term) Stop() { t.stoppingOnce.Do(func() { close(t.stopping) }) }
 
-// lose ends the work at once, because another member owns the shard.
-func (t *term) lose() {
+// Lose ends the work at once, because another member owns the shard.
+func (t *term) Lose() {
 	if t.lost.CompareAndSwap(false, true) {
 		t.logger.Info("Lost a shard: another member of the group took it, or an operator edits its rows", watermill.LogFields{"shard": t.number, "epoch": t.epoch})
 	}
 	t.abandon()
-	t.stop()
+	t.Stop()
 }
 
 // fenced reports whether an error means that another member owns the shard. If so, it ends the
@@ -67,7 +67,7 @@ func (t *term) fenced(err error) bool {
 	if !errors.Is(err, ErrFenced) {
 		return false
 	}
-	t.lose()
+	t.Lose()
 	return true
 }
 
@@ -79,7 +79,7 @@ func (t *term) abandon() {
 
 func (t *term) isAbandoned() bool { return isClosed(t.abandoned) }
 func (t *term) isStopping() bool  { return isClosed(t.stopping) }
-func (t *term) isLost() bool      { return t.lost.Load() }
+func (t *term) IsLost() bool      { return t.lost.Load() }
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
@@ -62,7 +63,7 @@ func (s *Table) DeleteAll(ctx context.Context, name string, keys []Item) error {
 				continue
 			}
 		}
-		if !Sleep(ctx, wait.NextBackOff()) {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

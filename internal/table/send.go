@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
@@ -60,7 +60,7 @@ func (s *Table) Send(ctx context.Context, w Sending) error {
 				return err
 			}
 			// The change is soon out of date if other processes write the same aggregate.
-			if repeats++; repeats > 1 && (s.left(w) <= 0 || !Sleep(ctx, rand.N(SendAgainPause))) {
+			if repeats++; repeats > 1 && (s.left(w) <= 0 || !retry.Sleep(ctx, rand.N(SendAgainPause))) {
 				return giveUp(ctx, w, journaltype.ErrContended, ambiguous, s.left(w))
 			}
 			if !ambiguous {
@@ -70,7 +70,7 @@ func (s *Table) Send(ctx context.Context, w Sending) error {
 		case maybeWritten:
 			ambiguous = true
 		}
-		if !Sleep(ctx, wait.NextBackOff()) {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
 			return giveUp(ctx, w, err, ambiguous, s.left(w))
 		}
 		if !ambiguous {
@@ -191,21 +191,6 @@ func giveUp(ctx context.Context, w Sending, err error, ambiguous bool, left time
 
 // DateAge is how old the date of a commit may be when it is sent again.
 const DateAge = 100 * time.Millisecond
-
-// Sleep waits for d. It returns false if the context ended or the backoff says stop.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if d == backoff.Stop || ctx.Err() != nil {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
 
 // ExplainActions calls dynamo.Explain for a transaction. It passes the tables of the actions that
 // DynamoDB names, or all tables if it names none.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
@@ -94,7 +95,7 @@ func batchGetRows[T any](ctx context.Context, s *Table, name string, keys []Item
 			wait.Reset() // a full reply of 16 MB is progress, not throttling
 			continue
 		}
-		if len(keys) > 0 && !Sleep(ctx, wait.NextBackOff()) {
+		if len(keys) > 0 && !retry.Sleep(ctx, wait.NextBackOff()) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -153,7 +154,7 @@ func (s *Table) TransactGetUnless(
 			return items, nil
 		}
 		var canceled *types.TransactionCanceledException
-		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, IsFinal) || !Sleep(ctx, wait.NextBackOff()) {
+		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, IsFinal) || !retry.Sleep(ctx, wait.NextBackOff()) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
@@ -236,7 +237,7 @@ func (s *Table) WhileUnderWay(ctx context.Context, send func() error) error {
 		if !dynamo.IsContended(err) {
 			return err
 		}
-		if !Sleep(ctx, wait.NextBackOff()) {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
 			return errors.Join(ctx.Err(), err)
 		}
 	}

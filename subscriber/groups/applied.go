@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // Applied returns the position of a group in an aggregate: the number of the last event that the
@@ -108,7 +109,7 @@ func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number
 		case why == nil:
 			why = fmt.Errorf("%w: event %d of %s by group %q: the context ended during the first read", ErrNotApplied, number, id, group)
 		}
-		if !sleep(ctx, between.NextBackOff()) {
+		if !retry.Sleep(ctx, between.NextBackOff()) {
 			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), why))
 		}
 	}

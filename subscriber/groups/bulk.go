@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -152,7 +153,7 @@ func (b *bulk) editShard(ctx context.Context, number int) error {
 		}
 		failures++
 		again := errors.Is(err, checkpoint.ErrFenced) || passes(err)
-		if !again || failures == editAttempts || !sleep(ctx, between.NextBackOff()) {
+		if !again || failures == editAttempts || !retry.Sleep(ctx, between.NextBackOff()) {
 			if lost && len(b.done) > 0 {
 				b.show(ctx, number)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // WaitIdle waits until no member owns a shard, and no transaction of a handler can commit any more.
@@ -65,7 +66,7 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 			}
 			continue // an operator may have resumed the group meanwhile
 		}
-		if !sleep(ctx, between.NextBackOff()) {
+		if !retry.Sleep(ctx, between.NextBackOff()) {
 			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), active))
 		}
 	}
@@ -157,7 +158,7 @@ func again(ctx context.Context, operate func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := operate()
 		more := errors.Is(err, checkpoint.ErrFenced) || err != nil && passes(err)
-		if !more || attempt == editAttempts || !sleep(ctx, between.NextBackOff()) {
+		if !more || attempt == editAttempts || !retry.Sleep(ctx, between.NextBackOff()) {
 			return err
 		}
 	}

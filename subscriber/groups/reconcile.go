@@ -8,6 +8,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // Reconcile requests a reconciliation: members compare all aggregates with the group's positions,
@@ -99,7 +100,7 @@ func (g *Groups) WaitReconciled(ctx context.Context, group, topic string, progre
 		if progress != nil {
 			progress(len(left))
 		}
-		if !sleep(ctx, between.NextBackOff()) {
+		if !retry.Sleep(ctx, between.NextBackOff()) {
 			return failed("wait for", k, fmt.Errorf("%w: %d shards are left to compare", ctx.Err(), len(left)))
 		}
 		var now []int

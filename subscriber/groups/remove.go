@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // Removal configures [Groups.Remove].
@@ -75,7 +76,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 			return err
 		}
 		// A member has joined, which the next round finds, or has sent a heartbeat.
-		if !sleep(ctx, between.NextBackOff()) {
+		if !retry.Sleep(ctx, between.NextBackOff()) {
 			return ctx.Err()
 		}
 	}

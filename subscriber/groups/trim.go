@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -131,7 +132,7 @@ func (g *Groups) TrimEvery(ctx context.Context, topic string, interval time.Dura
 		return fmt.Errorf("trim topic %q: %w", topic, err)
 	}
 	resume := options.ResumeInterrupted
-	for sleep(ctx, interval-interval/10+rand.N(interval/5+1)) {
+	for retry.Sleep(ctx, interval-interval/10+rand.N(interval/5+1)) {
 		trimmed, err := g.Trim(ctx, topic, options)
 		if report != nil && ctx.Err() == nil {
 			report(trimmed, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -77,7 +78,7 @@ func (t *trim) shard(ctx context.Context, shard int) error {
 			between.Reset()
 		}
 		failures++
-		if !passes(readErr) || failures == trimAttempts || !sleep(ctx, between.NextBackOff()) {
+		if !passes(readErr) || failures == trimAttempts || !retry.Sleep(ctx, between.NextBackOff()) {
 			return readErr
 		}
 	}

@@ -74,21 +74,6 @@ func TestTheDesignNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-// The page with the parts of a subscriber has every file of the package that is about them.
-func TestTheDesignPlacesEveryFileOfASubscriber(t *testing.T) {
-	t.Parallel()
-	page := read(t, "design/reading.md")
-	files, err := filepath.Glob("../subscriber/*.go")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		name := filepath.Base(file)
-		if !strings.HasSuffix(name, "_test.go") && !slices.Contains([]string{"doc.go", "config.go", "name.go", "subscriber.go"}, name) {
-			assert.Contains(t, page, "`"+name+"`", "design/reading.md lacks a file of package subscriber")
-		}
-	}
-}
-
 func designPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("design/*.md")

@@ -17,6 +17,10 @@ var imports = []struct{ about, of, refused, except string }{
 	{"the engine knows no layout", "internal/engine", "journal journal/internal/... internal/layouttest", ""},
 	{"layouts do not know each other", "journal/internal/packed", "journal journal/internal/classic", ""},
 	{"layouts do not know each other", "journal/internal/classic", "journal journal/internal/packed", ""},
+	{"the sequencer makes no requests", "subscriber/internal/sequence", "journal internal/... subscriber/...", "internal/storage internal/dynamo internal/printable internal/units internal/carried"},
+	{"the pool serves anything", "subscriber/internal/lanes", "aggregate journal/... internal/... subscriber/...", ""},
+	{"a source does not know who owns its shard", "subscriber/internal/source", "subscriber/internal/membership subscriber/internal/lanes", ""},
+	{"a member does not know what it works on", "subscriber/internal/membership", "subscriber/internal/source subscriber/internal/sequence subscriber/internal/lanes", ""},
 	{"the domain is pure", "aggregate", "journal/... internal/... repository github.com/aws/... github.com/ThreeDotsLabs/...", "internal/printable internal/carried"},
 	{"the journal does not need Watermill", "journal", "github.com/ThreeDotsLabs/... repository publisher subscriber/...", ""},
 }

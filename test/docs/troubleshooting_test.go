@@ -144,7 +144,7 @@ func TestOtherLinesOnThePageOfTroubleshootingAreInTheSource(t *testing.T) {
 	t.Parallel()
 	page := read(t, "operations/troubleshooting.md")
 	var source strings.Builder
-	for _, pattern := range []string{"../*.go", "../subscriber/*.go"} {
+	for _, pattern := range []string{"../*.go", "../subscriber/*.go", "../subscriber/internal/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

@@ -30,12 +30,16 @@ var ownTests = []string{"pubsub_test.go", "pubsub_internal_test.go", "pubsub_ben
 // failsAfter is a time limit after which a test fails.
 var failsAfter = regexp.MustCompile(`time\.After\([^\n]*\):(\n.*(Fatal|Fail|Error)\()`)
 
-// limits are other time limits, which would be too short for a busy machine.
-var limits = map[string][2]string{
+// limits are other time limits, which would be too short for a busy machine: old and new text by
+// file.
+var limits = map[string][]string{
 	"components/fanin/fanin_test.go":                 {"cancelAfter = time.Millisecond * 100", "cancelAfter = 5 * time.Second"},
 	"components/forwarder/forwarder_test.go":         {"time.Second*5", "time.Minute"},
-	"message/router/middleware/deduplicator_test.go": {"time.Millisecond*50", "5*time.Second"},
-	"pubsub/gochannel/fanout_test.go":                {"context.Background(), time.Second)", "context.Background(), 5*time.Second)"},
+	"message/router/middleware/deduplicator_test.go": {"time.Millisecond*50", "5*time.Second", "wait := time.Millisecond * 5", "wait := 2 * time.Second"},
+	"pubsub/gochannel/fanout_test.go": {
+		"context.Background(), time.Second)", "context.Background(), time.Minute)",
+		"<-ctx.Done()\n\n\tcounter", "for len(receivedMessages) < expectedNumberOfMessages && ctx.Err() == nil {\n\t\ttime.Sleep(time.Millisecond)\n\t}\n\tcancel()\n\n\tcounter",
+	},
 }
 
 func TestWatermillsComponentsWorkWithOurPubSub(t *testing.T) {
@@ -70,7 +74,7 @@ func runTests(t *testing.T, folder string, packages []string) (results map[strin
 		args = append(args, "./"+name)
 	}
 	run := exec.CommandContext(t.Context(), "go", args...)
-	run.Dir, run.Env = folder, append(os.Environ(), "GOWORK="+filepath.Join(filepath.Dir(folder), "go.work"), "GOFLAGS=")
+	run.Dir, run.Env = folder, append(os.Environ(), "GOWORK="+filepath.Join(filepath.Dir(folder), "go.work"))
 	var complaints bytes.Buffer
 	run.Stderr = &complaints
 	output, err := run.Output()
@@ -140,13 +144,14 @@ func usersOfGoChannel(t *testing.T, folder string) (packages []string) {
 			packages = append(packages, p)
 		}
 		longer := failsAfter.ReplaceAll(text, []byte("time.After(time.Minute):$1"))
-		if limit, ok := limits[filepath.ToSlash(name)]; ok {
-			extended += bytes.Count(longer, []byte(limit[0]))
+		for limit := range slices.Chunk(limits[filepath.ToSlash(name)], 2) {
+			require.Equal(t, 1, bytes.Count(longer, []byte(limit[0])), "%s: %s", name, limit[0])
 			longer = bytes.ReplaceAll(longer, []byte(limit[0]), []byte(limit[1]))
+			extended++
 		}
 		require.NoError(t, os.Remove(path)) // it is read-only
 		return os.WriteFile(path, longer, 0o600)
 	}))
-	require.Equal(t, len(limits), extended, "each of the limits occurs once")
+	require.Equal(t, 6, extended, "each of the limits occurs once")
 	return packages
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -179,7 +180,7 @@ func (l *layout) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggrega
 		ids = slices.DeleteFunc(ids, func(id aggregate.ID) bool {
 			return here[[2]string{l.partitionKey(id), storage.SortKey(id, 0)}]
 		})
-		if len(ids) == 0 || !table.Sleep(ctx, wait.NextBackOff()) {
+		if len(ids) == 0 || !retry.Sleep(ctx, wait.NextBackOff()) {
 			return ids, ctx.Err()
 		}
 	}

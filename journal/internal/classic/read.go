@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -134,7 +135,7 @@ func (l *layout) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([
 		if err := l.truncated(ctx, id, numbers[0]); err != nil {
 			return nil, err
 		}
-		if !table.Sleep(ctx, wait.NextBackOff()) {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
 			break
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -46,7 +47,7 @@ func (l *layout) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 		if !errors.Is(err, journaltype.ErrConflict) || attempt == 9 {
 			return err
 		}
-		if !table.Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+		if !retry.Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -41,7 +42,7 @@ func (l *layout) Trim(ctx context.Context, id aggregate.ID, before uint64, state
 		if !errors.Is(err, journaltype.ErrConflict) || attempt == 9 {
 			return err
 		}
-		if !table.Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+		if !retry.Sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

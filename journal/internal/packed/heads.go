@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -52,7 +53,7 @@ func (p *layout) Heads(ctx context.Context, q journaltype.HeadsQuery, pages *eng
 }
 
 func (p *layout) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*journaltype.CorruptItemError), yield func([]journaltype.Head) bool) error {
-	if q.Consistent && !table.Sleep(ctx, indexLag) {
+	if q.Consistent && !retry.Sleep(ctx, indexLag) {
 		return ctx.Err()
 	}
 	var start table.Item

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
@@ -96,7 +97,7 @@ func (p *layout) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*
 // the caller show that it was written. A Query may see only a part of a transaction. When the waits
 // are used up, awaitItem decides by a transactional read.
 func (p *layout) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
-	if table.Sleep(ctx, wait.NextBackOff()) {
+	if retry.Sleep(ctx, wait.NextBackOff()) {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {

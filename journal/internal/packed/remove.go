@@ -18,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
 )
@@ -144,7 +145,7 @@ func (p *layout) putBase(ctx context.Context, id aggregate.ID, it table.Item) er
 		// replaced the row meanwhile.
 		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), table.AttributeNames("#b", attrBefore, "#c", attrCommit)
 		put.ExpressionAttributeValues = table.Item{":b": stored[attrBefore], ":c": stored[attrCommit]}
-		if !table.Sleep(ctx, wait.NextBackOff()) {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
 			return cmp.Or(ctx.Err(), journaltype.ErrContended)
 		}
 	}
@@ -182,7 +183,7 @@ func (p *layout) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 	wait := table.UntilShown()
 	for {
 		gap, err := p.eachFull(ctx, id, before, flush)
-		if err != nil || !gap || !table.Sleep(ctx, wait.NextBackOff()) {
+		if err != nil || !gap || !retry.Sleep(ctx, wait.NextBackOff()) {
 			return cmp.Or(err, ctx.Err())
 		}
 	}
@@ -291,7 +292,7 @@ func (p *layout) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		takeOver(stone, failed.Item)
 		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), table.AttributeNames("#c", attrCommit)
 		in.ExpressionAttributeValues = table.Item{":c": failed.Item[attrCommit]}
-		if time.Now().After(last) || !table.Sleep(ctx, rand.N(table.SendAgainPause)) {
+		if time.Now().After(last) || !retry.Sleep(ctx, rand.N(table.SendAgainPause)) {
 			return fmt.Errorf("delete %s, nothing removed: %w", id, cmp.Or(ctx.Err(), journaltype.ErrContended))
 		}
 	}

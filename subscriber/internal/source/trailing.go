@@ -1,10 +1,11 @@
-package subscriber
+package source
 
 import (
 	"context"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // trailingRead reads a part of the tail again after a delay. The live read, or an earlier trailing
@@ -29,10 +30,10 @@ func newTrailingReads(last time.Duration) []trailingRead {
 }
 
 // trail returns the place up to which the tail is final.
-func (s *source) trail() storage.Cursor { return s.trailing[len(s.trailing)-1].at }
+func (s *Source) trail() storage.Cursor { return s.trailing[len(s.trailing)-1].at }
 
 // setCursors moves all reads to one place.
-func (s *source) setCursors(at storage.Cursor) {
+func (s *Source) setCursors(at storage.Cursor) {
 	s.live = at
 	for i := range s.trailing {
 		s.trailing[i].at = at
@@ -43,7 +44,7 @@ func (s *source) setCursors(at storage.Cursor) {
 // read everything before the page moves along, up to its horizon. Events with earlier dates were
 // older than the delay when the page was read, so they are not read again: history is read once. If
 // the unit of times is longer than milliseconds, events in the unit of the horizon are read again.
-func (s *source) advance(page storage.TailPage, now time.Time) {
+func (s *Source) advance(page storage.TailPage, now time.Time) {
 	for i := range s.trailing {
 		r := &s.trailing[i]
 		if r.at != s.live {
@@ -65,7 +66,7 @@ func (s *source) advance(page storage.TailPage, now time.Time) {
 
 // readTrailing reads one page of each trailing read, or all pages that are due. It runs after each
 // page of the live read, so a backlog does not postpone it.
-func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) error {
+func (s *Source) readTrailing(ctx context.Context, now time.Time, all bool) error {
 	passed := s.live
 	for i := range s.trailing {
 		r := &s.trailing[i]
@@ -83,14 +84,14 @@ func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) erro
 
 // readAgain reads a page of a part that another read has passed, and reports whether there are more
 // pages.
-func (s *source) readAgain(ctx context.Context, r *trailingRead, passed storage.Cursor, now time.Time) (more bool, err error) {
+func (s *Source) readAgain(ctx context.Context, r *trailingRead, passed storage.Cursor, now time.Time) (more bool, err error) {
 	if r.at == passed || time.Now().Before(r.next) {
 		return false, nil
 	}
 	until := min(now.Add(-r.delay).UnixMilli(), passed.OccurredAt)
 	if until >= r.at.OccurredAt {
 		page, err := s.page(ctx, storage.TailQuery{
-			AggregateType: s.topic, Shard: s.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
+			AggregateType: s.Key.Topic, Shard: s.Key.Number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
 			r.next = time.Now().Add(r.delay / 2)
@@ -104,7 +105,7 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed storage.
 		default:
 			r.at = storage.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range s.sequencer.observe(page.Records, byTrailing, s.trail().OccurredAt) {
+		for _, record := range s.Sequencer.Observe(page.Records, sequence.ByTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}
 		if page.More {

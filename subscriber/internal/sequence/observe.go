@@ -1,24 +1,26 @@
-package subscriber
+package sequence
 
 import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// finding is the kind of read that found an event.
-type finding int
+// Finding is the kind of read that found an event.
+type Finding int
 
+// The live read and the trailing reads read the tail. A reconciliation compares the journal with
+// positions.
 const (
-	byTail finding = iota
-	byTrailing
-	byReconciliation
+	ByTail Finding = iota
+	ByTrailing
+	ByReconciliation
 )
 
-// enqueue adds the events that the live read has found. The tail is final up to the time final.
-func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int64) {
+// Enqueue adds the events that the live read has found. The tail is final up to the time final.
+func (q *Sequencer[W]) Enqueue(records []*journaltype.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -26,7 +28,7 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 		st.observeTail(r)
 		switch {
 		case st.claimed && r.Number <= st.acked:
-			q.stats.duplicates.Add(1)
+			q.duplicates.Add(1)
 		case !st.cautious && st.state != parked:
 			st.buffer.add(r, q.budget)
 		}
@@ -43,14 +45,14 @@ func (q *sequencer) enqueue(records []*journal.Record, caughtUp bool, final int6
 	}
 }
 
-// observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
+// Observe adds the numbers of events that a trailing read or a reconciliation has found. It returns
 // the records that a trailing read has found and no earlier read.
-func (q *sequencer) observe(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
+func (q *Sequencer[W]) Observe(records []*journaltype.Record, by Finding, final int64) (missed []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		if by == byReconciliation {
+		if by == ByReconciliation {
 			st.observeReconciled(r)
 			// The events that a reconciliation finds are old, and there may be many.
 			q.schedule(st, true)
@@ -58,14 +60,14 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 		}
 		switch {
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
-			q.stats.duplicates.Add(1)
-		case !q.forgotten.has(st.id):
+			q.duplicates.Add(1)
+		case !q.forgotten.has(st.ID):
 			missed = append(missed, r)
 		}
 		st.observeTail(r)
 		q.schedule(st, false)
 	}
-	if by != byReconciliation {
+	if by != ByReconciliation {
 		q.final = final
 	}
 	q.forget()
@@ -75,10 +77,10 @@ func (q *sequencer) observe(records []*journal.Record, by finding, final int64) 
 // maxEarly is the number of aggregates whose commits are kept during one read of the tail.
 const maxEarly = 1000
 
-// wake handles a commit in this process. While the live read is far behind the end of the tail, it
+// Wake handles a commit in this process. While the live read is far behind the end of the tail, it
 // will find the event later, at a lower cost. The read in progress may be the one that reaches the
 // end, and be too early for this commit, so enqueue decides.
-func (q *sequencer) wake(id aggregate.ID, version uint64) {
+func (q *Sequencer[W]) Wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -93,8 +95,8 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 }
 
 // wakeNow schedules an aggregate that has got a version. The caller holds mu.
-func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
-	if q.ended || q.memory.isFull(q.unparked()) || q.budget.isFull() {
+func (q *Sequencer[W]) wakeNow(id aggregate.ID, version uint64) {
+	if q.ended || q.Memory.isFull(q.unparked()) || q.budget.isFull() {
 		return // the tail shows the event later
 	}
 	st := q.stream(id)
@@ -103,18 +105,18 @@ func (q *sequencer) wakeNow(id aggregate.ID, version uint64) {
 	q.schedule(st, false)
 }
 
-// begin starts a term with the cursor and the behind list of the former owner.
-func (q *sequencer) begin(saved savedCursor, reconciled time.Time, behind []checkpoint.Behind) {
+// Begin starts a term with the cursor and the behind list of the former owner.
+func (q *Sequencer[W]) Begin(saved Cursor, reconciled time.Time, behind []storage.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.saved, q.final, q.reconciledAt = saved, saved.at, reconciled
+	q.saved, q.final, q.reconciledAt = saved, saved.At, reconciled
 	for _, b := range behind {
 		q.inherit(b)
 	}
 }
 
 // inherit adds an entry of the behind list. The caller holds mu.
-func (q *sequencer) inherit(b checkpoint.Behind) {
+func (q *Sequencer[W]) inherit(b storage.Behind) {
 	st := q.stream(b.Aggregate)
 	st.observe(b.Head)
 	st.entry, st.inherited = true, &b
@@ -137,35 +139,36 @@ func (q *sequencer) inherit(b checkpoint.Behind) {
 	q.unverified = append(q.unverified, st)
 }
 
-// rewind moves the cursor back to a time, and requests a reconciliation that finds the events that
+// Rewind moves the cursor back to a time, and requests a reconciliation that finds the events that
 // the cursor has hidden.
-func (q *sequencer) rewind(to int64) {
+func (q *Sequencer[W]) Rewind(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.rewinds++
 	q.final, q.reconciledAt = to, time.Time{}
 	// With the saved cursor of before, an earlier reconciliation would count as done although the
 	// one that is due now is not.
-	q.saved = savedCursor{}
+	q.saved = Cursor{}
 }
 
-func (q *sequencer) isCaughtUp() bool {
+// IsCaughtUp reports whether the live read has reached the end of the tail.
+func (q *Sequencer[W]) IsCaughtUp() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.caughtUp
 }
 
-// lastReconciliation returns the time of the last reconciliation, the number of rewinds of the
+// LastReconciliation returns the time of the last reconciliation, the number of rewinds of the
 // cursor, and whether a reconciliation may begin now.
-func (q *sequencer) lastReconciliation() (at time.Time, rewinds uint64, may bool) {
+func (q *Sequencer[W]) LastReconciliation() (at time.Time, rewinds uint64, may bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.reconciledAt, q.rewinds, q.caughtUp && !q.ended
 }
 
-// setReconciled stores the time at which a finished reconciliation began. A reconciliation that
+// SetReconciled stores the time at which a finished reconciliation began. A reconciliation that
 // began before a rewind does not count, because it may have missed events.
-func (q *sequencer) setReconciled(at time.Time, rewinds uint64) {
+func (q *Sequencer[W]) SetReconciled(at time.Time, rewinds uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if rewinds == q.rewinds {
@@ -173,18 +176,19 @@ func (q *sequencer) setReconciled(at time.Time, rewinds uint64) {
 	}
 }
 
-func (q *sequencer) finalAt() int64 {
+// FinalAt returns the time up to which all trailing reads have come, in milliseconds.
+func (q *Sequencer[W]) FinalAt() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.final
 }
 
-// trim limits all streams to their share of the budget. If the budget is so small that all shares
+// Trim limits all streams to their share of the budget. If the budget is so small that all shares
 // exceed it, trim limits them further.
-func (q *sequencer) trim() {
+func (q *Sequencer[W]) Trim() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, size := range []int{q.budget.share(), q.budget.part()} {
+	for _, size := range []int{q.budget.Share(), q.budget.part()} {
 		if !q.budget.isFull() {
 			return
 		}

@@ -1,46 +1,49 @@
-package subscriber
+// Package sequence decides which event of a shard comes next, and how far its cursor may move. It
+// makes no requests.
+package sequence
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// sequencer knows which events of a shard exist, which are handled, and which positions are stored.
+// Sequencer knows which events of a shard exist, which are handled, and which positions are stored.
 // It decides what is next for each aggregate, and how far the cursor may move. It makes no
-// requests, and only awaitHealth blocks. Its mutex guards the streams.
-type sequencer struct {
-	limits
-	budget *budget
-	stats  *counters
-	now    func() time.Time // monotonic
-	clock  func() time.Time // the clock that dates events
+// requests, and only AwaitHealth blocks. Its mutex guards the streams.
+type Sequencer[W any] struct {
+	Limits
+	budget     *Budget
+	duplicates *atomic.Uint64   // counts events that were found again
+	now        func() time.Time // monotonic
+	clock      func() time.Time // the clock that dates events
 	// ready queues a stream for a worker. It is called with the mutex held.
-	ready func(st *stream, failed bool)
+	ready func(st *Stream[W], failed bool)
 
 	mu      sync.Mutex
 	ended   bool
-	streams map[string]*stream // by id value
+	streams map[string]*Stream[W] // by id value
 	// unfinished contains the streams with unhandled events, or with an entry on the behind list.
 	// dirty contains the streams whose position is not stored yet. A flush visits both.
-	unfinished map[*stream]struct{}
-	dirty      map[*stream]struct{}
+	unfinished map[*Stream[W]]struct{}
+	dirty      map[*Stream[W]]struct{}
 	// parked counts the unfinished streams that are parked.
 	parked int
 	// failing counts the streams that have failed and have delivered nothing since.
 	failing int
 	// waiting contains streams that wait until fewer are dirty. full requests a flush for them.
-	waiting []*stream
+	waiting []*Stream[W]
 	full    chan struct{}
 	// changed is closed when fewer streams are failing. It is nil while no caller waits.
 	changed chan struct{}
 	// final is the time up to which all trailing reads have read the tail, in milliseconds. Only a
 	// reconciliation can still find earlier events.
 	final int64
-	// caughtUp reports that the live read has reached the end of the tail.
+	// CaughtUp reports that the live read has reached the end of the tail.
 	caughtUp bool
 	// early contains the versions of aggregates that this process has committed since the last read
 	// of the tail that did not reach its end. The next read may have missed them.
@@ -49,56 +52,58 @@ type sequencer struct {
 	forgotten *forgotten
 	// handled contains the positions of forgotten streams of a broadcast, by id value.
 	handled map[string]uint64
-	// reconciledAt is the time of the last reconciliation.
+	// ReconciledAt is the time of the last reconciliation.
 	reconciledAt time.Time
-	saved        savedCursor
+	saved        Cursor
 	// rewinds counts how often the cursor was moved back.
 	rewinds uint64
 	// sample is a commit that the tail must show. See lag.
-	sample sample
+	sample sample[W]
 	// unverified contains streams that were parked under an earlier epoch and whose position must
 	// still be compared.
-	unverified []*stream
+	unverified []*Stream[W]
 }
 
-// savedCursor is the stored cursor of a shard and the stored time of its last reconciliation.
-type savedCursor struct {
-	at           int64
-	reconciledAt time.Time
+// Cursor is the stored cursor of a shard and the stored time of its last reconciliation.
+type Cursor struct {
+	At           int64
+	ReconciledAt time.Time
 }
 
-// limits contains settings of the sequencer.
-type limits struct {
-	// broadcast reports that no position is stored, so the sequencer keeps the positions of
+// Limits contains settings of the sequencer.
+type Limits struct {
+	// Broadcast reports that no position is stored, so the sequencer keeps the positions of
 	// forgotten streams.
-	broadcast bool
+	Broadcast bool
 	// The following are also limited by the shard's share of memory. Reconciliations wait while
-	// maxUnfinished or more streams are unfinished.
-	idleStreams, maxUnstored, maxUnfinished int
-	memory                                  *memory
-	behindAfter                             time.Duration
+	// MaxUnfinished or more streams are unfinished.
+	IdleStreams, MaxUnstored, MaxUnfinished int
+	Memory                                  *Memory
+	BehindAfter                             time.Duration
 }
 
-func newSequencer(l limits, b *budget, stats *counters, clock func() time.Time, ready func(*stream, bool)) *sequencer {
-	return &sequencer{
-		limits: l, budget: b, stats: stats, ready: ready, now: time.Now, clock: clock,
-		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
+// New returns a sequencer that knows no stream. It counts in duplicates the events that were found
+// again, and calls ready to queue a stream for a worker, with its mutex held.
+func New[W any](l Limits, b *Budget, duplicates *atomic.Uint64, clock func() time.Time, ready func(*Stream[W], bool)) *Sequencer[W] {
+	return &Sequencer[W]{
+		Limits: l, budget: b, duplicates: duplicates, ready: ready, now: time.Now, clock: clock,
+		streams: map[string]*Stream[W]{}, unfinished: map[*Stream[W]]struct{}{}, dirty: map[*Stream[W]]struct{}{},
 		handled: map[string]uint64{}, full: make(chan struct{}, 1),
 	}
 }
 
-// claimed records the group's position on the aggregate of a stream.
-func (q *sequencer) claimed(st *stream, position uint64) {
+// Claimed records the group's position on the aggregate of a stream.
+func (q *Sequencer[W]) Claimed(st *Stream[W], position uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.claimed, st.acked = true, position
 	st.forgetFailure()
-	q.stats.duplicates.Add(st.buffer.dropTo(position, q.budget))
+	q.duplicates.Add(st.buffer.dropTo(position, q.budget))
 }
 
-// tookOver records the last event of an aggregate that a former owner has listed. The caller has
+// TookOver records the last event of an aggregate that a former owner has listed. The caller has
 // claimed its position.
-func (q *sequencer) tookOver(st *stream, head uint64) {
+func (q *Sequencer[W]) TookOver(st *Stream[W], head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.observe(head)
@@ -111,9 +116,9 @@ func (q *sequencer) tookOver(st *stream, head uint64) {
 	st.inherited = nil
 }
 
-// next returns the result of stream.next. An event that it returns no longer counts in the budget.
+// Next returns the result of stream.next. An event that it returns no longer counts in the budget.
 // If there is nothing to do, it marks the stream as idle.
-func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
+func (q *Sequencer[W]) Next(st *Stream[W]) (r *journaltype.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.dropTo(st.acked, q.budget)
@@ -126,38 +131,39 @@ func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	return r, from, to
 }
 
-// beginServing records that a worker serves a stream. The record is removed when the stream becomes
-// idle, is put off, resumed or parked, or by endServing. It must be removed at once, because
+// BeginServing records that a worker serves a stream. The record is removed when the stream becomes
+// idle, is put off, resumed or parked, or by EndServing. It must be removed at once, because
 // another worker can then serve the stream.
-func (q *sequencer) beginServing(st *stream) {
+func (q *Sequencer[W]) BeginServing(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.serving = q.now()
 }
 
-// endServing records that a stream waits for a worker again.
-func (q *sequencer) endServing(st *stream) {
+// EndServing records that a stream waits for a worker again.
+func (q *Sequencer[W]) EndServing(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.serving = time.Time{}
 }
 
-func (q *sequencer) fill(st *stream, records []*journal.Record) {
+// Fill adds events that were read from the journal.
+func (q *Sequencer[W]) Fill(st *Stream[W], records []*journaltype.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.fill(records, q.budget)
 }
 
-// following returns the events in the buffer that follow an event without a gap, at most a number
+// Following returns the events in the buffer that follow an event without a gap, at most a number
 // of them.
-func (q *sequencer) following(st *stream, number uint64, most int) []*journal.Record {
+func (q *Sequencer[W]) Following(st *Stream[W], number uint64, most int) []*journaltype.Record {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.buffer.after(number, most)
 }
 
-// pass acks all events up to a number, and returns how many it has acked.
-func (q *sequencer) pass(st *stream, number uint64) uint64 {
+// Pass acks all events up to a number, and returns how many it has acked.
+func (q *Sequencer[W]) Pass(st *Stream[W], number uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	passed := number - min(number, st.acked)
@@ -166,9 +172,9 @@ func (q *sequencer) pass(st *stream, number uint64) uint64 {
 	return passed
 }
 
-// ack records that all events up to a number are handled. It reports whether the stream was put off
+// Ack records that all events up to a number are handled. It reports whether the stream was put off
 // before.
-func (q *sequencer) ack(st *stream, number uint64) (recovered bool) {
+func (q *Sequencer[W]) Ack(st *Stream[W], number uint64) (recovered bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	recovered = st.cautious
@@ -177,7 +183,7 @@ func (q *sequencer) ack(st *stream, number uint64) (recovered bool) {
 }
 
 // acked is ack for a caller that holds mu. The callers of the following methods hold it too.
-func (q *sequencer) acked(st *stream, number uint64) {
+func (q *Sequencer[W]) acked(st *Stream[W], number uint64) {
 	st.acked = max(st.acked, number)
 	st.forgetFailure()
 	q.recover(st)
@@ -187,16 +193,16 @@ func (q *sequencer) acked(st *stream, number uint64) {
 	if st.corrupt <= st.acked {
 		st.corrupt = 0
 	}
-	if st.position.stored.Load() < st.acked {
+	if st.Stored.Load() < st.acked {
 		q.dirty[st] = struct{}{}
 	}
 }
 
 // stream returns the stream of an aggregate, and creates it if it does not exist.
-func (q *sequencer) stream(id aggregate.ID) *stream {
+func (q *Sequencer[W]) stream(id aggregate.ID) *Stream[W] {
 	st := q.streams[id.Value]
 	if st == nil {
-		st = &stream{id: id}
+		st = &Stream[W]{ID: id}
 		q.streams[id.Value] = st
 	}
 	return st
@@ -204,7 +210,7 @@ func (q *sequencer) stream(id aggregate.ID) *stream {
 
 // schedule queues a stream that has something to do for a worker. If it can wait, it is queued with
 // the streams that failed.
-func (q *sequencer) schedule(st *stream, canWait bool) {
+func (q *Sequencer[W]) schedule(st *Stream[W], canWait bool) {
 	if st.drained() {
 		return
 	}
@@ -219,7 +225,7 @@ func (q *sequencer) schedule(st *stream, canWait bool) {
 }
 
 // idle records that a stream has nothing to do for now.
-func (q *sequencer) idle(st *stream) {
+func (q *Sequencer[W]) idle(st *Stream[W]) {
 	st.state, st.serving = idle, time.Time{}
 	st.buffer.drop(q.budget)
 	q.recover(st)
@@ -229,10 +235,10 @@ func (q *sequencer) idle(st *stream) {
 	st.pending = time.Time{}
 }
 
-// putOff makes a stream wait until resume. Any number of streams may wait, so they hold no events
+// PutOff makes a stream wait until resume. Any number of streams may wait, so they hold no events
 // in memory, and after resume only the next event is read. Otherwise each nack would cause all
 // later events to be read again, and a corrupt event would hold back the events before it.
-func (q *sequencer) putOff(st *stream) {
+func (q *Sequencer[W]) PutOff(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving = delayed, time.Time{}
@@ -240,37 +246,37 @@ func (q *sequencer) putOff(st *stream) {
 	if !st.cautious {
 		st.cautious = true
 		q.failing++
-		q.memory.fails(1)
+		q.Memory.fails(1)
 	}
 }
 
 // recover records that a stream that was put off has delivered an event.
-func (q *sequencer) recover(st *stream) {
+func (q *Sequencer[W]) recover(st *Stream[W]) {
 	if st.cautious {
 		st.cautious = false
 		q.failing--
-		q.memory.fails(-1)
+		q.Memory.fails(-1)
 		q.notify()
 	}
 }
 
-// noteFailure records the last failed attempt at the next event of a stream.
-func (q *sequencer) noteFailure(st *stream, f checkpoint.Failure) {
+// NoteFailure records the last failed attempt at the next event of a stream.
+func (q *Sequencer[W]) NoteFailure(st *Stream[W], f storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.failure = &f
 }
 
-// resume returns a stream to the workers that was put off or is being served.
-func (q *sequencer) resume(st *stream) {
+// Resume returns a stream to the workers that was put off or is being served.
+func (q *Sequencer[W]) Resume(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving = active, time.Time{}
 	q.ready(st, true)
 }
 
-// park stops the delivery of a stream that was listed as parked.
-func (q *sequencer) park(st *stream) {
+// Park stops the delivery of a stream that was listed as parked.
+func (q *Sequencer[W]) Park(st *Stream[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.state, st.serving, st.listed = parked, time.Time{}, always
@@ -280,10 +286,10 @@ func (q *sequencer) park(st *stream) {
 	q.recover(st)
 }
 
-// beforeCorrupt records the number of a corrupt event, or 0 if it is not known, and reports whether
+// BeforeCorrupt records the number of a corrupt event, or 0 if it is not known, and reports whether
 // there may be readable events before it. These must not wait for the corrupt event or count as
 // failed.
-func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
+func (q *Sequencer[W]) BeforeCorrupt(st *Stream[W], number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if number > st.acked+1 {
@@ -293,23 +299,23 @@ func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
 	return number == 0 && !st.cautious
 }
 
-// ackedOf returns the last handled event of a stream.
-func (q *sequencer) ackedOf(st *stream) uint64 {
+// AckedOf returns the last handled event of a stream.
+func (q *Sequencer[W]) AckedOf(st *Stream[W]) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.acked
 }
 
-// onlyReconciled reports whether only a reconciliation has shown an event.
-func (q *sequencer) onlyReconciled(st *stream, number uint64) bool {
+// OnlyReconciled reports whether only a reconciliation has shown an event.
+func (q *Sequencer[W]) OnlyReconciled(st *Stream[W], number uint64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return st.led < number && number <= st.reconciled
 }
 
 // forget drops idle streams when there are too many streams.
-func (q *sequencer) forget() {
-	most := q.memory.share(1, q.idleStreams)
+func (q *Sequencer[W]) forget() {
+	most := q.Memory.share(1, q.IdleStreams)
 	if len(q.streams) <= most {
 		return
 	}
@@ -318,14 +324,14 @@ func (q *sequencer) forget() {
 		_, unfinished := q.unfinished[st]
 		if st.state == idle && !dirty && !unfinished {
 			delete(q.streams, value)
-			if q.broadcast {
+			if q.Broadcast {
 				q.handled[value] = st.acked
 				continue
 			}
 			if q.forgotten == nil {
 				q.forgotten = newForgotten()
 			}
-			q.forgotten.add(st.id)
+			q.forgotten.add(st.ID)
 			if len(q.streams) <= most {
 				return
 			}
@@ -333,47 +339,47 @@ func (q *sequencer) forget() {
 	}
 }
 
-// hasForgotten reports whether a stream may have been forgotten in this term.
-func (q *sequencer) hasForgotten(id aggregate.ID) bool {
+// HasForgotten reports whether a stream may have been forgotten in this term.
+func (q *Sequencer[W]) HasForgotten(id aggregate.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.forgotten.has(id)
 }
 
-// positionOf returns the position of a stream that a broadcast has forgotten.
-func (q *sequencer) positionOf(id aggregate.ID) (position uint64, forgotten bool) {
+// PositionOf returns the position of a stream that a broadcast has forgotten.
+func (q *Sequencer[W]) PositionOf(id aggregate.ID) (position uint64, forgotten bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	position, forgotten = q.handled[id.Value]
 	return position, forgotten
 }
 
-// end prevents new work.
-func (q *sequencer) end() {
+// End prevents new work.
+func (q *Sequencer[W]) End() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ended = true
 }
 
-// all returns the streams.
-func (q *sequencer) all() []*stream {
+// All returns the streams.
+func (q *Sequencer[W]) All() []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	streams := make([]*stream, 0, len(q.streams))
+	streams := make([]*Stream[W], 0, len(q.streams))
 	for _, st := range q.streams {
 		streams = append(streams, st)
 	}
 	return streams
 }
 
-// forgetAll releases the memory of all streams after the work has ended.
-func (q *sequencer) forgetAll() {
+// ForgetAll releases the memory of all streams after the work has ended.
+func (q *Sequencer[W]) ForgetAll() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, st := range q.streams {
 		st.buffer.drop(q.budget)
 	}
 	clear(q.streams)
-	q.memory.fails(-q.failing)
+	q.Memory.fails(-q.failing)
 	q.failing = 0
 }

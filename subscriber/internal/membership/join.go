@@ -1,4 +1,4 @@
-package subscriber
+package membership
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // join makes the subscription a member of the group with a share of the free shards. It returns
 // false when ctx has ended.
-func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
+func (m *Member[W]) join(ctx context.Context, seen checkpoint.Membership) bool {
 	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
 	// If the reply to an attempt is lost, the member finds its entry by the token. If it joined a
@@ -36,23 +37,22 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 		if err == nil {
 			next := seen
 			if !next.Exists() {
-				next = checkpoint.NewMembership(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
+				next = checkpoint.NewMembership(len(m.shards), m.Checkpoint.Start(m.Start(m.since)))
 			}
 			var number uint64
-			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Heartbeat: checkpoint.NextHeartbeat(0, m.now(), m.config.LeaseDuration)}
+			joining := checkpoint.Member{Token: token, Lease: m.Lease, Heartbeat: checkpoint.NextHeartbeat(0, m.Now(), m.Lease)}
 			if len(next.Members) < maxNamed {
-				joining.Name = m.config.MemberName
+				joining.Name = m.Name
 			}
 			next, number = next.Leave(m.longGone(next)...).Join(joining)
-			_, own := m.config.Positions.(*tablePositions)
-			next.ExternalPositions = !own
+			next.ExternalPositions = m.ExternalPositions
 			take, _ := next.Share(number)
 			// The end of ctx does not cancel this request. A member that does not know that it has
 			// joined would keep its shards from others.
-			once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
+			once, cancel := context.WithTimeout(m.Closing, m.Lease/2)
 			var now checkpoint.Membership
 			attempted = asOf
-			now, err = m.checkpoint.ChangeMembership(once, m.key, seen, next.Take(number, take))
+			now, err = m.Checkpoint.ChangeMembership(once, m.Key, seen, next.Take(number, take))
 			cancel()
 			if err == nil {
 				m.begin(ctx, number, now, asOf)
@@ -65,11 +65,13 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 			}
 			known = false
 		}
-		m.complain(ctx, "Cannot join the consumer group, will try again", err)
-		pause(ctx, m.config.LeaseDuration/10)
+		if ctx.Err() == nil {
+			m.Logger.Error("Cannot join the consumer group, will try again", err, nil)
+		}
+		retry.Sleep(ctx, retry.Spread(m.Lease/10))
 	}
 	if !attempted.IsZero() {
-		m.withdraw(m.closing, token)
+		m.withdraw(m.Closing, token)
 	}
 	return false
 }
@@ -77,10 +79,10 @@ func (m *member) join(ctx context.Context, seen checkpoint.Membership) bool {
 // longGone returns members whose last heartbeat is old by the clock. A joining member removes them
 // before it has waited for their leases. Otherwise a process that crashes again and again, each
 // time before a lease has passed, would add a member each time.
-func (m *member) longGone(r checkpoint.Membership) (gone []uint64) {
+func (m *Member[W]) longGone(r checkpoint.Membership) (gone []uint64) {
 	for number, state := range r.Members {
 		last := state.LastHeartbeat()
-		if !last.IsZero() && m.now().Sub(last) > max(longGone, 2*state.Lease) && len(gone) < checkpoint.MaxLeaving {
+		if !last.IsZero() && m.Now().Sub(last) > max(longGone, 2*state.Lease) && len(gone) < checkpoint.MaxLeaving {
 			gone = append(gone, number)
 		}
 	}
@@ -91,18 +93,18 @@ func (m *member) longGone(r checkpoint.Membership) (gone []uint64) {
 const longGone = time.Hour
 
 // begin starts to work on the shards that the member took when it joined, which was after asOf.
-func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {
+func (m *Member[W]) begin(ctx context.Context, number uint64, joined checkpoint.Membership, asOf time.Time) {
 	m.number, m.heartbeat, m.membership, m.sightings = number, joined.Members[number].Heartbeat, joined, map[uint64]sighting{}
 	m.unfenced = map[checkpoint.Term]struct{}{}
-	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
+	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.Lease)), m.expire(number, m.expired))
 	take := joined.Of(number)
-	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
+	m.Logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
 	m.start(ctx, take)
 	m.setJoined()
 }
 
 // withdraw leaves the group if an attempt to join succeeded without a reply.
-func (m *member) withdraw(ctx context.Context, token uint64) {
+func (m *Member[W]) withdraw(ctx context.Context, token uint64) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	for failures := 1; ; failures++ {
@@ -114,20 +116,20 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 			m.leave(ctx)
 			return
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
-			m.logger.Error("Cannot find out whether it has joined the group; others can take its shards when the lease has expired", err, nil)
+			m.Logger.Error("Cannot find out whether it has joined the group; others can take its shards when the lease has expired", err, nil)
 			return
 		}
-		pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+		retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
 	}
 }
 
 // leave removes the member from the membership, so that others take over at once.
-func (m *member) leave(ctx context.Context) {
+func (m *Member[W]) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	seen := m.membership
 	for failures, moved := 0, 0; m.isIn(seen); {
-		now, err := m.checkpoint.ChangeMembership(ctx, m.key, seen, seen.Leave(m.number))
+		now, err := m.Checkpoint.ChangeMembership(ctx, m.Key, seen, seen.Leave(m.number))
 		switch {
 		case err == nil:
 			return
@@ -135,11 +137,11 @@ func (m *member) leave(ctx context.Context) {
 			moved++
 			seen = m.backOff(ctx, now, moved)
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
-			m.logger.Error("Cannot leave the group; others can take its shards when the lease has expired", err, nil)
+			m.Logger.Error("Cannot leave the group; others can take its shards when the lease has expired", err, nil)
 			return
 		default:
 			failures++
-			pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+			retry.Sleep(ctx, retry.Spread(retry.After(minFailurePause, maxFailurePause, failures)))
 		}
 	}
 }
@@ -147,8 +149,8 @@ func (m *member) leave(ctx context.Context) {
 // backOff waits after a conflict with another member, longer each time, and then reads the
 // membership again. In a deployment many members join at once, and a failed attempt costs write
 // units too.
-func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
-	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
+func (m *Member[W]) backOff(ctx context.Context, now checkpoint.Membership, moved int) checkpoint.Membership {
+	retry.Sleep(ctx, retry.Spread(retry.After(minBackOff, min(maxBackOff, m.Lease/20), moved)))
 	if read, err := m.readMembership(ctx); err == nil {
 		return read
 	}
@@ -157,16 +159,25 @@ func (m *member) backOff(ctx context.Context, now checkpoint.Membership, moved i
 
 // readMembership reads the membership with a time limit, so that a connection that hangs does not
 // block the member.
-func (m *member) readMembership(ctx context.Context) (checkpoint.Membership, error) {
-	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
+func (m *Member[W]) readMembership(ctx context.Context) (checkpoint.Membership, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.Lease/2)
 	defer cancel()
-	return m.checkpoint.ReadMembership(ctx, m.key)
+	return m.Checkpoint.ReadMembership(ctx, m.Key)
 }
 
 const (
 	minBackOff = 10 * time.Millisecond
 	maxBackOff = 500 * time.Millisecond
+	// Requests at the end are repeated after pauses of 0.1 to 30 seconds.
+	minFailurePause = 100 * time.Millisecond
+	maxFailurePause = 30 * time.Second
+	// writeTimeout limits the time for leaving.
+	writeTimeout = 5 * time.Second
 )
 
 // leaveTimeout is the time limit for leaving. After the lease, others take over in any case.
-func (m *member) leaveTimeout() time.Duration { return min(writeTimeout, m.config.LeaseDuration) }
+func (m *Member[W]) leaveTimeout() time.Duration { return min(writeTimeout, m.Lease) }
+
+// maxNamed is the largest number of members with names. Further members have none, so names stay a
+// small part of the row.
+const maxNamed = 30

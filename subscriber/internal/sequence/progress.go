@@ -1,28 +1,28 @@
-package subscriber
+package sequence
 
 import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// progress is what the committer has to store of a shard.
-type progress struct {
-	saved, next savedCursor
+// Progress is what the committer has to store of a shard.
+type Progress[W any] struct {
+	Saved, Next Cursor
 	rewinds     uint64 // the number of rewinds of the cursor
-	// list contains the streams that must be on the behind list before the cursor moves to next.
+	// List contains the streams that must be on the behind list before the cursor moves to next.
 	// unlist contains the streams whose entries are no longer necessary.
-	list, unlist []*stream
+	List, Unlist []*Stream[W]
 }
 
-// progress returns how far the cursor can move: up to where the last trailing read has come, and
+// Progress returns how far the cursor can move: up to where the last trailing read has come, and
 // not past an event that is unstored, unless its aggregate is on the behind list.
-func (q *sequencer) progress() progress {
+func (q *Sequencer[W]) Progress() Progress[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := progress{saved: q.saved, next: savedCursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
-	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
+	p := Progress[W]{Saved: q.saved, Next: Cursor{q.final, q.reconciledAt}, rewinds: q.rewinds}
+	hold := func(st *Stream[W]) { p.Next.At = min(p.Next.At, st.hintAt) }
 	for st := range q.dirty { // acked and not stored yet
 		if st.covered() {
 			continue
@@ -30,29 +30,29 @@ func (q *sequencer) progress() progress {
 		if st.hint > 0 {
 			hold(st)
 		}
-		if st.reconciled > st.position.stored.Load() {
-			p.next.reconciledAt = q.saved.reconciledAt
+		if st.reconciled > st.Stored.Load() {
+			p.Next.ReconciledAt = q.saved.ReconciledAt
 		}
 	}
 	now := q.now()
 	for st := range q.unfinished {
 		switch {
 		case st.entry && q.isDone(st):
-			p.unlist = append(p.unlist, st)
+			p.Unlist = append(p.Unlist, st)
 		case st.drained():
 		case st.covered():
 			if st.unexplained() && q.isStuck(st, now) {
-				p.list = append(p.list, st)
+				p.List = append(p.List, st)
 			}
 		case st.led > st.acked:
-			p.list = append(p.list, st) // a restart would not find its events by the cursor
+			p.List = append(p.List, st) // a restart would not find its events by the cursor
 		case st.reconciled > st.acked:
 			if q.isStuck(st, now) {
-				p.list = append(p.list, st)
+				p.List = append(p.List, st)
 				continue
 			}
 			// After a restart only a reconciliation would find the event.
-			p.next.reconciledAt = q.saved.reconciledAt
+			p.Next.ReconciledAt = q.saved.ReconciledAt
 			if st.hint > st.acked && st.hint != st.reconciled {
 				// The cursor must stay before the event that the tail has shown.
 				hold(st)
@@ -62,44 +62,45 @@ func (q *sequencer) progress() progress {
 		case st.hintAt >= q.final:
 			// The cursor does not get there yet.
 		case q.isStuck(st, now):
-			p.list = append(p.list, st)
+			p.List = append(p.List, st)
 		default:
 			hold(st)
 		}
 	}
-	p.next.at = max(p.next.at, q.saved.at)
+	p.Next.At = max(p.Next.At, q.saved.At)
 	return p
 }
 
 // isStuck reports whether an unfinished stream has failed or takes long, so that it must be listed.
 // The caller holds mu.
-func (q *sequencer) isStuck(st *stream, now time.Time) bool {
-	return now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter)
+func (q *Sequencer[W]) isStuck(st *Stream[W], now time.Time) bool {
+	return now.Sub(st.pending) > q.BehindAfter && st.stuck(now, q.BehindAfter)
 }
 
-// saveCursor records that the cursor is stored. If the cursor was rewound meanwhile, it must be
+// SaveCursor records that the cursor is stored. If the cursor was rewound meanwhile, it must be
 // stored again.
-func (q *sequencer) saveCursor(p progress) {
+func (q *Sequencer[W]) SaveCursor(p Progress[W]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if p.rewinds == q.rewinds {
-		q.saved = p.next
+		q.saved = p.Next
 	}
 }
 
-func (q *sequencer) dirtyStreams() []*stream {
+// DirtyStreams returns the streams whose position must be stored.
+func (q *Sequencer[W]) DirtyStreams() []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	streams := make([]*stream, 0, len(q.dirty))
+	streams := make([]*Stream[W], 0, len(q.dirty))
 	for st := range q.dirty {
 		streams = append(streams, st)
 	}
 	return streams
 }
 
-// clean records where a position is stored. It may be higher than acked if a former owner had
+// Clean records where a position is stored. It may be higher than acked if a former owner had
 // handled more events. Until then the stream is dirty, so it is not forgotten during a write.
-func (q *sequencer) clean(st *stream, stored uint64) {
+func (q *Sequencer[W]) Clean(st *Stream[W], stored uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if stored > st.acked {
@@ -115,41 +116,41 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 
 // isDone reports whether a stream is drained and its position is stored. A stream that a former
 // owner has listed is not done before its end is known. The caller holds mu.
-func (q *sequencer) isDone(st *stream) bool {
+func (q *Sequencer[W]) isDone(st *Stream[W]) bool {
 	_, dirty := q.dirty[st]
 	return st.drained() && !dirty && st.inherited == nil && st.state != parked
 }
 
-// beginListing is like expectEntry. needed is false if no entry is needed any more: this owner has
+// BeginListing is like ExpectEntry. needed is false if no entry is needed any more: this owner has
 // parked the stream meanwhile, or the stream is done. A stream that is done may be forgotten
 // already, and then the entry belongs to another stream with its id.
-func (q *sequencer) beginListing(st *stream) (entry checkpoint.Behind, needed bool) {
+func (q *Sequencer[W]) BeginListing(st *Stream[W]) (entry storage.Behind, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.listed == always && !st.unexplained() || q.isDone(st) {
-		return checkpoint.Behind{}, false
+		return storage.Behind{}, false
 	}
-	return checkpoint.Behind{Aggregate: st.id, Head: q.expects(st), Failure: st.failure}, true
+	return storage.Behind{Aggregate: st.ID, Head: q.expects(st), Failure: st.failure}, true
 }
 
-// expectEntry records that the stream may have an entry on the behind list from now on, so that the
+// ExpectEntry records that the stream may have an entry on the behind list from now on, so that the
 // stream is not forgotten. It returns the stream's last event.
-func (q *sequencer) expectEntry(st *stream) (head uint64) {
+func (q *Sequencer[W]) ExpectEntry(st *Stream[W]) (head uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.expects(st)
 }
 
-// expects is expectEntry for a caller that holds mu.
-func (q *sequencer) expects(st *stream) (head uint64) {
+// expects is ExpectEntry for a caller that holds mu.
+func (q *Sequencer[W]) expects(st *Stream[W]) (head uint64) {
 	st.entry = true
 	q.unfinished[st] = struct{}{}
 	return st.head
 }
 
-// beginUnlisting records that the stream may have no entry from now on. It returns false if the
+// BeginUnlisting records that the stream may have no entry from now on. It returns false if the
 // stream is not done.
-func (q *sequencer) beginUnlisting(st *stream) bool {
+func (q *Sequencer[W]) BeginUnlisting(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.isDone(st) {
@@ -159,8 +160,8 @@ func (q *sequencer) beginUnlisting(st *stream) bool {
 	return true
 }
 
-// explain records that the entry of a stream was written with a failure, or without one.
-func (q *sequencer) explain(st *stream, f *checkpoint.Failure) {
+// Explain records that the entry of a stream was written with a failure, or without one.
+func (q *Sequencer[W]) Explain(st *Stream[W], f *storage.Failure) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if st.explained = 0; f != nil {
@@ -168,7 +169,8 @@ func (q *sequencer) explain(st *stream, f *checkpoint.Failure) {
 	}
 }
 
-func (q *sequencer) setListed(st *stream, listed bool) {
+// SetListed records whether a stream has an entry on the behind list, after a write.
+func (q *Sequencer[W]) SetListed(st *Stream[W], listed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.entry = listed
@@ -181,9 +183,9 @@ func (q *sequencer) setListed(st *stream, listed bool) {
 	}
 }
 
-// takeUnverified removes some streams from the list of parked streams that must be verified, and
+// TakeUnverified removes some streams from the list of parked streams that must be verified, and
 // returns them.
-func (q *sequencer) takeUnverified(most int) []*stream {
+func (q *Sequencer[W]) TakeUnverified(most int) []*Stream[W] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(most, len(q.unverified))
@@ -192,13 +194,13 @@ func (q *sequencer) takeUnverified(most int) []*stream {
 	return some
 }
 
-// verify compares parked streams with positions. A stream whose position is at or after the event
+// Verify compares parked streams with positions. A stream whose position is at or after the event
 // because of which it was parked continues. A stream whose position is not known is verified later.
-func (q *sequencer) verify(some []*stream, positions map[aggregate.ID]uint64) {
+func (q *Sequencer[W]) Verify(some []*Stream[W], positions map[aggregate.ID]uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, st := range some {
-		position, known := positions[st.id]
+		position, known := positions[st.ID]
 		switch {
 		case !known:
 			q.unverified = append(q.unverified, st)

@@ -1,4 +1,4 @@
-package subscriber
+package source
 
 import (
 	"errors"
@@ -52,7 +52,7 @@ type endPoll struct {
 
 // noteTimes measures the times of events that the live read has found. It measures nothing while it
 // reads history.
-func (s *source) noteTimes(page storage.TailPage, now time.Time) {
+func (s *Source) noteTimes(page storage.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(s.polls) > 0 {
 		last := s.polls[len(s.polls)-1]
 		s.noteLate(page.Records[0], last.at) // the last poll did not show it
@@ -62,7 +62,7 @@ func (s *source) noteTimes(page storage.TailPage, now time.Time) {
 		s.polls = nil
 		return
 	}
-	for len(s.polls) > 0 && now.Sub(s.polls[0].at) > 2*s.config.TrailingDelay {
+	for len(s.polls) > 0 && now.Sub(s.polls[0].at) > 2*s.TrailingDelay {
 		s.polls = s.polls[1:]
 	}
 	s.polls = append(s.polls, endPoll{now, s.live.OccurredAt})
@@ -70,8 +70,8 @@ func (s *source) noteTimes(page storage.TailPage, now time.Time) {
 
 // noteMissed records an event that only a trailing read found. The live read passed its time
 // without it.
-func (s *source) noteMissed(r *journal.Record) {
-	s.stats.late.Add(1)
+func (s *Source) noteMissed(r *journal.Record) {
+	s.Counters.Late.Add(1)
 	at := r.WrittenAt.UnixMilli()
 	for _, end := range s.polls {
 		if end.to > at {
@@ -81,24 +81,24 @@ func (s *source) noteMissed(r *journal.Record) {
 	}
 }
 
-func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
+func (s *Source) noteLate(r *journal.Record, missedAt time.Time) {
 	late := missedAt.Sub(r.WrittenAt)
-	if late > s.config.TrailingDelay/2 {
-		s.noteLag(r.Aggregate, r.Number)
+	if late > s.TrailingDelay/2 {
+		s.NoteLag(r.Aggregate, r.Number)
 	}
-	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
-		s.logger.Info("Events appear in the tail long after their time: is a clock behind? An event that is later than TrailingDelay waits "+
+	if late > 0 && s.Counters.skew.raise(&s.Counters.skew.late, late, s.TrailingDelay/2) {
+		s.Logger.Info("Events appear in the tail long after their time: is a clock behind? An event that is later than TrailingDelay waits "+
 			"for a reconciliation", watermill.LogFields{
-			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "late": late, "trailing_delay": s.config.TrailingDelay,
+			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "late": late, "trailing_delay": s.TrailingDelay,
 		})
 	}
 }
 
-func (s *source) noteAhead(r *journal.Record, now time.Time) {
+func (s *Source) noteAhead(r *journal.Record, now time.Time) {
 	ahead := r.WrittenAt.Sub(now)
-	if ahead > 0 && s.stats.skew.raise(&s.stats.skew.ahead, ahead, s.config.TrailingDelay/2) {
-		s.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
-			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "ahead": ahead, "trailing_delay": s.config.TrailingDelay,
+	if ahead > 0 && s.Counters.skew.raise(&s.Counters.skew.ahead, ahead, s.TrailingDelay/2) {
+		s.Logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
+			"aggregate_id": printable.Text(r.Aggregate.Value), "number": r.Number, "ahead": ahead, "trailing_delay": s.TrailingDelay,
 		})
 	}
 }
@@ -106,19 +106,19 @@ func (s *source) noteAhead(r *journal.Record, now time.Time) {
 // rewind moves a cursor that is in the future back to the present. The clock of this process or of
 // a former owner was far ahead and has moved it there. The cursor would hide all events until that
 // time. The next reconciliation finds the events that it has hidden.
-func (s *source) rewind(now time.Time) {
+func (s *Source) rewind(now time.Time) {
 	ahead := time.UnixMilli(s.live.OccurredAt).Sub(now)
-	if ahead <= s.config.TrailingDelay {
+	if ahead <= s.TrailingDelay {
 		return
 	}
-	s.logger.Error("The cursor of a shard is in the future and moves back to the present: was a clock ahead? The next reconciliation delivers events that it has hidden, "+
+	s.Logger.Error("The cursor of a shard is in the future and moves back to the present: was a clock ahead? The next reconciliation delivers events that it has hidden, "+
 		"or the next event of their aggregate if the group has no reconciliations", errCursorAhead, watermill.LogFields{
-		"shard": s.number, "ahead": ahead,
+		"shard": s.Key.Number, "ahead": ahead,
 	})
-	begin := now.Add(-s.config.TrailingDelay)
+	begin := now.Add(-s.TrailingDelay)
 	s.setCursors(storage.CursorAt(begin))
 	s.polls = nil
-	s.sequencer.rewind(begin.UnixMilli())
+	s.Sequencer.Rewind(begin.UnixMilli())
 }
 
 var errCursorAhead = errors.New("cursor in the future")

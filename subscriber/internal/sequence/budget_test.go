@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/testdb"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 func lanesFree() bool { return false }
@@ -17,10 +17,10 @@ func lanesBusy() bool { return true }
 func trimNothing()    {}
 
 // reserving returns a channel that is closed when the reservation is made.
-func reserving(t *testing.T, b *budget, busy func() bool, trim func()) <-chan error {
+func reserving(t *testing.T, b *Budget, busy func() bool, trim func()) <-chan error {
 	t.Helper()
 	reserved := make(chan error, 1)
-	go func() { reserved <- b.reserve(t.Context(), 10, busy, trim) }()
+	go func() { reserved <- b.Reserve(t.Context(), 10, busy, trim) }()
 	return reserved
 }
 
@@ -36,14 +36,14 @@ func notYet(t *testing.T, reserved <-chan error) {
 func TestReadersWaitForTheHandlers(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		b := &budget{size: 100, lanes: 1}
-		require.NoError(t, b.reserve(t.Context(), 99, lanesBusy, trimNothing))
-		require.NoError(t, b.reserve(t.Context(), 10, lanesBusy, trimNothing))
+		b := &Budget{size: 100, lanes: 1}
+		require.NoError(t, b.Reserve(t.Context(), 99, lanesBusy, trimNothing))
+		require.NoError(t, b.Reserve(t.Context(), 10, lanesBusy, trimNothing))
 		reserved := reserving(t, b, lanesBusy, func() { assert.Fail(t, "the lanes have enough to do") })
 		notYet(t, reserved)
-		b.release(9)
+		b.Release(9)
 		notYet(t, reserved)
-		b.release(1)
+		b.Release(1)
 		require.NoError(t, <-reserved)
 	})
 }
@@ -51,9 +51,9 @@ func TestReadersWaitForTheHandlers(t *testing.T) {
 func TestStreamsAreTrimmedWhileLanesAreFree(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		b := &budget{size: 100, lanes: 1}
+		b := &Budget{size: 100, lanes: 1}
 		b.take(120)
-		reserved := reserving(t, b, lanesFree, func() { b.release(7) }) // again and again
+		reserved := reserving(t, b, lanesFree, func() { b.Release(7) }) // again and again
 		require.NoError(t, <-reserved)
 		assert.Equal(t, 99+10, b.used)
 	})
@@ -61,25 +61,25 @@ func TestStreamsAreTrimmedWhileLanesAreFree(t *testing.T) {
 
 func TestWhoeverStopsWaitingReservesNothing(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100, lanes: 1}
+	b := &Budget{size: 100, lanes: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, b.reserve(ctx, 60, lanesFree, trimNothing), context.Canceled)
+	require.ErrorIs(t, b.Reserve(ctx, 60, lanesFree, trimNothing), context.Canceled)
 	assert.Zero(t, b.used)
 }
 
 func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 10_000, lanes: 1}
+	b := &Budget{size: 10_000, lanes: 1}
 	held := &buffer{}
-	record := func(n uint64) *journal.Record { return &journal.Record{Number: n, Payload: make([]byte, 800)} }
+	record := func(n uint64) *journaltype.Record { return &journaltype.Record{Number: n, Payload: make([]byte, 800)} }
 	numbers := func() (got []uint64) {
 		for _, r := range held.records {
 			got = append(got, r.Number)
 		}
 		return got
 	}
-	size := sizeOf(record(1))
+	size := SizeOf(record(1))
 	for _, n := range []uint64{1, 4, 2, 2, 3} {
 		held.add(record(n), b)
 	}
@@ -95,7 +95,7 @@ func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	assert.Equal(t, []uint64{6}, numbers())
 	b.take(12_000)
 	held.add(record(7), b)
-	b.release(12_000)
+	b.Release(12_000)
 	held.add(record(8), b)
 	assert.Equal(t, []uint64{6}, numbers(), "there was no room")
 	held.drop(b)

@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"context"
@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// budget limits the bytes of events that are read ahead of the handlers, for all shards of a
+// Budget limits the bytes of events that are read ahead of the handlers, for all shards of a
 // subscription. It does not count the events that workers have, one for each lane. The size of a
 // page is reserved before it is read. A page may be larger than that. Events that exceed the budget
 // by more than a quarter are dropped.
-type budget struct {
+type Budget struct {
 	size, lanes int
 
 	mu    sync.Mutex
@@ -18,20 +18,23 @@ type budget struct {
 	freed chan struct{} // closed when there is room again; nil while no reader waits
 }
 
-func (b *budget) take(n int) {
+// NewBudget returns a budget of some bytes for a number of lanes.
+func NewBudget(size, lanes int) *Budget { return &Budget{size: size, lanes: lanes} }
+
+func (b *Budget) take(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used += n
 }
 
-func (b *budget) isFull() bool {
+func (b *Budget) isFull() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used >= b.size
 }
 
 // tryTake takes n unless that exceeds the budget by more than a quarter.
-func (b *budget) tryTake(n int) bool {
+func (b *Budget) tryTake(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.used+n > b.size+b.size/4 {
@@ -41,7 +44,8 @@ func (b *budget) tryTake(n int) bool {
 	return true
 }
 
-func (b *budget) release(n int) {
+// Release returns what was reserved or taken.
+func (b *Budget) Release(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used -= n
@@ -51,13 +55,13 @@ func (b *budget) release(n int) {
 	}
 }
 
-// reserve waits until the budget is not exceeded and takes n, or returns the context's error.
+// Reserve waits until the budget is not exceeded and takes n, or returns the context's error.
 //
 // One stream may hold the whole budget, so that a large aggregate is read only once, and readers
 // wait for the handlers. But lanes may be idle while they wait: the few streams that hold the
 // budget may be served one after the other, or have handlers that hang. Then reserve calls trim,
 // which frees a part of the budget.
-func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
+func (b *Budget) Reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
 	patience := time.NewTimer(lull)
 	defer patience.Stop()
 	for {
@@ -90,17 +94,17 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func
 
 const lull = 500 * time.Millisecond
 
-// page returns the number of bytes to reserve for a page of the tail. DynamoDB reads at most 1 MB
+// Page returns the number of bytes to reserve for a page of the tail. DynamoDB reads at most 1 MB
 // for a page. If the budget is small, one reader takes only an eighth of it.
-func (b *budget) page() int { return min(1<<20, b.size/8) }
+func (b *Budget) Page() int { return min(1<<20, b.size/8) }
 
-// share returns the number of bytes that one stream may hold when the budget is exceeded. A stream
+// Share returns the number of bytes that one stream may hold when the budget is exceeded. A stream
 // may hold one event of any size in addition. The share is so small that handlers that hang in all
 // lanes except one leave half of the budget to the other streams. It is at least minShare, because
 // it is expensive to read only a few events at a time.
-func (b *budget) share() int { return max(minShare, b.part()) }
+func (b *Budget) Share() int { return max(minShare, b.part()) }
 
 // part is the share without a minimum.
-func (b *budget) part() int { return b.size / (2 * b.lanes) }
+func (b *Budget) part() int { return b.size / (2 * b.lanes) }
 
 const minShare = 16 << 10

@@ -1,19 +1,19 @@
-package subscriber
+package sequence
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
-// stream contains the state of one aggregate's events. Two numbers define it: head, the highest
+// Stream contains the state of one aggregate's events. Two numbers define it: head, the highest
 // event that is known to exist, and acked. The events between them are delivered in order, from the
 // buffer if the tail brought them, otherwise read from the journal.
-type stream struct {
-	id aggregate.ID
+type Stream[W any] struct {
+	ID aggregate.ID
 
 	// The sequencer's mutex guards the following fields.
 
@@ -34,13 +34,13 @@ type stream struct {
 	// serving is the time since which a worker serves it. It is zero if none does.
 	serving time.Time
 	// cautious reports that the stream was put off, so that only its next event is read. See
-	// putOff.
+	// PutOff.
 	cautious bool
 	// corrupt is an event that could not be read and is not read ahead. It is 0 if there is none.
 	corrupt uint64
 	// failure is the last failed attempt at the next event, for the entry on the behind list. It is
 	// nil if there is none.
-	failure *checkpoint.Failure
+	failure *storage.Failure
 	// explained is the event whose failure the entry has. It is 0 if the entry has none.
 	explained uint64
 
@@ -49,16 +49,14 @@ type stream struct {
 	listed uint64
 	entry  bool // there may be an entry on the behind list
 	// inherited is the entry of a former owner, until it is taken over.
-	inherited  *checkpoint.Behind
+	inherited  *storage.Behind
 	led        uint64 // the highest event that only the behind list led to
 	reconciled uint64 // the highest event that only a reconciliation has shown
 
-	// The mutex does not guard the following fields.
-
-	delivery delivery // used by the deliverer
-	position position // used by the committer
-	// listing is held by the committer from before a write of the entry until its result is known.
-	listing sync.Mutex
+	// Stored is the stored position. Whoever writes it holds a lock of the committer.
+	Stored atomic.Uint64
+	// Work is what the workers keep with the stream. The mutex does not guard it.
+	Work W
 }
 
 type streamState int
@@ -74,10 +72,10 @@ const (
 const always = ^uint64(0)
 
 // observe records that an event exists.
-func (s *stream) observe(number uint64) { s.head = max(s.head, number) }
+func (s *Stream[W]) observe(number uint64) { s.head = max(s.head, number) }
 
 // observeTail records that the tail has shown an event.
-func (s *stream) observeTail(r *journal.Record) {
+func (s *Stream[W]) observeTail(r *journaltype.Record) {
 	s.observe(r.Number)
 	if r.Number > s.hint || r.Number == s.reconciled {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
@@ -89,9 +87,9 @@ func (s *stream) observeTail(r *journal.Record) {
 
 // observeReconciled records that a reconciliation has found an event. If the tail has shown an
 // unhandled event, the cursor must still lead to that.
-func (s *stream) observeReconciled(r *journal.Record) {
+func (s *Stream[W]) observeReconciled(r *journaltype.Record) {
 	s.observe(r.Number)
-	stored := s.position.stored.Load()
+	stored := s.Stored.Load()
 	// A commit of this process may have reported the event without a hint.
 	if r.Number <= max(s.hint, stored) {
 		return
@@ -102,33 +100,40 @@ func (s *stream) observeReconciled(r *journal.Record) {
 	}
 }
 
+// IsClaimed reports whether the position is known. Only the stream's worker may ask.
+func (s *Stream[W]) IsClaimed() bool { return s.claimed }
+
+// IsInherited reports whether an entry of a former owner must be taken over first. Only the
+// stream's worker may ask.
+func (s *Stream[W]) IsInherited() bool { return s.inherited != nil }
+
 // drained reports whether all known events are acked.
-func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
+func (s *Stream[W]) drained() bool { return s.claimed && s.acked >= s.head }
 
 // forgetFailure removes the failure if its event is handled.
-func (s *stream) forgetFailure() {
+func (s *Stream[W]) forgetFailure() {
 	if s.failure != nil && s.failure.Number <= s.acked {
 		s.failure = nil
 	}
 }
 
 // covered reports whether the entry on the behind list leads to all unhandled events.
-func (s *stream) covered() bool { return s.listed >= s.head && s.listed > 0 }
+func (s *Stream[W]) covered() bool { return s.listed >= s.head && s.listed > 0 }
 
 // unexplained reports that an attempt has failed since the entry was written, which says that the
 // handler takes long, or why an earlier event had failed.
-func (s *stream) unexplained() bool {
+func (s *Stream[W]) unexplained() bool {
 	return s.state != parked && s.failure != nil && s.failure.Number > s.explained
 }
 
 // stuck reports whether a stream has failed, or its handler takes long. A stream that only waits
 // for a worker is not stuck.
-func (s *stream) stuck(now time.Time, long time.Duration) bool {
+func (s *Stream[W]) stuck(now time.Time, long time.Duration) bool {
 	return s.cautious || !s.serving.IsZero() && now.Sub(s.serving) > long
 }
 
 // next returns the event to deliver, or the range of events to read before that, or neither.
-func (s *stream) next() (r *journal.Record, from, to uint64) {
+func (s *Stream[W]) next() (r *journaltype.Record, from, to uint64) {
 	if s.acked >= s.head {
 		return nil, 0, 0
 	}

@@ -1,12 +1,12 @@
-package subscriber
+package sequence
 
 import "sync/atomic"
 
-// memory limits what all shards of a subscription remember of aggregates (Config.StateBytes). A
+// Memory limits what all shards of a subscription remember of aggregates (Config.StateBytes). A
 // stream counts as streamBytes. A shard has a share of the limit. Only failing streams may exceed
 // the share of their shard, as long as other shards leave room. So a shard with many failing
 // streams stops reading, and the others continue. A nil memory has no limit.
-type memory struct {
+type Memory struct {
 	streams         int // the limit
 	shards, failing atomic.Int64
 }
@@ -20,14 +20,21 @@ const streamBytes = 1 << 10
 // that a reconciliation has added, get as much each.
 const failingPart = 8
 
-// pageEvents returns how many events a page of the tail may have. Their streams may all fail.
-func (m *memory) pageEvents() int { return max(100, m.share(failingPart, 10_000)) }
+// PageEvents returns how many events a page of the tail may have. Their streams may all fail.
+func (m *Memory) PageEvents() int { return max(100, m.share(failingPart, 10_000)) }
 
-func newMemory(bytes int) *memory { return &memory{streams: bytes / streamBytes} }
+// NewMemory returns a limit of some bytes.
+func NewMemory(bytes int) *Memory { return &Memory{streams: bytes / streamBytes} }
+
+// Enter counts a shard until leave is called.
+func (m *Memory) Enter() (leave func()) {
+	m.shards.Add(1)
+	return func() { m.shards.Add(-1) }
+}
 
 // share returns how many streams a shard may have: at most a part of the limit, divided by the
 // number of shards, and at most a number.
-func (m *memory) share(part, most int) int {
+func (m *Memory) share(part, most int) int {
 	if m == nil {
 		return most
 	}
@@ -35,7 +42,7 @@ func (m *memory) share(part, most int) int {
 }
 
 // fails changes the number of failing streams.
-func (m *memory) fails(n int) {
+func (m *Memory) fails(n int) {
 	if m != nil {
 		m.failing.Add(int64(n))
 	}
@@ -43,6 +50,6 @@ func (m *memory) fails(n int) {
 
 // isFull reports whether a shard with a number of unfinished streams must stop reading, because
 // they may fail like the many that have failed.
-func (m *memory) isFull(unfinished int) bool {
+func (m *Memory) isFull(unfinished int) bool {
 	return m != nil && int(m.failing.Load()) >= m.streams/failingPart && unfinished >= m.share(failingPart, m.streams)
 }

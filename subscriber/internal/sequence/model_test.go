@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"cmp"
@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // former is an owner that has lost the shard and does not know it.
@@ -55,7 +55,7 @@ type model struct {
 	stamped     map[string]uint64 // the epoch of the position
 	promised    map[string]uint64 // stored by the owner of that time
 	former      *former
-	entries     map[string]checkpoint.Behind
+	entries     map[string]storage.Behind
 	cursor      int64
 	reconciled  int64 // the stored time; below 0 if none is stored
 	shown       int64 // the place of the live read
@@ -84,7 +84,7 @@ const (
 func newModel(t *testing.T, seed uint64) *model {
 	m := &model{
 		t: t, random: rand.New(rand.NewPCG(seed, 0)), ids: []string{"a", "b", "c", "d", "e", "f"}, now: 1_000, reconciled: -1,
-		astray: seed%2 == 1, events: map[string][]happening{}, handled: map[string]uint64{}, stored: map[string]uint64{}, entries: map[string]checkpoint.Behind{},
+		astray: seed%2 == 1, events: map[string][]happening{}, handled: map[string]uint64{}, stored: map[string]uint64{}, entries: map[string]storage.Behind{},
 		stamped: map[string]uint64{}, promised: map[string]uint64{},
 	}
 	m.restart()
@@ -108,22 +108,22 @@ func (m *model) restart() {
 	m.queued, m.hands, m.delayed, m.reconciling = nil, nil, nil, nil
 	m.q = testSequencer()
 	m.q.now = func() time.Time { return time.UnixMilli(m.now) }
-	m.q.behindAfter = modelBehindAfter * time.Millisecond
+	m.q.BehindAfter = modelBehindAfter * time.Millisecond
 	m.q.ready = func(st *stream, _ bool) {
 		require.NotContains(m.t, m.queued, st, "it waits already")
 		m.queued = append(m.queued, st)
 	}
-	var behind []checkpoint.Behind
+	var behind []storage.Behind
 	for _, id := range m.ids {
 		if b, is := m.entries[id]; is {
 			behind = append(behind, b)
 		}
 	}
-	saved, reconciled := savedCursor{at: m.cursor}, time.UnixMilli(m.now)
+	saved, reconciled := Cursor{At: m.cursor}, time.UnixMilli(m.now)
 	if m.reconciled >= 0 {
-		saved.reconciledAt, reconciled = time.UnixMilli(m.reconciled), time.UnixMilli(m.reconciled)
+		saved.ReconciledAt, reconciled = time.UnixMilli(m.reconciled), time.UnixMilli(m.reconciled)
 	}
-	m.q.begin(saved, reconciled, behind)
+	m.q.Begin(saved, reconciled, behind)
 	if m.shown = m.cursor; m.shown > m.now {
 		m.turnBack()
 	}
@@ -135,7 +135,7 @@ func (m *model) poll(everything bool) {
 		m.turnBack()
 	}
 	until := m.now
-	var records []*journal.Record
+	var records []*journaltype.Record
 	for _, id := range m.ids {
 		for n, e := range m.events[id] {
 			if e.at >= m.shown && e.at < until && (everything || m.random.IntN(4) > 0) {
@@ -145,10 +145,10 @@ func (m *model) poll(everything bool) {
 	}
 	m.random.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	half := m.random.IntN(len(records) + 1)
-	m.q.enqueue(records[:half], true, m.shown)
-	m.q.observe(records[half:], byTrailing, m.shown)
+	m.q.Enqueue(records[:half], true, m.shown)
+	m.q.Observe(records[half:], ByTrailing, m.shown)
 	if everything {
-		m.q.observe(nil, byTrailing, until)
+		m.q.Observe(nil, ByTrailing, until)
 		m.shown = until
 	}
 }
@@ -160,41 +160,41 @@ func (m *model) serve(rewinds int) {
 	}
 	st := m.queued[0]
 	m.queued = m.queued[1:]
-	m.q.beginServing(st)
-	id := st.id.Value
+	m.q.BeginServing(st)
+	id := st.ID.Value
 	if !st.claimed {
-		m.q.claimed(st, m.stored[id])
-		st.position.stored.Store(m.stored[id])
+		m.q.Claimed(st, m.stored[id])
+		st.Stored.Store(m.stored[id])
 	}
 	if st.inherited != nil {
 		switch m.random.IntN(4) {
 		case 0: // its end cannot be read
-			m.q.putOff(st)
+			m.q.PutOff(st)
 			m.delayed = append(m.delayed, st)
 			return
 		case 1: // a flush happens before its end is known
 			m.flush(true)
 		}
-		m.q.tookOver(st, uint64(len(m.events[id])))
+		m.q.TookOver(st, uint64(len(m.events[id])))
 	}
 	m.deliver(st, rewinds)
 }
 
 // deliver delivers some events of a stream that is served.
 func (m *model) deliver(st *stream, rewinds int) {
-	id := st.id.Value
+	id := st.ID.Value
 	for range rewinds {
-		r, from, to := m.q.next(st)
+		r, from, to := m.q.Next(st)
 		switch {
 		case r == nil && to == 0:
 			return
 		case r == nil:
 			require.LessOrEqual(m.t, to, uint64(len(m.events[id])), "read what is there")
-			var records []*journal.Record
+			var records []*journaltype.Record
 			for n := from; n <= to; n++ {
 				records = append(records, testRecord(id, n, m.events[id][n-1].at))
 			}
-			m.q.fill(st, records)
+			m.q.Fill(st, records)
 			continue
 		}
 		require.LessOrEqual(m.t, r.Number, m.handled[id]+1, "%s: without a gap", id)
@@ -207,29 +207,29 @@ func (m *model) deliver(st *stream, rewinds int) {
 			return
 		}
 	}
-	m.q.endServing(st)
+	m.q.EndServing(st)
 	m.q.ready(st, false)
 }
 
 // handle is the handler. It acks an event and returns true, or fails and returns false.
 func (m *model) handle(st *stream, number uint64) bool {
 	if m.random.IntN(6) == 0 {
-		switch stored := st.position.stored.Load(); {
+		switch stored := st.Stored.Load(); {
 		case m.random.IntN(3) > 0:
-			m.q.noteFailure(st, checkpoint.Failure{Number: number})
-			m.q.putOff(st)
+			m.q.NoteFailure(st, storage.Failure{Number: number})
+			m.q.PutOff(st)
 			m.delayed = append(m.delayed, st)
 		case stored >= number: // a former owner has handled it
-			m.q.ack(st, stored)
-			m.q.resume(st)
+			m.q.Ack(st, stored)
+			m.q.Resume(st)
 		default:
 			m.park(st, number)
 		}
 		return false
 	}
 	m.delivered++
-	m.handled[st.id.Value] = max(m.handled[st.id.Value], number)
-	m.q.ack(st, number)
+	m.handled[st.ID.Value] = max(m.handled[st.ID.Value], number)
+	m.q.Ack(st, number)
 	return true
 }
 
@@ -245,14 +245,14 @@ func (m *model) goOn() {
 	if n := len(m.delayed); n > 0 {
 		st := m.delayed[n-1]
 		m.delayed = m.delayed[:n-1]
-		m.q.resume(st)
+		m.q.Resume(st)
 	}
 }
 
 func (m *model) park(st *stream, number uint64) {
-	head := m.q.expectEntry(st)
-	m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch, Parked: &checkpoint.Failure{Number: number}}
-	m.q.park(st)
+	head := m.q.ExpectEntry(st)
+	m.entries[st.ID.Value] = storage.Behind{Aggregate: st.ID, Head: head, Epoch: m.epoch, Parked: &storage.Failure{Number: number}}
+	m.q.Park(st)
 }
 
 // unpark lets an operator unpark some or all aggregates. A new term begins.
@@ -269,19 +269,19 @@ func (m *model) unpark(all bool) {
 
 // verify compares some parked streams with positions. Some positions cannot be read.
 func (m *model) verify() {
-	some := m.q.takeUnverified(1 + m.random.IntN(4))
+	some := m.q.TakeUnverified(1 + m.random.IntN(4))
 	positions := map[aggregate.ID]uint64{}
 	for _, st := range some {
 		if m.random.IntN(4) > 0 {
-			positions[st.id] = m.stored[st.id.Value]
+			positions[st.ID] = m.stored[st.ID.Value]
 		}
 	}
-	m.q.verify(some, positions)
+	m.q.Verify(some, positions)
 }
 
 // compare runs a part of a reconciliation, or all of it, if one is due.
 func (m *model) compare(all bool) {
-	at, rewinds, may := m.q.lastReconciliation()
+	at, rewinds, may := m.q.LastReconciliation()
 	if m.reconciling == nil {
 		if since := m.now - at.UnixMilli(); !may || !at.IsZero() && since >= 0 && since < modelReconcileEvery {
 			return
@@ -292,20 +292,20 @@ func (m *model) compare(all bool) {
 	if !all {
 		n = min(n, 3)
 	}
-	var moved []*journal.Record
+	var moved []*journaltype.Record
 	for _, id := range m.reconciling.left[:n] {
 		if head := uint64(len(m.events[id])); head > m.stored[id] {
-			moved = append(moved, testRecord(id, head, m.q.finalAt()))
+			moved = append(moved, testRecord(id, head, m.q.FinalAt()))
 			if e := &m.events[id][head-1]; e.at >= m.shown {
 				e.astray = true
 			}
 		}
 	}
-	m.q.observe(moved, byReconciliation, 0)
+	m.q.Observe(moved, ByReconciliation, 0)
 	if m.reconciling.left = m.reconciling.left[n:]; len(m.reconciling.left) == 0 {
-		before, rewinds, _ := m.q.lastReconciliation()
-		m.q.setReconciled(time.UnixMilli(m.reconciling.began), m.reconciling.rewinds)
-		if after, _, _ := m.q.lastReconciliation(); rewinds != m.reconciling.rewinds {
+		before, rewinds, _ := m.q.LastReconciliation()
+		m.q.SetReconciled(time.UnixMilli(m.reconciling.began), m.reconciling.rewinds)
+		if after, _, _ := m.q.LastReconciliation(); rewinds != m.reconciling.rewinds {
 			require.Equal(m.t, before, after, "the cursor has turned back meanwhile")
 		}
 		m.reconciling = nil
@@ -317,16 +317,16 @@ func (m *model) compare(all bool) {
 func (m *model) runAhead() {
 	m.poll(true)
 	m.shown = m.now + modelAhead + int64(m.random.IntN(20))
-	m.q.enqueue(nil, true, m.shown)
+	m.q.Enqueue(nil, true, m.shown)
 }
 
 // turnBack does what the source does when the cursor is in the future.
 func (m *model) turnBack() {
-	m.q.rewind(m.now)
+	m.q.Rewind(m.now)
 	m.shown, m.turned = m.now, true
-	at, _, _ := m.q.lastReconciliation()
+	at, _, _ := m.q.LastReconciliation()
 	require.True(m.t, at.IsZero(), "a sweep is due")
-	m.q.enqueue(nil, true, m.now)
+	m.q.Enqueue(nil, true, m.now)
 	for _, events := range m.events {
 		for i := range events {
 			events[i].astray = events[i].astray || events[i].at < m.now
@@ -354,9 +354,9 @@ func (m *model) haunt() {
 	}
 	b, listed := m.entries[id]
 	if m.random.IntN(3) == 0 && acked < m.former.head[id] && b.Epoch <= m.former.epoch {
-		m.entries[id] = checkpoint.Behind{
+		m.entries[id] = storage.Behind{
 			Aggregate: aggregate.ID{Type: "account", Value: id}, Head: m.former.head[id], Epoch: m.former.epoch,
-			Parked: &checkpoint.Failure{Number: acked + 1},
+			Parked: &storage.Failure{Number: acked + 1},
 		}
 		return
 	}
@@ -369,49 +369,49 @@ func (m *model) haunt() {
 
 // flush stores some positions and then, as the committer does, the behind list and the cursor.
 func (m *model) flush(all bool) {
-	for _, st := range inOrder(m.q.dirtyStreams()) {
+	for _, st := range inOrder(m.q.DirtyStreams()) {
 		if all || m.random.IntN(2) == 0 {
-			acked := m.q.ackedOf(st)
-			stored, ok := m.store(st.id.Value, m.epoch, acked)
+			acked := m.q.AckedOf(st)
+			stored, ok := m.store(st.ID.Value, m.epoch, acked)
 			require.True(m.t, ok)
-			m.promised[st.id.Value] = stored
-			st.position.stored.Store(stored)
-			m.q.clean(st, stored)
+			m.promised[st.ID.Value] = stored
+			st.Stored.Store(stored)
+			m.q.Clean(st, stored)
 		}
 	}
-	p := m.q.progress()
-	for _, st := range inOrder(p.list) {
-		if entry, needed := m.q.beginListing(st); needed {
+	p := m.q.Progress()
+	for _, st := range inOrder(p.List) {
+		if entry, needed := m.q.BeginListing(st); needed {
 			if entry.Failure != nil {
-				require.Greater(m.t, entry.Failure.Number, m.q.ackedOf(st), "%s: handled since it failed", st.id)
+				require.Greater(m.t, entry.Failure.Number, m.q.AckedOf(st), "%s: handled since it failed", st.ID)
 			}
 			entry.Epoch = m.epoch
-			m.entries[st.id.Value] = entry
-			m.q.setListed(st, true)
+			m.entries[st.ID.Value] = entry
+			m.q.SetListed(st, true)
 		}
 	}
-	for _, st := range inOrder(p.unlist) {
-		if m.q.beginUnlisting(st) {
-			delete(m.entries, st.id.Value)
-			m.q.setListed(st, false)
+	for _, st := range inOrder(p.Unlist) {
+		if m.q.BeginUnlisting(st) {
+			delete(m.entries, st.ID.Value)
+			m.q.SetListed(st, false)
 		}
 	}
 	if m.shown > m.now && m.random.IntN(2) == 0 {
 		m.turnBack() // while the cursor is on its way
 	}
-	if p.next != p.saved {
+	if p.Next != p.Saved {
 		if !m.turned {
-			require.GreaterOrEqual(m.t, p.next.at, m.cursor, "the cursor goes forward")
+			require.GreaterOrEqual(m.t, p.Next.At, m.cursor, "the cursor goes forward")
 		}
-		m.cursor, m.reconciled = p.next.at, max(0, p.next.reconciledAt.UnixMilli())
+		m.cursor, m.reconciled = p.Next.At, max(0, p.Next.ReconciledAt.UnixMilli())
 		m.turned = m.turned && p.rewinds != m.q.rewinds
-		m.q.saveCursor(p)
+		m.q.SaveCursor(p)
 	}
 	m.nothingIsHidden()
 }
 
 func inOrder(streams []*stream) []*stream {
-	slices.SortFunc(streams, func(a, b *stream) int { return cmp.Compare(a.id.Value, b.id.Value) })
+	slices.SortFunc(streams, func(a, b *stream) int { return cmp.Compare(a.ID.Value, b.ID.Value) })
 	return streams
 }
 
@@ -449,7 +449,7 @@ func (m *model) commit() {
 	}
 	m.events[id] = append(m.events[id], e)
 	if m.random.IntN(3) == 0 {
-		m.q.wake(aggregate.ID{Type: "account", Value: id}, uint64(len(m.events[id])))
+		m.q.Wake(aggregate.ID{Type: "account", Value: id}, uint64(len(m.events[id])))
 	}
 }
 
@@ -470,7 +470,7 @@ func (m *model) step() {
 	case 14, 15, 16:
 		m.flush(m.random.IntN(2) == 0)
 	case 17:
-		m.q.trim()
+		m.q.Trim()
 	case 18:
 		if m.random.IntN(4) == 0 {
 			m.restart()

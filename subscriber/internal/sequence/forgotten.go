@@ -1,4 +1,4 @@
-package subscriber
+package sequence
 
 import (
 	"hash/maphash"

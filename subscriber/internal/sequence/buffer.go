@@ -1,30 +1,30 @@
-package subscriber
+package sequence
 
 import (
 	"cmp"
 	"slices"
 
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 // buffer holds events of one aggregate in order, before they are delivered. Events that are missing
 // before or between them are read from the journal when they are due. Callers pass the budget that
 // the events are counted in.
 type buffer struct {
-	records []*journal.Record
+	records []*journaltype.Record
 	bytes   int // what it has taken from the budget
 	// lent is the first event while a worker has it. It does not count in the budget, because a
 	// handler may keep it forever.
-	lent    *journal.Record
+	lent    *journaltype.Record
 	trimmed bool // no events are added until it is empty
 }
 
-// sizeOf returns what an event counts for in the budget: its size, and that of a stream, because
+// SizeOf returns what an event counts for in the budget: its size, and that of a stream, because
 // most streams that wait hold one event.
-func sizeOf(r *journal.Record) int { return r.Size() + streamBytes }
+func SizeOf(r *journaltype.Record) int { return r.Size() + streamBytes }
 
 // add adds an event from the tail, if there is room for it.
-func (b *buffer) add(r *journal.Record, of *budget) {
+func (b *buffer) add(r *journaltype.Record, of *Budget) {
 	if b.trimmed {
 		return
 	}
@@ -34,7 +34,7 @@ func (b *buffer) add(r *journal.Record, of *budget) {
 	if found {
 		return
 	}
-	size := sizeOf(r)
+	size := SizeOf(r)
 	if len(b.records) == 0 { // each stream may hold one event
 		of.take(size)
 	} else if !of.tryTake(size) {
@@ -47,11 +47,11 @@ func (b *buffer) add(r *journal.Record, of *budget) {
 
 // find returns the index of an event, and whether the buffer holds it.
 func (b *buffer) find(number uint64) (at int, found bool) {
-	return slices.BinarySearchFunc(b.records, number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
+	return slices.BinarySearchFunc(b.records, number, func(r *journaltype.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
 
 // after returns the events that follow an event without a gap, at most a number of them.
-func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
+func (b *buffer) after(number uint64, most int) (records []*journaltype.Record) {
 	at, _ := b.find(number + 1)
 	for _, r := range b.records[at:] {
 		if len(records) == most || r.Number != number+1 {
@@ -64,10 +64,10 @@ func (b *buffer) after(number uint64, most int) (records []*journal.Record) {
 }
 
 // fill inserts events that were read from the journal before the other events.
-func (b *buffer) fill(records []*journal.Record, of *budget) {
+func (b *buffer) fill(records []*journaltype.Record, of *Budget) {
 	b.dropTo(records[len(records)-1].Number, of) // the tail may have added some of them meanwhile
 	for _, r := range records {
-		size := sizeOf(r)
+		size := SizeOf(r)
 		b.bytes += size
 		of.take(size)
 	}
@@ -75,9 +75,9 @@ func (b *buffer) fill(records []*journal.Record, of *budget) {
 }
 
 // dropTo drops the events up to a number, and returns how many it has dropped.
-func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
+func (b *buffer) dropTo(number uint64, of *Budget) (dropped uint64) {
 	for len(b.records) > 0 && b.records[0].Number <= number {
-		size := sizeOf(b.records[0])
+		size := SizeOf(b.records[0])
 		if b.records[0] == b.lent {
 			b.lent, size = nil, 0
 		}
@@ -87,27 +87,27 @@ func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 			b.records, b.trimmed = nil, false
 		}
 		b.bytes -= size
-		of.release(size)
+		of.Release(size)
 		dropped++
 	}
 	return dropped
 }
 
 // lend records that a worker has the first event.
-func (b *buffer) lend(of *budget) {
+func (b *buffer) lend(of *Budget) {
 	if first := b.records[0]; first != b.lent {
 		b.lent = first
-		b.bytes -= sizeOf(first)
-		of.release(sizeOf(first))
+		b.bytes -= SizeOf(first)
+		of.Release(SizeOf(first))
 	}
 }
 
 // trim removes events from the end until the rest fits a size. It keeps the first event.
-func (b *buffer) trim(size int, of *budget) {
+func (b *buffer) trim(size int, of *Budget) {
 	freed, keep := 0, len(b.records)
 	for keep > 1 && b.bytes-freed > size {
 		keep--
-		freed += sizeOf(b.records[keep])
+		freed += SizeOf(b.records[keep])
 	}
 	if freed == 0 {
 		return
@@ -115,11 +115,11 @@ func (b *buffer) trim(size int, of *budget) {
 	clear(b.records[keep:])
 	b.records, b.trimmed = b.records[:keep], true
 	b.bytes -= freed
-	of.release(freed)
+	of.Release(freed)
 }
 
 // drop drops all events. They are read from the journal when they are due.
-func (b *buffer) drop(of *budget) {
-	of.release(b.bytes)
+func (b *buffer) drop(of *Budget) {
+	of.Release(b.bytes)
 	*b = buffer{}
 }

@@ -1,4 +1,4 @@
-package subscriber
+package source
 
 import (
 	"context"
@@ -9,15 +9,16 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
 )
 
 // comparePause is the pause between two pages of a comparison of all aggregates. A page has up to 1
@@ -31,53 +32,40 @@ const (
 // reconcileSlice is the time after which a reconciliation lets the other shards continue.
 const reconcileSlice = time.Minute
 
-// reconciling starts a goroutine that reconciles the shards, one after the other, each when
-// ReconcileInterval has passed since its last reconciliation by any member.
-func (m *member) reconciling(ctx context.Context) (stop func()) {
-	if m.config.ReconcileInterval < 0 {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var reconciler sync.WaitGroup
-	reconciler.Add(1)
-	go func() {
-		defer reconciler.Done()
-		partial := map[*source]reconcileState{}
-		between := min(m.config.ReconcileInterval/20, time.Minute)
-		for wait := between; ctx.Err() == nil; {
-			pause(ctx, wait)
-			wait = between
-			left := map[*source]reconcileState{}
-			for n := range m.held {
-				if sh := m.held[n].Load(); sh != nil && sh.source.reconciliationIsDue() {
-					if part, done := sh.source.reconcile(ctx, partial[sh.source]); !done {
-						left[sh.source] = part
-						if part.gaveWay {
-							wait = min(between, comparePause)
-						}
-					}
+// Reconcile reconciles the shards of a member, one after the other, each when ReconcileInterval has
+// passed since its last reconciliation by any member. It returns when ctx ends.
+func Reconcile(ctx context.Context, interval time.Duration, shards iter.Seq[*Source]) {
+	partial := map[*Source]reconcileState{}
+	between := min(interval/20, time.Minute)
+	for wait := between; retry.Sleep(ctx, retry.Spread(wait)); {
+		wait = between
+		left := map[*Source]reconcileState{}
+		for s := range shards {
+			if !s.reconciliationIsDue() {
+				continue
+			}
+			if part, done := s.reconcile(ctx, partial[s]); !done {
+				left[s] = part
+				if part.gaveWay {
+					wait = min(between, comparePause)
 				}
 			}
-			partial = left
 		}
-	}()
-	return func() {
-		cancel()
-		reconciler.Wait()
+		partial = left
 	}
 }
 
-func (s *source) reconciliationIsDue() bool {
-	now := s.now()
-	at, _, may := s.sequencer.lastReconciliation()
-	return may && s.sequencer.isHealthy() && (s.isRegular(at, now) || s.lag.isDue(now))
+func (s *Source) reconciliationIsDue() bool {
+	now := s.Now()
+	at, _, may := s.Sequencer.LastReconciliation()
+	return may && s.Sequencer.IsHealthy() && (s.isRegular(at, now) || s.lag.isDue(now))
 }
 
 // isRegular reports whether a reconciliation is due because of the last one. A time in the future
 // comes from a clock that was ahead.
-func (s *source) isRegular(last, now time.Time) bool {
+func (s *Source) isRegular(last, now time.Time) bool {
 	since := now.Sub(last)
-	return since >= s.config.ReconcileInterval || since < 0
+	return since >= s.ReconcileInterval || since < 0
 }
 
 // reconcileState is the place at which a reconciliation was interrupted.
@@ -101,8 +89,8 @@ type comparedPage struct {
 // reconcile compares the journal with positions, and lets aggregates continue whose events go
 // beyond their position. It begins where the last call was interrupted, and returns where to
 // continue after an error.
-func (s *source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
-	if _, rewinds, _ := s.sequencer.lastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
+func (s *Source) reconcile(ctx context.Context, part reconcileState) (rest reconcileState, done bool) {
+	if _, rewinds, _ := s.Sequencer.LastReconciliation(); part.began.IsZero() || part.rewinds != rewinds {
 		part = s.beginReconciliation()
 	}
 	part.gaveWay = false
@@ -122,31 +110,31 @@ func (s *source) reconcile(ctx context.Context, part reconcileState) (rest recon
 			return part, false
 		}
 		if err != nil {
-			s.logger.Error("Cannot compare the journal with positions, will try again", err, watermill.LogFields{"shard": s.number})
+			s.Logger.Error("Cannot compare the journal with positions, will try again", err, watermill.LogFields{"shard": s.Key.Number})
 			return part, false
 		}
-		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
+		if !s.awaitRoom(ctx) || !s.Sequencer.IsHealthy() {
 			return part, false
 		}
-		s.sequencer.observe(page.moved, byReconciliation, 0)
+		s.Sequencer.Observe(page.moved, sequence.ByReconciliation, 0)
 		part = page.rest
 		if time.Now().After(slice) {
 			part.gaveWay = true
 			return part, false
 		}
-		pause(ctx, min(page.pause, s.config.ReconcileInterval/100))
+		retry.Sleep(ctx, retry.Spread(min(page.pause, s.ReconcileInterval/100)))
 		hangs.Reset(readTimeout)
 	}
 	if part.early {
-		s.stats.early.Add(1)
+		s.Counters.Early.Add(1)
 		s.lag.reconciled(part.began, s.earlyInterval())
 		return reconcileState{}, true
 	}
 	// Spread the reconciliations of the shards over time.
 	if part.recent {
-		part.began = part.began.Add(-rand.N(max(1, s.config.ReconcileInterval/10)))
+		part.began = part.began.Add(-rand.N(max(1, s.ReconcileInterval/10)))
 	}
-	s.sequencer.setReconciled(part.began, part.rewinds)
+	s.Sequencer.SetReconciled(part.began, part.rewinds)
 	return reconcileState{}, true
 }
 
@@ -157,37 +145,37 @@ const week = 7 * 24 * time.Hour
 // before the last reconciliation on. This finds events that were written since then and were late
 // by less than ReconcileInterval. All aggregates are compared once a week, if the time of the last
 // reconciliation is not known, if an operator requests it, and always in other layouts.
-func (s *source) beginReconciliation() reconcileState {
-	last, rewinds, _ := s.sequencer.lastReconciliation()
-	part := reconcileState{began: s.now(), rewinds: rewinds}
+func (s *Source) beginReconciliation() reconcileState {
+	last, rewinds, _ := s.Sequencer.LastReconciliation()
+	part := reconcileState{began: s.Now(), rewinds: rewinds}
 	if !s.isRegular(last, part.began) {
 		part.early, part.recent = true, true
 		part.at = storage.CursorAt(part.began.Add(-3 * s.earlyInterval()))
 		return part
 	}
 	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
-	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
+	if !s.Journal.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part
 	}
-	part.recent, part.at = true, storage.CursorAt(last.Add(-s.config.ReconcileInterval))
+	part.recent, part.at = true, storage.CursorAt(last.Add(-s.ReconcileInterval))
 	return part
 }
 
 // weekBegins spreads the comparisons of all aggregates over the week, by group and shard.
-func (s *source) weekBegins() time.Duration {
+func (s *Source) weekBegins() time.Duration {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprint(hash, s.key.Group.Name, "/", s.key.Topic, "/", s.number)
+	_, _ = fmt.Fprint(hash, s.Key.Group.Name, "/", s.Key.Topic, "/", s.Key.Number)
 	return time.Duration(hash.Sum64() % uint64(week)) //nolint:gosec // less than a week
 }
 
 // compareAll compares all aggregates with positions.
-func (s *source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
+func (s *Source) compareAll(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	corrupt := func(err *journal.CorruptItemError) {
-		s.stats.corrupt.Add(1)
-		s.logger.Error("A head cannot be read; events of its aggregate are delivered only if the tail shows them", err, watermill.LogFields{"shard": s.number})
+		s.Counters.Corrupt.Add(1)
+		s.Logger.Error("A head cannot be read; events of its aggregate are delivered only if the tail shows them", err, watermill.LogFields{"shard": s.Key.Number})
 	}
 	return func(yield func(comparedPage, error) bool) {
-		for page, err := range s.checkpoint.AggregateProgress(ctx, s.key, part.after, corrupt) {
+		for page, err := range s.Checkpoint.AggregateProgress(ctx, s.Key, part.after, corrupt) {
 			var moved []*journal.Record
 			for _, progress := range page {
 				moved = s.compare(ctx, moved, progress.Head.Aggregate, progress.Head.Version, progress.Position)
@@ -206,11 +194,11 @@ const beyondOfPage = 10
 
 // compareRecent reads the tail after a cursor, and compares the aggregates that have events there
 // with the positions of the group.
-func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
+func (s *Source) compareRecent(ctx context.Context, part reconcileState) iter.Seq2[comparedPage, error] {
 	return func(yield func(comparedPage, error) bool) {
 		for more := true; more; {
 			found, err := s.page(ctx, storage.TailQuery{
-				AggregateType: s.topic, Shard: s.number, After: part.at, Until: part.began, NumbersOnly: true,
+				AggregateType: s.Key.Topic, Shard: s.Key.Number, After: part.at, Until: part.began, NumbersOnly: true,
 			})
 			ends := map[aggregate.ID]uint64{}
 			for _, r := range found.Records {
@@ -218,7 +206,7 @@ func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Se
 			}
 			var positions map[aggregate.ID]uint64
 			if err == nil {
-				positions, err = s.checkpoint.Positions(ctx, s.key, slices.Collect(maps.Keys(ends)), false)
+				positions, err = s.Checkpoint.Positions(ctx, s.Key, slices.Collect(maps.Keys(ends)), false)
 			}
 			if err != nil {
 				yield(comparedPage{}, err)
@@ -245,10 +233,10 @@ func (s *source) compareRecent(ctx context.Context, part reconcileState) iter.Se
 }
 
 // compare adds an aggregate to those that must continue if its events go beyond its position.
-func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggregate.ID, end, position uint64) []*journal.Record {
+func (s *Source) compare(ctx context.Context, moved []*journal.Record, id aggregate.ID, end, position uint64) []*journal.Record {
 	switch {
 	case end > position:
-		at := time.UnixMilli(s.sequencer.finalAt())
+		at := time.UnixMilli(s.Sequencer.FinalAt())
 		return append(moved, &journal.Record{Aggregate: id, Number: end, WrittenAt: at})
 	case end < position:
 		s.checkBeyond(ctx, id, position)
@@ -258,13 +246,13 @@ func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggreg
 
 // awaitRoom waits until handlers have caught up with the events that reconciliations have found,
 // for at most a minute, because the other shards must be reconciled too.
-func (s *source) awaitRoom(ctx context.Context) bool {
+func (s *Source) awaitRoom(ctx context.Context) bool {
 	patience := time.Now().Add(time.Minute)
-	for !s.sequencer.hasRoom() {
+	for !s.Sequencer.HasRoom() {
 		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
 			return false
 		}
-		pause(ctx, comparePause)
+		retry.Sleep(ctx, retry.Spread(comparePause))
 	}
 	return true
 }
@@ -272,15 +260,15 @@ func (s *source) awaitRoom(ctx context.Context) bool {
 // checkBeyond logs an error if the group's position is beyond the last event of an aggregate, as
 // after a restore of the journal from a backup. The next events of the aggregate would be dropped
 // as duplicates.
-func (s *source) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
+func (s *Source) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	version, err := s.raw.Version(ctx, id)
+	version, err := s.Journal.Version(ctx, id)
 	if err != nil || version >= position {
 		return // the head was read before the position, or the aggregate is gone
 	}
-	s.stats.beyond.Add(1)
-	s.logger.Error("The group's position is beyond the journal, so the aggregate's next events count as handled",
+	s.Counters.Beyond.Add(1)
+	s.Logger.Error("The group's position is beyond the journal, so the aggregate's next events count as handled",
 		errBeyond, watermill.LogFields{"aggregate_id": printable.Text(id.Value), "position": position, "version": version})
 }
 

@@ -1,4 +1,4 @@
-package subscriber
+package source
 
 import (
 	"testing"
@@ -6,15 +6,20 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // reading returns a source whose reads are all at one place, one of them trailing by 10 seconds.
-func reading(at storage.Cursor) *source {
-	s := &source{trailing: []trailingRead{{delay: 10 * time.Second}}}
+func reading(at storage.Cursor) *Source {
+	s := &Source{trailing: []trailingRead{{delay: 10 * time.Second}}}
 	s.setCursors(at)
 	return s
+}
+
+func testRecord(id string, number uint64, at int64) *journal.Record {
+	return &journal.Record{Aggregate: aggregate.ID{Type: "account", Value: id}, Number: number, WrittenAt: time.UnixMilli(at)}
 }
 
 func pageOf(records ...*journal.Record) storage.TailPage {

@@ -1,15 +1,15 @@
-package subscriber
+package sequence
 
 import "time"
 
-// admit reports whether a worker may deliver events of a stream. It may not while too many
+// Admit reports whether a worker may deliver events of a stream. It may not while too many
 // positions are unstored, as in an outage of the store. Otherwise acked positions would fill the
 // memory, be stored late, and be delivered again after a crash. admit requests a flush, and the
 // stream returns to the workers when some positions are stored.
-func (q *sequencer) admit(st *stream) bool {
+func (q *Sequencer[W]) Admit(st *Stream[W]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.dirty) < q.memory.share(failingPart, q.maxUnstored) {
+	if len(q.dirty) < q.Memory.share(failingPart, q.MaxUnstored) {
 		return true
 	}
 	st.serving = time.Time{}
@@ -21,11 +21,14 @@ func (q *sequencer) admit(st *stream) bool {
 	return false
 }
 
+// WantsFlush receives a value when streams wait for positions to be stored.
+func (q *Sequencer[W]) WantsFlush() <-chan struct{} { return q.full }
+
 // readmit returns waiting streams to the workers, up to the number of free places. If no position
 // is unstored, it returns all of them. A stream that continues may make no position unstored, and
 // then nothing would call readmit for the others.
-func (q *sequencer) readmit() {
-	n := min(len(q.waiting), max(0, q.memory.share(failingPart, q.maxUnstored)-len(q.dirty)))
+func (q *Sequencer[W]) readmit() {
+	n := min(len(q.waiting), max(0, q.Memory.share(failingPart, q.MaxUnstored)-len(q.dirty)))
 	if len(q.dirty) == 0 {
 		n = len(q.waiting)
 	}
@@ -37,20 +40,25 @@ func (q *sequencer) readmit() {
 	}
 }
 
-// awaitHealth waits while very many streams fail, as in an outage of a service that a handler
+// AwaitHealth waits while very many streams fail, as in an outage of a service that a handler
 // needs. Otherwise the shard would read all of its history, and retry each aggregate again and
-// again. awaitHealth returns false when the shard stops.
-func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
+// again. AwaitHealth returns false when the shard stops.
+func (q *Sequencer[W]) AwaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()
-		healthy := !q.memory.isFull(q.unparked())
+		healthy := !q.Memory.isFull(q.unparked())
 		if !healthy && q.changed == nil {
 			q.changed = make(chan struct{})
 		}
 		changed := q.changed
 		q.mu.Unlock()
 		if healthy {
-			return !isClosed(stopping)
+			select {
+			case <-stopping:
+				return false
+			default:
+				return true
+			}
 		}
 		select {
 		case <-changed:
@@ -61,25 +69,26 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	}
 }
 
-func (q *sequencer) isHealthy() bool {
+// IsHealthy reports whether AwaitHealth would not wait.
+func (q *Sequencer[W]) IsHealthy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.memory.isFull(q.unparked())
+	return !q.Memory.isFull(q.unparked())
 }
 
-// hasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
-func (q *sequencer) hasRoom() bool {
+// HasRoom reports whether a reconciliation may add streams: fewer than the maximum are unfinished.
+func (q *Sequencer[W]) HasRoom() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unparked() < q.memory.share(failingPart, q.maxUnfinished)
+	return q.unparked() < q.Memory.share(failingPart, q.MaxUnfinished)
 }
 
 // unparked returns the number of unfinished streams, without those that wait for an operator. The
 // caller holds mu.
-func (q *sequencer) unparked() int { return len(q.unfinished) - q.parked }
+func (q *Sequencer[W]) unparked() int { return len(q.unfinished) - q.parked }
 
-// notify wakes the callers of awaitHealth.
-func (q *sequencer) notify() {
+// notify wakes the callers of AwaitHealth.
+func (q *Sequencer[W]) notify() {
 	if q.changed != nil {
 		close(q.changed)
 		q.changed = nil

@@ -1,0 +1,38 @@
+// Package retry has what loops that try again share: how long to wait, and a wait that ends with a
+// context.
+package retry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Sleep waits for d. It returns false, at once, if ctx has ended or a backoff says stop.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	if d == backoff.Stop || ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Spread returns d plus or minus a half, so that many processes do not do the same at one time.
+func Spread(d time.Duration) time.Duration { return d/2 + rand.N(max(1, d)) }
+
+// After returns a pause that doubles from first to most with each failure.
+func After(first, most time.Duration, failures int) time.Duration {
+	doublings := max(0, failures-1)
+	if doublings > 40 || first > most>>doublings {
+		return most
+	}
+	return first << doublings
+}

@@ -1,0 +1,30 @@
+package storage
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Behind is an entry of the behind list: an aggregate that the cursor has passed although it has
+// unhandled events, or that is parked.
+type Behind struct {
+	Aggregate aggregate.ID
+	// Head is the highest event number that was known when the entry was written.
+	Head uint64
+	// Parked is the failure because of which the aggregate is parked. It is nil if it is not
+	// parked.
+	Parked *Failure
+	// Failure is the last failed attempt that was known when the entry was written. It is nil for
+	// an aggregate that is parked or had not failed, and in entries of earlier versions.
+	Failure *Failure
+	// Epoch is the epoch of the owner that wrote the entry.
+	Epoch uint64
+}
+
+// Failure is a failed attempt at an event.
+type Failure struct {
+	Number uint64 // of the event
+	At     time.Time
+	Reason string
+}

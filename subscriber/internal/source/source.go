@@ -1,0 +1,208 @@
+// Package source finds the events of a shard of a journal.
+package source
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/engine"
+	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/internal/sequence"
+)
+
+// Source finds the events of a shard by the live read of its tail, by trailing reads, and by
+// reconciliation, and passes them to the sequencer. One goroutine uses it, and another one runs
+// reconciliations.
+type Source struct {
+	Config
+	lag lag
+
+	// live is the place up to which the live read has come.
+	live     storage.Cursor
+	trailing []trailingRead
+	// polls contains the latest polls of the live read that reached the end of the tail.
+	polls []endPoll
+}
+
+// Config is what a source needs. The durations are those of subscriber.Config.
+type Config struct {
+	Journal    *engine.Engine // it reads records without decoding them
+	Checkpoint *checkpoint.Store
+	Key        checkpoint.Shard
+	Sequencer  Sequencer
+	Budget     *sequence.Budget
+	Memory     *sequence.Memory
+	Counters   *Counters
+	Logger     watermill.LoggerAdapter
+
+	PollInterval, MaxPollInterval, TrailingDelay, ReconcileInterval time.Duration
+
+	Busy     func() bool     // reports whether all workers are serving
+	Stopping <-chan struct{} // closed when the work on the shard ends
+}
+
+// Sequencer is what a source says to the sequencer of its shard, and asks it. Its methods are
+// documented in package sequence.
+type Sequencer interface {
+	Enqueue(records []*journal.Record, caughtUp bool, final int64)
+	Observe(records []*journal.Record, by sequence.Finding, final int64) (missed []*journal.Record)
+	Rewind(to int64)
+	SetReconciled(at time.Time, rewinds uint64)
+	Trim()
+
+	AwaitHealth(stopping <-chan struct{}) bool
+	IsHealthy() bool
+	IsCaughtUp() bool
+	HasRoom() bool
+	FinalAt() int64
+	LastReconciliation() (at time.Time, rewinds uint64, may bool)
+	TakeMissed() (id aggregate.ID, version uint64, missed bool)
+}
+
+// Counters counts what the sources of a subscriber have found. See subscriber.Stats.
+type Counters struct {
+	Late, Early, Beyond, Corrupt atomic.Uint64
+	skew                         skew
+}
+
+// Skew returns the longest delays that were measured: of events that appeared late, and of events
+// that were dated in the future.
+func (c *Counters) Skew() (late, ahead time.Duration) { return c.skew.read() }
+
+// New returns a source that has read nothing yet.
+func New(c Config) *Source {
+	return &Source{Config: c, trailing: newTrailingReads(c.TrailingDelay)}
+}
+
+// Now returns the time by the clock that dates events.
+func (s *Source) Now() time.Time { return s.Journal.Config.Now() }
+
+func (s *Source) isStopping() bool {
+	select {
+	case <-s.Stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// Run polls the tail from a time on, until the context ends.
+func (s *Source) Run(ctx context.Context, from int64) {
+	if from > 0 {
+		s.setCursors(storage.Cursor{OccurredAt: from})
+	}
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(beforeJitter(s.PollInterval)),
+		backoff.WithMaxInterval(beforeJitter(s.MaxPollInterval)),
+		backoff.WithRandomizationFactor(pollJitter),
+		backoff.WithMaxElapsedTime(0),
+	)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		found, err := s.poll(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": s.Key.Number})
+		}
+		if found {
+			between.Reset()
+		}
+		timer.Reset(between.NextBackOff())
+	}
+}
+
+// pollJitter spreads the polls of shards over time. The longest pause, including jitter, is the
+// interval.
+const pollJitter = 0.1
+
+func beforeJitter(interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) / (1 + pollJitter))
+}
+
+// poll reads to the end of the tail, and runs the trailing reads that are due.
+func (s *Source) poll(ctx context.Context) (found bool, err error) {
+	ahead := 0
+	if !s.Sequencer.IsCaughtUp() {
+		ahead = s.Budget.Page() // pages are full then, most likely
+	}
+	for {
+		if !s.Sequencer.AwaitHealth(s.Stopping) {
+			return found, nil
+		}
+		if err := s.Budget.Reserve(ctx, ahead, s.Busy, s.Sequencer.Trim); err != nil {
+			return found, err
+		}
+		now := s.Now()
+		s.rewind(now)
+		page, err := s.page(ctx, storage.TailQuery{
+			AggregateType: s.Key.Topic, Shard: s.Key.Number, After: s.live,
+			// An event that is dated far in the future must not move the cursor past events to
+			// come.
+			Until: now.Add(s.TrailingDelay),
+			Limit: s.Memory.PageEvents(),
+		})
+		s.Budget.Release(ahead)
+		if err != nil {
+			return found, err
+		}
+		s.report(page.Corrupt)
+		found = found || len(page.Records) > 0
+		s.advance(page, now)
+		s.noteTimes(page, now)
+		// The events of one commit have the same time, and the index returns them in any order.
+		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
+		s.Sequencer.Enqueue(page.Records, !page.More, s.trail().OccurredAt)
+		err = s.readTrailing(ctx, now, !page.More)
+		if id, version, missed := s.Sequencer.TakeMissed(); missed {
+			s.NoteLag(id, version)
+		}
+		if !page.More {
+			return found, err
+		}
+		if err != nil && ctx.Err() == nil {
+			s.Logger.Error("Cannot read the tail of the journal once more, will try again", err, watermill.LogFields{"shard": s.Key.Number})
+		}
+		ahead = s.Budget.Page()
+	}
+}
+
+// page reads a page with a time limit, so that a dead connection does not block the shard.
+func (s *Source) page(ctx context.Context, q storage.TailQuery) (storage.TailPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return s.Journal.TailShard(ctx, q)
+}
+
+const readTimeout = 10 * time.Second
+
+// report logs items of the tail that are no readable events. If the number of an item is known, its
+// aggregate stops at that number until the item is repaired. Otherwise the aggregate stops at the
+// gap.
+func (s *Source) report(corrupt []*journal.CorruptItemError) {
+	for _, err := range corrupt {
+		s.Counters.Corrupt.Add(1)
+		s.Logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": s.Key.Number})
+		if err.Number > 0 {
+			// Its time may be corrupt, so use the time up to which the tail is final, which is
+			// early enough.
+			final := s.trail().OccurredAt
+			s.Sequencer.Observe([]*journal.Record{{
+				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
+			}}, sequence.ByTail, final)
+		}
+	}
+}
