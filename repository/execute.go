@@ -23,8 +23,8 @@ import (
 //
 // Each attempt costs a load and a save: see [Repository.Load] and [Repository.Save]. If the
 // aggregate is in the [Config.Cache], the first attempt costs the save only, and a further attempt
-// reads only new events. If a decision on the cached state refuses, or writes nothing, Execute reads
-// the version. If it is another one, Execute decides again on the stored state in the same attempt.
+// reads only new events. If a decision on the cached state refuses, or writes nothing, Execute
+// reads the version. If it is another one, Execute decides again in the same attempt.
 //
 // With a [CommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the

@@ -24,7 +24,7 @@ const (
 	nextRun     = "the outcome was unknown, and the command was not executed"
 )
 
-// The amount of an event says who wrote it. So a balance and a version tell the whole history.
+// The amount of an event says who wrote it. So a balance and a version show the whole history.
 const (
 	othersAmount = 1
 	ownAmount    = 10 // of the command, also if another process executes it
@@ -57,8 +57,8 @@ type model struct {
 func (c cell) decidesTwice() bool { return c.call == byExecute }
 
 // asksFirst reports whether a call looks for its command before it compares the version. If it
-// finds the command, it returns the aggregate that it has read. The comparison of Parts is about all
-// parts together, so it comes first, and Parts reads the aggregates of a repeated command again.
+// finds the command, it returns the aggregate that it has read. The comparison of Parts is about
+// all parts together, so it comes first. Parts reads the aggregates of a repeated command again.
 func (c cell) asksFirst() bool { return c.call == byExecute }
 
 // hasCommands reports whether a state holds the ids of the commands that led to it. The guard of a
@@ -104,8 +104,8 @@ func (m *model) attempts() int {
 	return 3
 }
 
-// run returns the reason for which the call ends. A decision runs on the cached version, and without
-// one on the stored version. It runs again on the stored version if that turns out to be another.
+// run returns the reason for which the call ends. A decision runs on the cached version, and
+// without one on the stored version. It runs again on the stored version if that is another one.
 func (m *model) run() string {
 	version, fromCache := m.kept, m.kept >= 0
 	for attempt := 1; ; fromCache = false {
@@ -237,8 +237,8 @@ func (m *model) commit() (end string) {
 }
 
 // unknown returns what follows from a commit with an unknown outcome. A command with an id is
-// looked for, and executed again if it was not executed. Without an id the caller has to resolve the
-// outcome.
+// looked for, and executed again if it was not executed. Without an id the caller has to resolve
+// the outcome.
 func (m *model) unknown(valid bool) (end string) {
 	if valid && m.incident != hiddenUnwritten {
 		m.execute()

@@ -35,8 +35,8 @@ type Parts struct{ all participants }
 //
 // If another writer commits to one of them meanwhile, Execute starts again: it loads all of them,
 // and runs the decision once more. After the smallest [Config.MaxAttempts] of the repositories it
-// returns an [*AttemptsError]. The end of the context ends the attempts too. A decision on states of
-// a [Config.Cache] that turn out to be old is an attempt.
+// returns an [*AttemptsError]. The end of the context ends the attempts too. A decision on states
+// of a [Config.Cache] counts as an attempt, also if they turn out to be old.
 //
 // The parts are read by separate requests, so their states may never have existed together. Execute
 // returns the error of a decision only after a transaction has shown that no version has changed.
