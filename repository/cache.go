@@ -94,6 +94,24 @@ func (c cache[S]) forget(id aggregate.ID) {
 	}
 }
 
+// forgetOld removes a cached aggregate if the error of a call shows that it is not the latest one.
+// Otherwise a call that makes no further attempt would leave the next call with the same state.
+func (c cache[S]) forgetOld(id aggregate.ID, err error) {
+	if c.kept == nil {
+		return
+	}
+	var conflict *journal.ConflictError
+	var deleted *journal.DeletedError
+	switch {
+	case errors.As(err, &deleted) && deleted.ID == id:
+		c.forget(id)
+	case errors.As(err, &conflict) && conflict.ID == id:
+		if entry, ok := c.kept.Peek(id); ok && entry.aggregate.Version != conflict.Actual {
+			c.forget(id)
+		}
+	}
+}
+
 // catchUp brings a cached aggregate to the version of its head. It returns false if the aggregate
 // must be loaded again. There are three such cases: it is too far behind, events that it needs were
 // removed, or redundant snapshots are kept. In the last case there are new ones, and events do not

@@ -47,41 +47,6 @@ func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
 	assert.False(t, a.Repeated, "it is another command on another aggregate")
 }
 
-func TestARepeatedCommandIsNoErrorThoughItsDecisionWouldRefuseByNow(t *testing.T) {
-	t.Parallel()
-	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
-	require.NoError(t, err)
-
-	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
-
-	require.NoError(t, err)
-	assert.True(t, a.Repeated)
-	assert.Equal(t, 0, a.State.Balance)
-	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w2"))
-	require.ErrorIs(t, err, ErrInsufficientFunds, "another command is refused, with the decision's own error")
-}
-
-func TestACommandThatIsRefusedWhileAnotherProcessExecutesItReturnsTheCurrentState(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", Deposit(5))
-	require.NoError(t, err)
-	rival := open(t, s.client).accounts(t, repository.Config{})
-
-	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
-		_, err := rival.Execute(t.Context(), "42", Deposit(10), repository.CommandID("pay"))
-		require.NoError(t, err)
-		return nil, ErrInsufficientFunds
-	}, repository.CommandID("pay"))
-
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{15}, Version: 2, Repeated: true}, bare(a))
-}
-
 func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
@@ -156,22 +121,6 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			assert.Len(t, s.records(t, a.ID), 1)
 		})
 	}
-}
-
-func TestACommandIsRepeatedThoughItsAggregateWasDeletedSince(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
-	require.NoError(t, err)
-	require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
-
-	a, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), Repeated: true}, bare(a))
-
-	_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay again"))
-	require.ErrorAs(t, err, new(*journal.DeletedError))
 }
 
 // The decision's error names another aggregate, which knows a command of the same id.

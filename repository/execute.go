@@ -23,7 +23,8 @@ import (
 //
 // Each attempt costs a load and a save: see [Repository.Load] and [Repository.Save]. If the
 // aggregate is in the [Config.Cache], the first attempt costs the save only, and a further attempt
-// reads only new events.
+// reads only new events. If a decision on the cached state refuses, or writes nothing, Execute
+// reads the version. If it is another one, Execute decides again in the same attempt.
 //
 // With a [CommandID] the command takes effect once. If it was executed before, Execute writes
 // nothing and returns the aggregate with Repeated set, even if the decision would refuse the
@@ -56,6 +57,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	}
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, r.journal.Config.RetryBudget); err != nil {
+		r.cache.forgetOld(name, err)
 		return Aggregate[S]{}, err
 	}
 	return r.sealed(e.result), nil

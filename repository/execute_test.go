@@ -105,19 +105,6 @@ func TestExecuteLoadsAndDecidesAgainAfterAConflict(t *testing.T) {
 	assert.Len(t, s.records(t, account("42")), 5)
 }
 
-func TestExecuteDecidesAgainWhenAnotherCreatesTheAggregate(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{})
-	compete10(t, s, 1, "42")
-
-	a, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
-		return aggregate.Events[Account]{Deposited{1 + a.Balance}}, nil
-	})
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{21}, Version: 2}, bare(a))
-}
-
 func TestExecuteGivesUpAfterMaxAttempts(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

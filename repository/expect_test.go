@@ -73,30 +73,3 @@ func TestAConflictAtTheExpectedVersionIsNotTriedAgain(t *testing.T) {
 	assert.Equal(t, 1, decisions)
 	assert.Equal(t, map[string]int{"GetItem": 1, "TransactWriteItems": 1}, s.calls.Counts())
 }
-
-func TestARefusalOnAnOldVersionInTheCacheIsAConflict(t *testing.T) {
-	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{Cache: 10})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(10))
-	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.ExpectVersion(1))
-	require.ErrorIs(t, err, journal.ErrConflict)
-	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.ExpectVersion(2))
-	require.NoError(t, err)
-	assert.Equal(t, 6, a.State.Balance)
-}
-
-func TestACommandIsRepeatedThoughTheVersionThatItExpectedHasPassed(t *testing.T) {
-	t.Parallel()
-	for name, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
-		repo := setup(t).accounts(t, config)
-		for _, repeated := range []bool{false, true, true} {
-			a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.ExpectVersion(0), repository.CommandID("open"))
-			require.NoError(t, err, name)
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: repeated}, bare(a), name)
-		}
-	}
-}

@@ -111,7 +111,8 @@ func untilNoConflict(
 }
 
 // dependsOnState reports whether a decision on another state could lead to another result. It
-// returns false if the store or the context failed, or if the store has compared the version.
+// returns false if the store or the context failed, if the store has compared the version, or if
+// the aggregate was deleted, which is final.
 func dependsOnState(ctx context.Context, err error) bool {
 	switch {
 	case err == nil:
@@ -129,7 +130,7 @@ func dependsOnState(ctx context.Context, err error) bool {
 			return false
 		}
 	}
-	return !errors.As(err, new(*journal.DuplicateCommandError))
+	return !errors.As(err, new(*journal.DuplicateCommandError)) && !errors.As(err, new(*journal.DeletedError))
 }
 
 func (e *execution[S]) outcomes() []*journal.OutcomeUnknownError { return e.unknown }

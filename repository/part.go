@@ -47,6 +47,7 @@ func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] 
 }
 
 // Aggregate returns the aggregate after [Parts.Execute], as [Repository.Execute] would return it.
+// After an error only its ID is set.
 func (p *Part[S]) Aggregate() Aggregate[S] { return p.result }
 
 // Result reports what [Parts.Execute] did to one part. Package tracing uses it.
@@ -94,7 +95,7 @@ type participant interface {
 	// endRepeated ends the call with the current aggregate, at the version of the command or later.
 	endRepeated(ctx context.Context, version uint64) error
 	// fail ends the call without an aggregate.
-	fail()
+	fail(err error)
 
 	countDecision(refused bool)
 	countCommit(events int, begun time.Time, err error)
@@ -187,7 +188,11 @@ func (p *Part[S]) endRepeated(ctx context.Context, version uint64) error {
 }
 
 func (p *Part[S]) end(a Aggregate[S]) { p.result, p.written = p.repository.sealed(a), nil }
-func (p *Part[S]) fail()              { p.result, p.written = Aggregate[S]{ID: p.name}, nil }
+
+func (p *Part[S]) fail(err error) {
+	p.result, p.written = Aggregate[S]{ID: p.name}, nil
+	p.repository.cache.forgetOld(p.name, err)
+}
 
 func (p *Part[S]) countDecision(refused bool) {
 	c := &p.repository.counters

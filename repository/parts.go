@@ -35,7 +35,8 @@ type Parts struct{ all participants }
 //
 // If another writer commits to one of them meanwhile, Execute starts again: it loads all of them,
 // and runs the decision once more. After the smallest [Config.MaxAttempts] of the repositories it
-// returns an [*AttemptsError]. The end of the context ends the attempts too.
+// returns an [*AttemptsError]. The end of the context ends the attempts too. A decision on states
+// of a [Config.Cache] counts as an attempt, also if they turn out to be old.
 //
 // The parts are read by separate requests, so their states may never have existed together. Execute
 // returns the error of a decision only after a transaction has shown that no version has changed.
@@ -62,7 +63,7 @@ type Parts struct{ all participants }
 func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
 	for _, p := range parts.all {
 		// No part has a result until Execute succeeds.
-		p.fail()
+		p.fail(nil)
 	}
 	options, err := parts.all.check(given)
 	if err != nil {
@@ -74,7 +75,7 @@ func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...O
 	e := &joint{parts: parts.all, journal: parts.all[0].journal(), decide: decide, options: options}
 	if err := untilKnown(ctx, e, options.commandID, e.journal.Config.RetryBudget); err != nil {
 		for _, p := range parts.all {
-			p.fail()
+			p.fail(err)
 		}
 		return err
 	}

@@ -70,7 +70,7 @@ func (l *layout) Unchanged(ctx context.Context, places []storage.Place) error {
 			return err
 		}
 		if versions[i] = head.Version; !head.DeletedAt.IsZero() {
-			return &journaltype.ConflictError{ID: head.Aggregate, Expected: places[i].Version}
+			return wasDeleted(places[i], engine.DeletedErrorOf(head))
 		}
 	}
 	for i, p := range places {
@@ -86,13 +86,22 @@ func (l *layout) hasMoved(ctx context.Context, place storage.Place) error {
 	version, err := l.Version(ctx, place.Aggregate)
 	switch {
 	case errors.As(err, new(*journaltype.DeletedError)):
-		return &journaltype.ConflictError{ID: place.Aggregate, Expected: place.Version}
+		return wasDeleted(place, err)
 	case err != nil && !errors.Is(err, journaltype.ErrNotFound):
 		return err
 	case version != place.Version:
 		return &journaltype.ConflictError{ID: place.Aggregate, Expected: place.Version, Actual: version}
 	}
 	return nil
+}
+
+// wasDeleted returns the error of Unchanged for an aggregate that was deleted. A caller that has
+// just loaded the version decides again, like after any other change.
+func wasDeleted(place storage.Place, err error) error {
+	if place.Kept {
+		return err
+	}
+	return &journaltype.ConflictError{ID: place.Aggregate, Expected: place.Version}
 }
 
 func (l *layout) CommandKey(commandID string) table.Item {
