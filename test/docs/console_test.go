@@ -14,7 +14,7 @@ func TestThePageOfTheConsoleShowsCodeThatCompiles(t *testing.T) {
 	program := read(t, "../test/docs/operators/main.go")
 	source := program + read(t, "../test/docs/signin/signin.go")
 	blocks := strings.Split(page, "```go\n")[1:]
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, 2)
 	for _, block := range blocks {
 		block, _, _ = strings.Cut(block, "```\n")
 		assert.Contains(t, source, block, "no code of test/docs/operators or test/docs/signin")
