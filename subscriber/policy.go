@@ -162,7 +162,7 @@ func (b Backoff) pause(attempts int) time.Duration {
 //
 // Defer gives up the order within an aggregate: an event may be handled after later events of its
 // aggregate, and at the same time as them. Use it for effects that do not depend on each other,
-// such as mails and calls of other services. docs/guides/effects.md shows how.
+// such as mails and calls of other services. docs/howto/send-emails-once.md shows how.
 //
 // The owner of the event's shard retries it, also after a restart or a takeover. The message then
 // has the same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts

@@ -1,14 +1,17 @@
 package docs
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -45,4 +48,24 @@ func exampleFiles(t *testing.T, root string) (files []string) {
 	}))
 	require.NotEmpty(t, files)
 	return files
+}
+
+// The table of features names examples by their package and function.
+func TestTheExamplesOfFeaturesExist(t *testing.T) {
+	t.Parallel()
+	declared := map[string]bool{}
+	for _, name := range exampleFiles(t, "..") {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				declared[strings.TrimSuffix(file.Name.Name, "_test")+"."+f.Name.Name] = true
+			}
+		}
+	}
+	named := regexp.MustCompile("`([a-z]+\\.Example\\w*)`").FindAllStringSubmatch(read(t, "reference/packages.md"), -1)
+	require.Greater(t, len(named), 20)
+	for _, name := range named {
+		assert.True(t, declared[name[1]], "reference/packages.md names %s", name[1])
+	}
 }

@@ -12,11 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func TestThePageOfShutdownQuotesTheWholeManifest(t *testing.T) {
-	t.Parallel()
-	assert.Contains(t, read(t, "operations/shutdown.md"), "```yaml\n"+read(t, "operations/kubernetes.yaml")+"```\n")
-}
-
 // probe is a check of a container by HTTP.
 type probe struct {
 	Get struct{ Path, Port string } `yaml:"httpGet"`

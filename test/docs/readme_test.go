@@ -12,9 +12,7 @@ import (
 
 func TestPagesShowProgramsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	for page, source := range map[string]string{
-		"README.md": "examples/quickstart/main.go", "docs/guides/effects.md": "examples/mails/main.go",
-	} {
+	for page, source := range map[string]string{"README.md": "examples/quickstart/main.go"} {
 		marker := "<!-- " + source + " -->\n```go\n"
 		_, after, ok := strings.Cut(read(t, "../"+page), marker)
 		require.True(t, ok, "%s lacks %q", page, marker)

@@ -26,11 +26,6 @@ func depositTo() aggregate.Decision[balance] {
 	}
 }
 
-func TestThePageOfOperationsShowsAShutdownThatCompiles(t *testing.T) {
-	t.Parallel()
-	assert.Contains(t, read(t, "operations/shutdown.md"), "```go\n"+read(t, "../test/docs/shutdown/shutdown.go")+"```\n")
-}
-
 func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()

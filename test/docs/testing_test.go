@@ -3,15 +3,12 @@ package docs
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,50 +20,6 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
-
-func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
-	t.Parallel()
-	db := dynamotest.New(t)
-	server := httptest.NewServer(db.Handler())
-	t.Cleanup(server.Close)
-	client := dynamodb.New(dynamodb.Options{
-		BaseEndpoint: &server.URL, Region: "us-east-1",
-		// requests must be signed
-		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""),
-	})
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
-
-	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Times(1))
-	_, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	assert.Equal(t, 1, throttled.Fired(), "the SDK has tried again")
-}
-
-func TestOneOfTwoProcessesCrashes(t *testing.T) {
-	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	open := func(client *dynamodb.Client) *repository.Repository[Account] {
-		j, err := journal.Open(t.Context(), client, journal.Config{})
-		require.NoError(t, err)
-		accounts, err := repository.New(j, Accounts, repository.Config{})
-		require.NoError(t, err)
-		return accounts
-	}
-	first, second := dynamotest.NewProxy(t, db.Client()), dynamotest.NewProxy(t, db.Client())
-	one, two := open(first.Client()), open(second.Client())
-
-	first.Inject(dynamotest.LoseReply(), dynamotest.Chance(0.2)) // faults of one process
-	_, err := one.Execute(t.Context(), "42", Deposit(100))
-	require.NoError(t, err)
-	first.Close() // it crashes: its requests fail, and replies to open requests are dropped
-	_, err = one.Execute(t.Context(), "42", Deposit(100))
-	require.Error(t, err)
-
-	account, err := two.Execute(t.Context(), "42", Deposit(50)) // the other process continues
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, account.Version)
-}
 
 func TestATermEndsAfterFourWeeks(t *testing.T) {
 	t.Parallel()

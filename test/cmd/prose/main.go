@@ -7,16 +7,16 @@
 //
 // A file that needs a refused word says why. The exception covers the whole file. In a Go file:
 //
-//	//prose:allow beat: a word of the music that the example plays
+//	//prose:allow crew: the people on the ship of the example
 //
 // In a Markdown page:
 //
-//	<!-- prose:allow beat: a word of the music that the example plays -->
+//	<!-- prose:allow crew: the people on the ship of the example -->
 //
 // The exit code is 1 if there are findings.
 package main
 
-//prose:allow beat: the documentation above shows an exception
+//prose:allow crew: the documentation above shows an exception
 
 import (
 	"flag"

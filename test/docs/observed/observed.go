@@ -21,7 +21,6 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/process"
-	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/tracing"
 )
@@ -33,33 +32,12 @@ func Metrics(app *millrace.App) http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// Parts are those of a program without an App.
-func Parts(
-	registry prometheus.Registerer, sub metrics.Subscriber, totals metrics.Projection, sagas metrics.Process, orders metrics.Repository,
-) {
-	registry.MustRegister(
-		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
-		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
-		metrics.NewProcessCollector(sagas, metrics.ProcessConfig{Type: "order-saga"}),
-		metrics.NewRepositoryCollector(orders, metrics.RepositoryConfig{AggregateType: "order"}),
-	)
-}
-
 // Trace traces an App. A program calls it once, before millrace.Open.
 func Trace(provider trace.TracerProvider) (millrace.Config, process.Config) {
 	otel.SetTracerProvider(provider)
 	otel.SetTextMapPropagator(propagation.TraceContext{})
 	return millrace.Config{Middleware: []message.HandlerMiddleware{tracing.Middleware(tracing.Config{})}},
 		process.Config{Middleware: tracing.Steps(tracing.Config{})} // of each process manager
-}
-
-// Writers makes spans of commits.
-func Writers[S any](accounts *repository.Repository[S], parts *repository.Parts, pub message.Publisher) (
-	*tracing.Repository[S], tracing.Parts, *tracing.Publisher,
-) {
-	return tracing.NewRepository(accounts, tracing.Config{}),
-		tracing.NewParts(parts, tracing.Config{}),
-		tracing.NewPublisher(pub, tracing.Config{})
 }
 
 // Logger logs what all parts of an App do.
