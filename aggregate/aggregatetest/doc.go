@@ -28,8 +28,8 @@
 //     makes the decision.
 //   - A decision changes the state that it was passed, through a map, a slice or a pointer in it.
 //
-// A failure shows missing events with a minus sign, and unexpected events with a plus sign. It shows
-// the fields of an event that differs:
+// A failure shows missing events with a minus sign, and unexpected events with a plus sign. It
+// shows the fields of an event that differs:
 //
 //	When 3 (after 2 events): the events are not as expected (-want +got)
 //	  account.Withdrawn{

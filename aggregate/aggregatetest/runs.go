@@ -1,8 +1,6 @@
 package aggregatetest
 
 import (
-	"fmt"
-
 	"github.com/millrace-dev/millrace/internal/diff"
 	"github.com/millrace-dev/millrace/internal/trial"
 )
@@ -37,12 +35,25 @@ func (s *Scenario[S]) end() {
 	if !ok {
 		return
 	}
-	for i, event := range first.events {
-		decoded, ok := s.record(fmt.Sprintf("produced event %d", i+1), event)
-		if !ok {
-			return
-		}
-		s.outcome.events = append(s.outcome.events, decoded)
+	var err error
+	if s.outcome.events, err = s.history.Record("produced event", first.events...); err == nil {
+		err = s.history.CheckSnapshot(before, s.outcome.events)
 	}
-	s.holds(s.history.CheckSnapshot(before, s.outcome.events))
+	s.holds(err)
+}
+
+// state returns a copy of the state after all events.
+func (s *Scenario[S]) state() (S, bool) {
+	s.t.Helper()
+	state, err := s.history.State()
+	return state, s.holds(err)
+}
+
+// holds fails the test on an error.
+func (s *Scenario[S]) holds(err error) bool {
+	s.t.Helper()
+	if err != nil {
+		s.fail("%v", err)
+	}
+	return err == nil
 }

@@ -42,10 +42,8 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 		s.fail("%v", err)
 		return s
 	}
-	for i, event := range events {
-		if _, ok := s.record(fmt.Sprintf("event %d", i+1), event); !ok {
-			return s
-		}
+	if _, err := s.history.Record("event", events...); !s.holds(err) {
+		return s
 	}
 	t.Cleanup(func() {
 		t.Helper()

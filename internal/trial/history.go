@@ -27,21 +27,25 @@ func (h *History[S]) Len() int { return len(h.events) }
 // Add adds an event in stored form.
 func (h *History[S]) Add(stored aggregate.EncodedEvent) { h.events = append(h.events, stored) }
 
-// Record encodes and decodes an event with its codec, adds it, and returns the decoded event. What
-// names the event in errors.
-func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Event[S], error) {
-	encoded, err := h.definition.Encode(event)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+// Record encodes and decodes events with their codec, adds them, and returns the decoded events. It
+// stops at the first error. Noun names one event in errors.
+func (h *History[S]) Record(noun string, events ...aggregate.Event[S]) (decoded aggregate.Events[S], err error) {
+	for i, event := range events {
+		what := fmt.Sprintf("%s %d", noun, i+1)
+		encoded, err := h.definition.Encode(event)
+		if err != nil {
+			return decoded, fmt.Errorf("%s: %w", what, err)
+		}
+		copied, err := h.definition.Decode(encoded.Type, encoded.Payload)
+		if err != nil {
+			return decoded, fmt.Errorf("%s does not survive its codec: %w", what, err)
+		}
+		if lost := diff.Values(event, copied); lost != "" {
+			return decoded, fmt.Errorf("%s, %s, does not survive its codec (-before +after)\n%s", what, encoded.Type, lost)
+		}
+		h.Add(encoded)
+		decoded = append(decoded, copied)
 	}
-	decoded, err := h.definition.Decode(encoded.Type, encoded.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("%s does not survive its codec: %w", what, err)
-	}
-	if lost := diff.Values(event, decoded); lost != "" {
-		return nil, fmt.Errorf("%s, %s, does not survive its codec (-before +after)\n%s", what, encoded.Type, lost)
-	}
-	h.Add(encoded)
 	return decoded, nil
 }
 

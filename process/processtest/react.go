@@ -66,15 +66,8 @@ func (s *Scenario[S]) try(in process.Input) (first run[S], ok bool) {
 // apply stores events and reads them back, as a load does.
 func (s *Scenario[S]) apply(events aggregate.Events[S]) bool {
 	s.t.Helper()
-	var stored aggregate.Events[S]
-	for i, event := range events {
-		decoded, err := s.history.Record(fmt.Sprintf("event %d", i+1), event)
-		if !s.holds(err) {
-			return false
-		}
-		stored = append(stored, decoded)
-	}
-	if !s.holds(s.history.CheckSnapshot(s.state, stored)) {
+	stored, err := s.history.Record("event", events...)
+	if !s.holds(err) || !s.holds(s.history.CheckSnapshot(s.state, stored)) {
 		return false
 	}
 	state, err := s.history.State()
