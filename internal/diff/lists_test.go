@@ -14,6 +14,11 @@ type (
 		Total int
 	}
 	call struct{ Who string }
+	room struct {
+		Name  string
+		Seats int
+		Open  bool
+	}
 )
 
 func TestEachListSaysHowItDiffers(t *testing.T) {
@@ -51,6 +56,11 @@ func TestEachListSaysHowItDiffers(t *testing.T) {
 		"the order and a field": {
 			[]any{a, send{"b", 3}, c}, []any{c, a, b},
 			"+ " + textC + "  " + textA + "  diff.send{\n    To:    \"b\",\n-   Total: 3,\n+   Total: 2,\n  }\n- " + textC,
+		},
+		"similar values before an equal one": {
+			[]any{room{"r1", 1, true}, room{"r2", 2, true}, c}, []any{c, room{"r1", 9, true}, room{"r2", 8, true}},
+			"+ " + textC + "  diff.room{\n    Name:  \"r1\",\n-   Seats: 1,\n+   Seats: 9,\n    Open:  true,\n  }\n" +
+				"  diff.room{\n    Name:  \"r2\",\n-   Seats: 2,\n+   Seats: 8,\n    Open:  true,\n  }\n- " + textC,
 		},
 		"nil":           {[]any{nil}, []any{a}, "- nil\n+ " + textA},
 		"the same text": {[]any{secret{1}}, []any{secret{2}}, "  diff.secret(\n-   {n: 1},\n+   {n: 2},\n  )\n"},
