@@ -28,16 +28,19 @@
 //     makes the decision.
 //   - A decision changes the state that it was passed, through a map, a slice or a pointer in it.
 //
-// A failure lists the events that are missing, unexpected or in another place. For an event that
-// differs it lists the fields:
+// A failure shows missing events with a minus sign, and unexpected events with a plus sign. It
+// shows the fields of an event that differs:
 //
-//	When 3 (after 2 events): the events are not as expected
-//	- event 1, account.Withdrawn, differs:
-//	    Amount: expected 7, got 70
-//	got 1 event
-//	  1. account.Withdrawn{Amount: 70}
+//	When 3 (after 2 events): the events are not as expected (-want +got)
+//	  account.Withdrawn{
+//	    Account: "a1",
+//	-   Amount:  7,
+//	+   Amount:  70,
+//	  }
+//	- account.Closed{}
 //
-// Values are compared by their method Equal(T) bool if they have one, as time.Time does, and
-// otherwise field by field, including unexported fields. Nil and empty slices and maps count as
-// equal, and so do a nil and an empty Protocol Buffers message.
+// Package github.com/google/go-cmp/cmp compares the values: by their method Equal if they have one,
+// as time.Time does, and otherwise field by field, including unexported fields. Nil and empty
+// slices and maps count as equal, and so do a nil and an empty Protocol Buffers message, two
+// functions and two channels. The text of a failure may change with the version of that package.
 package aggregatetest

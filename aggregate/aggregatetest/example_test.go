@@ -25,11 +25,12 @@ func Example() {
 		When(Withdraw("EUR", 70)).Then(Withdrawn{"EUR", 7})
 
 	// Output:
-	// When 3 (after 2 events): the events are not as expected
-	// - event 1, aggregatetest_test.Withdrawn, differs:
-	//     Amount: expected 7, got 70
-	// got 1 event
-	//   1. aggregatetest_test.Withdrawn{Currency: "EUR", Amount: 70}
+	// When 3 (after 2 events): the events are not as expected (-want +got)
+	//   aggregatetest_test.Withdrawn{
+	//     Currency: "EUR",
+	// -   Amount:   7,
+	// +   Amount:   70,
+	//   }
 }
 
 func ExampleScenario_Stored() {
@@ -44,9 +45,13 @@ func ExampleScenario_Stored() {
 		ThenState(Wallet{Balances: map[string]int{"EUR": 4}})
 
 	// Output:
-	// Given: the state is not as expected
-	//     Balances["EUR"]: expected 4, got 5
-	// got aggregatetest_test.Wallet{Balances: map[string]int{"EUR": 5}}
+	// Given: the state is not as expected (-want +got)
+	//   aggregatetest_test.Wallet{
+	// -   Balances: map[string]int{"EUR": 4},
+	// +   Balances: map[string]int{"EUR": 5},
+	//     Notes:    nil,
+	//     LastAt:   s"0001-01-01 00:00:00 +0000 UTC",
+	//   }
 }
 
 func ExampleParts() {
@@ -63,7 +68,11 @@ func ExampleParts() {
 	to.ThenState(Wallet{Balances: map[string]int{"EUR": 70}})
 
 	// Output:
-	// When 2 (after 1 event): the state is not as expected
-	//     Balances["EUR"]: expected 70, got 71
-	// got aggregatetest_test.Wallet{Balances: map[string]int{"EUR": 71}}
+	// When 2 (after 1 event): the state is not as expected (-want +got)
+	//   aggregatetest_test.Wallet{
+	// -   Balances: map[string]int{"EUR": 70},
+	// +   Balances: map[string]int{"EUR": 71},
+	//     Notes:    nil,
+	//     LastAt:   s"0001-01-01 00:00:00 +0000 UTC",
+	//   }
 }

@@ -63,7 +63,7 @@ func TestScenariosOfSeveralAggregatesFail(t *testing.T) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Parts{from, to}.When(transfer(from.Part(), to.Part(), 1))
 			to.Then(Deposited{Currency: "EUR", Amount: 2})
-		}, "Amount: expected 2, got 1"},
+		}, "-   Amount:   2,\n+   Amount:   1,"},
 		"a decision that is not pure": {func(t testing.TB) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			amount := 0

@@ -1,6 +1,9 @@
 package aggregatetest
 
-import "fmt"
+import (
+	"github.com/millrace-dev/millrace/internal/diff"
+	"github.com/millrace-dev/millrace/internal/trial"
+)
 
 // begin starts a step and makes the states for the runs of its decision.
 func (s *Scenario[S]) begin() bool {
@@ -16,16 +19,12 @@ func (s *Scenario[S]) begin() bool {
 func (s *Scenario[S]) end() {
 	s.t.Helper()
 	first := s.runs[0]
-	if where := s.states.Changed(); where != "" {
-		s.fail("the decision changed the state it was given, %s", where)
-		return
+	var results [3]trial.Result
+	for n, run := range s.runs {
+		results[n] = trial.Result{Values: diff.Any(run.events), Err: run.refusal}
 	}
-	if why := s.differ(first, s.runs[1]); why != "" {
-		s.fail("the decision is not pure, made twice on the same state %s: pass times, ids and the like as arguments to what makes the decision", why)
-		return
-	}
-	if why := s.differ(first, s.runs[2]); why != "" {
-		s.fail("on the same state from a snapshot the decision returns another result, %s: treat nil and empty slices and maps alike", why)
+	const advice = "pass times, ids and the like as arguments to what makes the decision"
+	if !s.holds(s.states.Check("decision", advice, results)) {
 		return
 	}
 	if first.refusal != nil {
@@ -36,12 +35,25 @@ func (s *Scenario[S]) end() {
 	if !ok {
 		return
 	}
-	for i, event := range first.events {
-		decoded, ok := s.record(fmt.Sprintf("produced event %d", i+1), event)
-		if !ok {
-			return
-		}
-		s.outcome.events = append(s.outcome.events, decoded)
+	var err error
+	if s.outcome.events, err = s.history.Record("produced event", first.events...); err == nil {
+		err = s.history.CheckSnapshot(before, s.outcome.events)
 	}
-	s.holds(s.history.CheckSnapshot(before, s.outcome.events))
+	s.holds(err)
+}
+
+// state returns a copy of the state after all events.
+func (s *Scenario[S]) state() (S, bool) {
+	s.t.Helper()
+	state, err := s.history.State()
+	return state, s.holds(err)
+}
+
+// holds fails the test on an error.
+func (s *Scenario[S]) holds(err error) bool {
+	s.t.Helper()
+	if err != nil {
+		s.fail("%v", err)
+	}
+	return err == nil
 }

@@ -3,6 +3,7 @@ package aggregatetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -41,10 +42,8 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 		s.fail("%v", err)
 		return s
 	}
-	for i, event := range events {
-		if _, ok := s.record(fmt.Sprintf("event %d", i+1), event); !ok {
-			return s
-		}
+	if _, err := s.history.Record("event", events...); !s.holds(err) {
+		return s
 	}
 	t.Cleanup(func() {
 		t.Helper()
@@ -113,8 +112,8 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	if !s.decided("Then") || s.failOnRefusal() {
 		return s
 	}
-	if why := s.mismatch(want, s.outcome.events); why != "" {
-		s.fail("the events are not as expected\n%s\ngot %s", why, s.list(s.outcome.events))
+	if text := s.history.Compare(want, s.outcome.events); text != "" {
+		s.fail("the events are not as expected (-want +got)\n%s", text)
 	}
 	return s
 }
@@ -125,8 +124,8 @@ func (s *Scenario[S]) ThenNothing() *Scenario[S] {
 	if !s.decided("ThenNothing") || s.failOnRefusal() {
 		return s
 	}
-	if len(s.outcome.events) > 0 {
-		s.fail("expected no events, got %s", s.list(s.outcome.events))
+	if text := s.history.Compare(nil, s.outcome.events); text != "" {
+		s.fail("expected no events, got %s\n%s", diff.Count(len(s.outcome.events), "event"), text)
 	}
 	return s
 }
@@ -161,7 +160,8 @@ func (s *Scenario[S]) thenRefused(wanted string, accepts func(testing.TB, error)
 		return s
 	}
 	if s.outcome.refusal == nil {
-		s.fail("expected a refusal with %s, but the decision was accepted with %s", wanted, s.list(s.outcome.events))
+		events := diff.Count(len(s.outcome.events), "event") + "\n" + s.history.Compare(nil, s.outcome.events)
+		s.fail("expected a refusal with %s, but the decision was accepted with %s", wanted, strings.TrimSpace(events))
 		return s
 	}
 	s.outcome.seen = true
@@ -177,8 +177,8 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
 	return s.ThenStateFunc(func(t testing.TB, got S) {
 		t.Helper()
-		if why := diff.Fields(want, got); why != "" {
-			s.fail("the state is not as expected\n%s\ngot %s", why, diff.Show(got))
+		if text := diff.Values(want, got); text != "" {
+			s.fail("the state is not as expected (-want +got)\n%s", text)
 		}
 	})
 }

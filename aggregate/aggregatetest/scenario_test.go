@@ -91,11 +91,12 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 31})
 			},
 			[]string{
-				"When 1 (after 1 event): the events are not as expected\n" +
-					"- event 1, aggregatetest_test.Withdrawn, differs:\n" +
-					"    Amount: expected 31, got 30\n" +
-					"got 1 event\n" +
-					"  1. aggregatetest_test.Withdrawn{Currency: \"EUR\", Amount: 30}",
+				"When 1 (after 1 event): the events are not as expected (-want +got)\n" +
+					"  aggregatetest_test.Withdrawn{\n" +
+					"    Currency: \"EUR\",\n" +
+					"-   Amount:   31,\n" +
+					"+   Amount:   30,\n" +
+					"  }",
 			},
 		},
 		"an event of another type": {
@@ -103,39 +104,42 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(deposit)
 			},
 			[]string{
-				`- missing: event 1, aggregatetest_test.Deposited{Currency: "EUR", Amount: 100}`,
-				`- unexpected: event 1, aggregatetest_test.Withdrawn{Currency: "EUR", Amount: 30}`,
+				`- aggregatetest_test.Deposited{Currency: "EUR", Amount: 100}`,
+				`+ aggregatetest_test.Withdrawn{Currency: "EUR", Amount: 30}`,
 			},
 		},
 		"a pointer expected for a value": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(&Withdrawn{"EUR", 30})
 			},
-			[]string{"expected a *aggregatetest_test.Withdrawn, got a aggregatetest_test.Withdrawn"},
+			[]string{
+				"- &aggregatetest_test.Withdrawn{Currency: \"EUR\", Amount: 30}\n+ aggregatetest_test.Withdrawn{",
+				"expected event 1: unencodable event", "the event is a *aggregatetest_test.Withdrawn and the definition has aggregatetest_test.Withdrawn",
+			},
 		},
 		"too few events": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 30}, &Noted{"bye"})
 			},
-			[]string{"- missing: event 2, &aggregatetest_test.Noted{Text: \"bye\"}\ngot 1 event"},
+			[]string{"  aggregatetest_test.Withdrawn{Currency: \"EUR\", Amount: 30}\n- &aggregatetest_test.Noted{Text: \"bye\"}"},
 		},
 		"too many events": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).Then()
 			},
-			[]string{"as expected\n- unexpected: event 1, aggregatetest_test.Withdrawn{", "got 1 event"},
+			[]string{"as expected (-want +got)\n+ aggregatetest_test.Withdrawn{"},
 		},
 		"the order of events": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets).When(produce(&Noted{"a"}, &Noted{"b"})).Then(&Noted{"b"}, &Noted{"a"})
 			},
-			[]string{"When 1 (after 0 events): the events are not as expected\n- in another place: event 1 was expected as event 2: &aggregatetest_test.Noted{Text: \"a\"}\ngot 2 events"},
+			[]string{"(-want +got)\n- &aggregatetest_test.Noted{Text: \"b\"}\n  &aggregatetest_test.Noted{Text: \"a\"}\n+ &aggregatetest_test.Noted{Text: \"b\"}"},
 		},
 		"an event where nothing was expected": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).ThenNothing()
 			},
-			[]string{"expected no events, got 1 event\n  1. aggregatetest_test.Withdrawn{"},
+			[]string{"expected no events, got 1 event\n+ aggregatetest_test.Withdrawn{"},
 		},
 		"the failing step among several": {
 			func(t testing.TB) {
@@ -145,7 +149,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 					When(Withdraw("EUR", 30)).Then(Withdrawn{"USD", 30}).
 					When(Withdraw("EUR", 30)).Then(Withdrawn{"CHF", 30})
 			},
-			[]string{"When 3 (after 4 events): the events are not", `Currency: expected "USD", got "EUR"`},
+			[]string{"When 3 (after 4 events): the events are not", "-   Currency: \"USD\",\n+   Currency: \"EUR\","},
 		},
 		"a refusal where events were expected": {
 			func(t testing.TB) {
@@ -181,13 +185,13 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).ThenError(errInsufficientFunds)
 			},
-			[]string{`expected a refusal with "insufficient funds", but the decision was accepted with 1 event`, "1. aggregatetest_test.Withdrawn{"},
+			[]string{`expected a refusal with "insufficient funds", but the decision was accepted with 1 event`, "+ aggregatetest_test.Withdrawn{"},
 		},
 		"no refusal to check": {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets).When(produce()).ThenErrorFunc(func(testing.TB, error) { panic("not reached") })
 			},
-			[]string{"expected a refusal with an error, but the decision was accepted with no events"},
+			[]string{"expected a refusal with an error, but the decision was accepted with 0 events"},
 		},
 		"ThenError without an error": {
 			func(t testing.TB) { aggregatetest.Given(t, Wallets).When(produce()).ThenError(nil) },
@@ -206,7 +210,7 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 				aggregatetest.Given(t, Wallets, deposit).When(Withdraw("EUR", 30)).
 					ThenState(Wallet{Balances: map[string]int{"EUR": 100}})
 			},
-			[]string{"the state is not as expected\n    Balances[\"EUR\"]: expected 100, got 70\ngot aggregatetest_test.Wallet{"},
+			[]string{"the state is not as expected (-want +got)\n  aggregatetest_test.Wallet{\n-   Balances: map[string]int{\"EUR\": 100},\n+   Balances: map[string]int{\"EUR\": 70},"},
 		},
 		"an invalid definition": {
 			func(t testing.TB) { aggregatetest.Given(t, aggregate.Define[Wallet]("")).When(produce()) },
@@ -228,15 +232,15 @@ func TestFailingScenariosSayWhatHappened(t *testing.T) {
 			func(t testing.TB) {
 				aggregatetest.Given(t, Wallets.WithCodec(gobCodec{})).When(produce(&Noted{"a"})).ThenNothing()
 			},
-			[]string{`1. &aggregatetest_test.Noted{Text: "a"}`},
+			[]string{`+ &aggregatetest_test.Noted{Text: "a"}`},
 		},
 		"an expected event that is not defined": {
 			func(t testing.TB) { aggregatetest.Given(t, Wallets).When(produce()).Then(rogue{}) },
-			[]string{`- missing: event 1, aggregatetest_test.rogue{} (unknown event type "rogue.v1"`, "got no events"},
+			[]string{"- aggregatetest_test.rogue{}\nexpected event 1: unknown event type \"rogue.v1\""},
 		},
 		"an expected event that is nil": {
 			func(t testing.TB) { aggregatetest.Given(t, Wallets).When(produce()).Then(nil) },
-			[]string{"- missing: event 1, nil ("},
+			[]string{"- nil\nexpected event 1: unencodable event"},
 		},
 	}
 	for name, test := range tests {
@@ -262,7 +266,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 	}{
 		"an event that loses a field": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, lossy{Kept: 1, Lost: 2}) },
-			[]string{"Given: event 1, lossy.v1, does not survive its codec: Lost was 2 and came back as 0"},
+			[]string{"Given: event 1, lossy.v1, does not survive its codec (-before +after)", "-   Lost: 2,\n+   Lost: 0,"},
 		},
 		"a produced event that loses a field": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count(lossy{Kept: 1, Lost: 2})) },
@@ -270,7 +274,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"an event whose number changes its type": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, free{7}) },
-			[]string{"free.v1, does not survive its codec: Free was a int and came back as a json.Number"},
+			[]string{"free.v1, does not survive its codec", "- type of Free: int\n+ type of Free: json.Number"},
 		},
 		"an event that cannot be decoded": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, oneWay{}) },
@@ -296,7 +300,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 				aggregatetest.Given(t, Counters.WithUpcasters(aggregate.Upcast("old.v1", func(struct{}) kept { return kept{draw()} }))).
 					Stored("old.v1", "{}")
 			},
-			[]string{"Given: applying the same events twice results in two states, at Kept first", "an upcaster only on the payload"},
+			[]string{"Given: applying the same events twice results in two states", "an upcaster only on the payload (-first +second)", "+   Kept: "},
 		},
 		"a stored event whose state a snapshot would lose": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("did.v1", `{"What":"lose"}`) },
@@ -312,11 +316,11 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a state that loses a field": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"lose"}).When(count()) },
-			[]string{"When 1 (after 1 event): the state does not survive its codec, so a snapshot would lose a part of it: Lost was 1 and came back as 0"},
+			[]string{"When 1 (after 1 event): the state does not survive its codec, so a snapshot would lose a part of it (-before +after)", "-   Lost:    1,\n+   Lost:    0,"},
 		},
 		"a state that loses a field at the last step": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count(did{"lose"})) },
-			[]string{"When 1 (after 0 events): the state does not survive its codec, so a snapshot would lose a part of it: Lost was 1"},
+			[]string{"When 1 (after 0 events): the state does not survive its codec, so a snapshot would lose a part of it (-before +after)", "-   Lost:    1,"},
 		},
 		"a state that cannot be encoded": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"spoil"}).When(count()) },
@@ -324,7 +328,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"an Apply that is not deterministic": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"draw"}).ThenState(Counter{}) },
-			[]string{"Given: applying the same events twice results in two states, at Kept first", "Apply must depend only on the state and the event"},
+			[]string{"Given: applying the same events twice results in two states", "+   Kept: ", "Apply must depend only on the state and the event"},
 		},
 		"a produced event whose Apply is not deterministic": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count(did{"draw"})) },
@@ -332,7 +336,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"an Apply that tells nil from empty": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, did{"empty"}).When(count(did{"look"})) },
-			[]string{"When 1 (after 1 event): the events change a state from a snapshot in another way: Kept is 0 without the snapshot and 99 with it"},
+			[]string{"When 1 (after 1 event): the events change a state from a snapshot in another way (-without +with the snapshot)", "-   Kept:    0,\n+   Kept:    99,"},
 		},
 		"a decision that tells nil from empty": {
 			func(t testing.TB) {
@@ -343,7 +347,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, nil
 				})
 			},
-			[]string{"on the same state from a snapshot the decision returns another result", `it returns the error "<nil>", then "the wallet is frozen"`},
+			[]string{"on the same state from a snapshot the decision returns another result", "- the error \"<nil>\"\n+ the error \"the wallet is frozen\""},
 		},
 		"a decision with another event each time": {
 			func(t testing.TB) {
@@ -351,7 +355,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return aggregate.Events[Wallet]{Withdrawn{"EUR", draw()}}, nil
 				})
 			},
-			[]string{"When 1 (after 1 event): the decision is not pure", "event 1 differs at Amount", "pass times, ids and the like as arguments"},
+			[]string{"When 1 (after 1 event): the decision is not pure", "+   Amount: ", "pass times, ids and the like as arguments"},
 		},
 		"a decision with another error each time": {
 			func(t testing.TB) {
@@ -359,7 +363,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, fmt.Errorf("attempt %d", draw())
 				})
 			},
-			[]string{`the decision is not pure, made twice on the same state it returns the error "attempt`, `then "attempt`},
+			[]string{"the decision is not pure, it returns two results on the same state", "- the error \"attempt ", "+ the error \"attempt "},
 		},
 		"a decision that changes a map of the state": {
 			func(t testing.TB) {
@@ -368,7 +372,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return aggregate.Events[Wallet]{Withdrawn{"EUR", 30}}, nil
 				})
 			},
-			[]string{`the decision changed the state it was given, at Balances["EUR"] from 100 to 70: copy maps`},
+			[]string{"the decision changed the state it was given: copy maps", "-   Balances: map[string]int{\"EUR\": 100},\n+   Balances: map[string]int{\"EUR\": 70},"},
 		},
 		"a decision that changes a slice of the state and refuses": {
 			func(t testing.TB) {
@@ -377,7 +381,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 					return nil, errFrozen
 				}).ThenError(errFrozen)
 			},
-			[]string{`at Notes[0] from "a" to "b"`},
+			[]string{"-   Notes:    []string{\"a\"},\n+   Notes:    []string{\"b\"},"},
 		},
 	}
 	for name, test := range tests {

@@ -2,126 +2,105 @@ package diff
 
 import (
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// Kind compares and shows lists of one kind of value, such as events.
-type Kind struct {
-	Noun string // the word for one value, such as "event"
-	// Name returns the name of a value. An expected value that is missing is compared with an
-	// actual value of the same name. Default: the type, without the star of a pointer.
-	Name func(v any) string
-	// Note returns an addition to the message about a missing value, "" for none. Default: none.
-	Note func(v any) string
-}
-
-// mostDifferences limits how many differences of two values are listed.
-const mostDifferences = 10
-
-// List returns the values as text, one in each line.
-func (k Kind) List(values []any) string {
-	if len(values) == 0 {
-		return "no " + k.Noun + "s"
+// Lists returns the differences of two lists, "" if they are equal. It pairs equal and similar
+// values in their order. Each value has one line, with a minus sign if it is only in the first
+// list, and with a plus sign if it is only in the second one. The differences of two similar values
+// are shown as [Values] does.
+func Lists[T any](first, second []T) string {
+	var all lines
+	for len(first) > 0 && len(second) > 0 && similarity(first[0], second[0]) == equal {
+		all.addEqual(first[0])
+		first, second = first[1:], second[1:]
 	}
-	var text strings.Builder
-	text.WriteString(Count(len(values), k.Noun))
-	for i, v := range values {
-		fmt.Fprintf(&text, "\n  %d. %s", i+1, Show(v))
-	}
-	return text.String()
-}
-
-// Compare returns a line for each value that is missing, unexpected, different from the expected
-// one of its name, or in another place. It returns "" if the lists are equal.
-func (k Kind) Compare(want, got []any) string {
-	if slices.EqualFunc(want, got, equal) {
+	if len(first)+len(second) == 0 {
 		return ""
 	}
-	pairs := k.match(want, got)
-	came := make([]bool, len(got)) // whether the value belongs to an expected value
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
-	for i, v := range want {
-		p, ok := pairs[i]
-		if !ok {
-			add("missing: %s %d, %s%s", k.Noun, i+1, Show(v), k.note(v))
-			continue
-		}
-		came[p.got] = true
-		if p.moved {
-			add("in another place: %s %d was expected as %s %d: %s", k.Noun, p.got+1, k.Noun, i+1, Show(got[p.got]))
-		}
-		if len(p.differences) > 0 {
-			add("%s %d, %s, differs:%s", k.Noun, p.got+1, k.name(got[p.got]), list(p.differences))
-		}
-	}
-	for j, v := range got {
-		if !came[j] {
-			add("unexpected: %s %d, %s", k.Noun, j+1, Show(v))
+	similar, best := align(first, second)
+	for i, j := 0, 0; i < len(first) || j < len(second); {
+		switch {
+		case i < len(first) && j < len(second) && similar[i][j] > 0 && best[i][j] == best[i+1][j+1]+similar[i][j]:
+			if similar[i][j] == equal {
+				all.addEqual(first[i])
+			} else {
+				all.add(Values(first[i], second[j]))
+			}
+			i, j = i+1, j+1
+		case i < len(first) && best[i][j] == best[i+1][j]:
+			all.add("- " + Show(first[i]))
+			i++
+		default:
+			all.add("+ " + Show(second[j]))
+			j++
 		}
 	}
-	return strings.Join(lines, "\n")
+	all.flush()
+	return strings.Join(all.text, "\n")
 }
 
-// Fields returns a line for each difference of two values, and "" if they are equal.
-func Fields(want, got any) string {
-	found := differences(want, got, mostDifferences+1)
-	if len(found) == 0 {
-		return ""
-	}
-	return strings.TrimPrefix(list(found), "\n")
-}
-
-// Changes lists the differences between a value and its decoded copy, and returns "" if they are
-// equal.
-func Changes(before, after any) string {
-	var all []string
-	for i, d := range differences(before, after, mostDifferences+1) {
-		if i == mostDifferences {
-			all = append(all, "and more")
-			break
+// align returns the similarity of each value with each value of the other list. It also returns the
+// highest sum of similarities of pairs in order, for the values from each two indexes on.
+func align[T any](first, second []T) (similar, best [][]int) {
+	similar, best = make([][]int, len(first)), make([][]int, len(first)+1)
+	best[len(first)] = make([]int, len(second)+1)
+	for i := len(first) - 1; i >= 0; i-- {
+		similar[i], best[i] = make([]int, len(second)), make([]int, len(second)+1)
+		for j := len(second) - 1; j >= 0; j-- {
+			similar[i][j] = similarity(first[i], second[j])
+			best[i][j] = max(best[i+1][j], best[i][j+1], best[i+1][j+1]+similar[i][j])
 		}
-		all = append(all, fmt.Sprintf("%s was %s and came back as %s", d.Path, d.Want, d.Got))
 	}
-	return strings.Join(all, ", ")
+	return similar, best
 }
 
-func list(found []Difference) string {
-	var text strings.Builder
-	for i, d := range found {
-		if i == mostDifferences {
-			text.WriteString("\n    and more")
-			break
+const equal = 10
+
+// similarity returns how many tenths of their contents two values share, up to equal. It returns 0
+// for values that are not worth a comparison, since one line for each says more.
+func similarity(first, second any) (tenths int) {
+	defer func() {
+		if recover() != nil {
+			tenths = 1 // so that Values says why they cannot be compared
 		}
-		fmt.Fprintf(&text, "\n    %v", d)
+	}()
+	var found report
+	switch {
+	case cmp.Equal(first, second, options, cmp.Reporter(&found)):
+		return equal
+	case found.same > 0:
+		return 1 + (equal-2)*found.same/(found.same+found.different)
+	case Show(first) == Show(second):
+		return 1 // so that Values says what Show does not
 	}
-	return text.String()
+	return 0
 }
 
-func equal(want, got any) bool {
-	_, differs := First(want, got)
-	return !differs
+// lines are the lines of a comparison. It abbreviates what is equal.
+type lines struct {
+	text  []string
+	equal []string // since the latest difference
 }
 
-func (k Kind) name(v any) string {
-	if k.Name != nil {
-		return k.Name(v)
+func (l *lines) addEqual(v any) {
+	text := []rune(Show(v))
+	if len(text) > 120 {
+		text = append(text[:120], []rune("...")...)
 	}
-	t := reflect.TypeOf(v)
-	if t == nil {
-		return "nil"
-	}
-	return strings.TrimPrefix(t.String(), "*")
+	l.equal = append(l.equal, "  "+string(text))
 }
 
-func (k Kind) note(v any) string {
-	if k.Note == nil {
-		return ""
+func (l *lines) add(text string) {
+	l.flush()
+	l.text = append(l.text, text)
+}
+
+func (l *lines) flush() {
+	if n := len(l.equal); n > 4 {
+		l.equal = []string{l.equal[0], fmt.Sprintf("  ... // %d equal values", n-2), l.equal[n-1]}
 	}
-	if note := k.Note(v); note != "" {
-		return " (" + note + ")"
-	}
-	return ""
+	l.text, l.equal = append(l.text, l.equal...), nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Show returns a value as Go code, without fields that are zero. Times, and types without exported
@@ -20,6 +21,15 @@ func Count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Any converts a list to one of any values.
+func Any[T any](list []T) []any {
+	all := make([]any, len(list))
+	for i, v := range list {
+		all[i] = v
+	}
+	return all
 }
 
 const deepest = 10 // number of levels of a value that are shown
@@ -153,4 +163,23 @@ func writeEntries(text *strings.Builder, name string, v reflect.Value, levels in
 	}
 	slices.Sort(entries)
 	text.WriteString(name + "{" + strings.Join(entries, ", ") + "}")
+}
+
+func addressable(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v
+	}
+	at := reflect.New(v.Type()).Elem()
+	at.Set(v)
+	return at
+}
+
+// field returns a field of an addressable struct so that its methods can be called. Reflection does
+// not allow this for unexported fields, but a time.Time in one is shown by its method String.
+func field(v reflect.Value, i int) reflect.Value {
+	f := v.Field(i)
+	if f.CanInterface() {
+		return f
+	}
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }

@@ -5,161 +5,97 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Difference is a place at which two values differ.
-type Difference struct {
-	Path string // such as Lines[1].Name
-	Want string
-	Got  string
-}
-
-func (d Difference) String() string {
-	return fmt.Sprintf("%s: expected %s, got %s", d.Path, d.Want, d.Got)
-}
-
-// First returns the first difference of two values, and whether there is one.
-func First(want, got any) (Difference, bool) {
-	found := differences(want, got, 1)
-	if len(found) == 0 {
-		return Difference{}, false
-	}
-	return found[0], true
-}
-
-// differences returns the first differences, up to limit.
-func differences(want, got any, limit int) []Difference {
-	c := comparison{limit: limit, seen: map[pointers]bool{}}
-	c.compare("", reflect.ValueOf(want), reflect.ValueOf(got))
-	return c.found
-}
-
-type comparison struct {
-	found []Difference
-	limit int
-	seen  map[pointers]bool // pairs that were compared or are being compared, so that cycles end
-}
-
-type pointers struct {
-	want, got unsafe.Pointer
-	of        reflect.Type
-}
-
-func (c *comparison) differ(path, want, got string) {
-	if path == "" {
-		path = "the value itself"
-	}
-	if len(c.found) < c.limit {
-		c.found = append(c.found, Difference{Path: path, Want: want, Got: got})
-	}
-}
-
-func (c *comparison) full() bool { return len(c.found) == c.limit }
-
-func (c *comparison) compare(path string, want, got reflect.Value) {
-	if c.full() {
-		return
-	}
-	if !want.IsValid() || !got.IsValid() {
-		if want.IsValid() != got.IsValid() {
-			c.differ(path, show(want), show(got))
+// Values returns the differences of two values, "" if they are equal. Lines of the first value
+// begin with a minus sign, lines of the second one with a plus sign.
+func Values(first, second any) (text string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			// Either a method Equal has panicked, or go-cmp refuses to compare the values. It does
+			// so if Equal is not symmetric, and if the key of a map is NaN.
+			text = fmt.Sprintf("  %T cannot be compared: %v", first, reason)
 		}
-		return
+	}()
+	if reflect.DeepEqual(first, second) {
+		return "" // most values of a test are equal, and go-cmp takes much longer
 	}
-	if want.Type() != got.Type() {
-		c.differ(path, "a "+want.Type().String(), "a "+got.Type().String())
-		return
+	var found report
+	text = strings.TrimSuffix(cmp.Diff(first, second, options, cmp.Reporter(&found)), "\n")
+	return spaces.Replace(text) + found.types.String()
+}
+
+// spaces makes the text the same in each process. So that no program relies on it, go-cmp writes
+// no-break spaces in some.
+var spaces = strings.NewReplacer("\u00a0", " ", "\t", "  ")
+
+// options shows values that are a text to their readers as a text, and all others field by field.
+var options = cmp.Options{contents(), ofKinds(
+	cmp.FilterValues(areTexts, cmp.Comparer(func(x, y any) bool { return cmp.Equal(x, y, contents()) })),
+	reflect.Struct, reflect.Pointer,
+)}
+
+// contents are the options that decide what counts as equal.
+func contents() cmp.Options {
+	return cmp.Options{
+		cmp.Exporter(func(reflect.Type) bool { return true }),
+		ofKinds(cmpopts.EquateEmpty(), reflect.Slice, reflect.Map),
+		cmpopts.EquateNaNs(),
+		ofKinds(
+			cmp.FilterValues(areWithoutContents, cmp.Comparer(areBothNil)),
+			reflect.Pointer, reflect.Func, reflect.Chan, reflect.UnsafePointer,
+		),
+		cmp.FilterPath(isOfRuntime, cmp.Ignore()),
 	}
-	if isMessage(want.Type()) && want.IsNil() != got.IsNil() {
-		if want.IsNil() {
-			want = reflect.New(want.Type().Elem())
-		} else {
-			got = reflect.New(got.Type().Elem())
-		}
+}
+
+// ofKinds applies an option to values of some kinds only. So go-cmp need not ask its filter about
+// each other value, which takes most of the time of a comparison.
+func ofKinds(option cmp.Option, kinds ...reflect.Kind) cmp.Option {
+	return cmp.FilterPath(func(p cmp.Path) bool { return slices.Contains(kinds, p.Last().Type().Kind()) }, option)
+}
+
+// areWithoutContents reports whether two values of a type have no contents to compare: one of them
+// is a nil pointer, or they are functions or channels.
+func areWithoutContents(x, y any) bool {
+	a, b := reflect.ValueOf(x), reflect.ValueOf(y)
+	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
+		return false
 	}
-	if c.nils(path, want, got) {
-		return
-	}
-	if equal, ok := equalMethod(want); ok {
-		if !equal.Call([]reflect.Value{got})[0].Bool() {
-			c.differ(path, show(want), show(got))
-		}
-		return
-	}
-	switch want.Kind() {
+	switch a.Kind() {
 	case reflect.Pointer:
-		pair := pointers{want.UnsafePointer(), got.UnsafePointer(), want.Type()}
-		if pair.want != pair.got && !c.seen[pair] {
-			c.seen[pair] = true
-			c.compare(path, want.Elem(), got.Elem())
-		}
-	case reflect.Interface:
-		c.compare(path, want.Elem(), got.Elem())
-	case reflect.Struct:
-		c.fields(path, addressable(want), addressable(got))
-	case reflect.Slice, reflect.Array:
-		c.elements(path, want, got)
-	case reflect.Map:
-		c.entries(path, want, got)
-	case reflect.Float32, reflect.Float64:
-		bothNaN := want.Float() != want.Float() && got.Float() != got.Float()
-		if want.Float() != got.Float() && !bothNaN {
-			c.differ(path, show(want), show(got))
-		}
-	default:
-		if !want.Equal(got) {
-			c.differ(path, show(want), show(got))
-		}
+		return a.IsNil() || b.IsNil()
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return true
 	}
+	return false
 }
 
-func (c *comparison) fields(path string, want, got reflect.Value) {
-	message := isMessage(reflect.PointerTo(want.Type()))
-	for i := range want.NumField() {
-		name := want.Type().Field(i).Name
-		if message && (name == "state" || name == "sizeCache") {
-			// The Protocol Buffers runtime changes these fields when a message is used.
-			continue
-		}
-		c.compare(join(path, name), field(want, i), field(got, i))
+// areBothNil reports whether both values are nil, or none is. A nil message counts as an empty one:
+// for its getters they are the same, and a codec cannot distinguish them.
+func areBothNil(x, y any) bool {
+	a, b := reflect.ValueOf(x), reflect.ValueOf(y)
+	if a.IsNil() == b.IsNil() || !isMessage(a.Type()) {
+		return a.IsNil() == b.IsNil()
 	}
+	if a.IsNil() {
+		a, b = b, a
+	}
+	return cmp.Equal(a.Interface(), reflect.New(a.Type().Elem()).Interface(), contents())
 }
 
-func (c *comparison) elements(path string, want, got reflect.Value) {
-	for i := 0; i < min(want.Len(), got.Len()) && !c.full(); i++ {
-		c.compare(fmt.Sprintf("%s[%d]", path, i), want.Index(i), got.Index(i))
-	}
-	if want.Len() != got.Len() {
-		c.differ(path, Count(want.Len(), "element"), Count(got.Len(), "element"))
-	}
-}
-
-func (c *comparison) entries(path string, want, got reflect.Value) {
-	keys := want.MapKeys()
-	for _, key := range got.MapKeys() {
-		if !want.MapIndex(key).IsValid() {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortStableFunc(keys, func(a, b reflect.Value) int { return strings.Compare(show(a), show(b)) })
-	for _, key := range keys {
-		at := fmt.Sprintf("%s[%s]", path, show(key))
-		expected, came := want.MapIndex(key), got.MapIndex(key)
-		switch {
-		case !expected.IsValid():
-			c.differ(at, "no entry", show(came))
-		case !came.IsValid():
-			c.differ(at, show(expected), "no entry")
-		default:
-			c.compare(at, expected, came)
-		}
-	}
+// isOfRuntime reports whether a path leads to a field that the Protocol Buffers runtime changes
+// when a message is used.
+func isOfRuntime(p cmp.Path) bool {
+	f, ok := p.Last().(cmp.StructField)
+	return ok && (f.Name() == "state" || f.Name() == "sizeCache") && isMessage(reflect.PointerTo(p.Index(-2).Type()))
 }
 
 // isMessage reports whether a type is a pointer to a generated Protocol Buffers message. It looks
-// for a method by name, so that tests need not import that module. For the getters nil and empty
-// are the same, and a codec cannot distinguish them.
+// for a method by name, so that tests need not import that module.
 func isMessage(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		return false
@@ -168,58 +104,44 @@ func isMessage(t reflect.Type) bool {
 	return ok
 }
 
-// nils compares two values if one of them is nil, and reports whether the comparison is complete.
-// Functions and channels have no contents to compare; two that are not nil count as equal.
-func (c *comparison) nils(path string, want, got reflect.Value) bool {
-	opaque := false
-	switch want.Kind() {
-	case reflect.Pointer, reflect.Interface:
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		opaque = true
-	default:
+// report is what a comparison finds.
+type report struct {
+	same, different int             // parts of the values that cannot be divided further
+	types           strings.Builder // lines about types that the text of go-cmp does not show
+	path            cmp.Path
+}
+
+func (r *report) PushStep(step cmp.PathStep) { r.path = append(r.path, step) }
+func (r *report) PopStep()                   { r.path = r.path[:len(r.path)-1] }
+
+func (r *report) Report(result cmp.Result) {
+	if result.Equal() {
+		r.same++
+		return
+	}
+	r.different++
+	first, second := r.path.Last().Values()
+	if first.Kind() != reflect.Interface || first.IsNil() || second.Kind() != reflect.Interface || second.IsNil() {
+		return
+	}
+	_, isText := first.Interface().(fmt.Stringer)
+	if _, alsoText := second.Interface().(fmt.Stringer); isText || alsoText {
+		fmt.Fprintf(&r.types, "\n- type of %[1]s: %[2]v\n+ type of %[1]s: %[3]v", r.path, first.Elem().Type(), second.Elem().Type())
+	}
+}
+
+// areTexts reports whether two values of a type, such as *big.Int, have a method String and export
+// no fields. Go-cmp itself treats values with a method Equal so.
+func areTexts(x, y any) bool {
+	t := reflect.TypeOf(x)
+	if _, ok := x.(fmt.Stringer); !ok || t != reflect.TypeOf(y) || areWithoutContents(x, y) {
 		return false
 	}
-	if want.IsNil() == got.IsNil() {
-		return want.IsNil() || opaque
+	if _, ok := t.MethodByName("Equal"); ok {
+		return false
 	}
-	c.differ(path, show(want), show(got))
-	return true
-}
-
-// equalMethod returns the method Equal(T) bool of a value of type T.
-func equalMethod(v reflect.Value) (reflect.Value, bool) {
-	method := v.MethodByName("Equal")
-	if !method.IsValid() {
-		return method, false
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	t := method.Type()
-	fits := t.NumIn() == 1 && t.In(0) == v.Type() && !t.IsVariadic() && t.NumOut() == 1 && t.Out(0).Kind() == reflect.Bool
-	return method, fits
-}
-
-func addressable(v reflect.Value) reflect.Value {
-	if v.CanAddr() {
-		return v
-	}
-	at := reflect.New(v.Type()).Elem()
-	at.Set(v)
-	return at
-}
-
-// field returns a field of an addressable struct so that its methods can be called. Reflection does
-// not allow this for unexported fields, but a time.Time in one must be compared by its method
-// Equal.
-func field(v reflect.Value, i int) reflect.Value {
-	f := v.Field(i)
-	if f.CanInterface() {
-		return f
-	}
-	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
+	return t.Kind() == reflect.Struct && closed(t)
 }

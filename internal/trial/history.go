@@ -27,22 +27,41 @@ func (h *History[S]) Len() int { return len(h.events) }
 // Add adds an event in stored form.
 func (h *History[S]) Add(stored aggregate.EncodedEvent) { h.events = append(h.events, stored) }
 
-// Record encodes and decodes an event with its codec, adds it, and returns the decoded event. What
-// names the event in errors.
-func (h *History[S]) Record(what string, event aggregate.Event[S]) (aggregate.Event[S], error) {
-	encoded, err := h.definition.Encode(event)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+// Record encodes and decodes events with their codec, adds them, and returns the decoded events. It
+// stops at the first error. Noun names one event in errors.
+func (h *History[S]) Record(noun string, events ...aggregate.Event[S]) (decoded aggregate.Events[S], err error) {
+	for i, event := range events {
+		what := fmt.Sprintf("%s %d", noun, i+1)
+		encoded, err := h.definition.Encode(event)
+		if err != nil {
+			return decoded, fmt.Errorf("%s: %w", what, err)
+		}
+		copied, err := h.definition.Decode(encoded.Type, encoded.Payload)
+		if err != nil {
+			return decoded, fmt.Errorf("%s does not survive its codec: %w", what, err)
+		}
+		if lost := diff.Values(event, copied); lost != "" {
+			return decoded, fmt.Errorf("%s, %s, does not survive its codec (-before +after)\n%s", what, encoded.Type, lost)
+		}
+		h.Add(encoded)
+		decoded = append(decoded, copied)
 	}
-	decoded, err := h.definition.Decode(encoded.Type, encoded.Payload)
-	if err != nil {
-		return nil, fmt.Errorf("%s does not survive its codec: %w", what, err)
-	}
-	if lost := diff.Changes(event, decoded); lost != "" {
-		return nil, fmt.Errorf("%s, %s, does not survive its codec: %s", what, encoded.Type, lost)
-	}
-	h.Add(encoded)
 	return decoded, nil
+}
+
+// Compare returns the differences of events from the expected ones, "" if there are none. It says
+// which of the expected events cannot be encoded.
+func (h *History[S]) Compare(want, got aggregate.Events[S]) string {
+	text := diff.Lists(want, got)
+	if text == "" {
+		return ""
+	}
+	for i, event := range want {
+		if _, err := h.definition.Encode(event); err != nil {
+			text += fmt.Sprintf("\nexpected event %d: %v", i+1, err)
+		}
+	}
+	return text
 }
 
 // State returns the state after all events. It replays them in each call, so results never share
@@ -56,9 +75,8 @@ func (h *History[S]) State() (S, error) {
 	if err != nil {
 		return second, err
 	}
-	if d, differs := diff.First(first, second); differs {
-		return first, fmt.Errorf("applying the same events twice results in two states, at %s first %s, then %s: Apply must depend only on the state and the event, and an upcaster only on the payload",
-			d.Path, d.Want, d.Got)
+	if text := diff.Values(first, second); text != "" {
+		return first, fmt.Errorf("applying the same events twice results in two states: Apply must depend only on the state and the event, and an upcaster only on the payload (-first +second)\n%s", text)
 	}
 	return first, nil
 }
@@ -81,8 +99,8 @@ func (h *History[S]) Reload(state S) (reloaded S, err error) {
 	if err != nil {
 		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose it: %w", err)
 	}
-	if lost := diff.Changes(state, reloaded); lost != "" {
-		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose a part of it: %s", lost)
+	if lost := diff.Values(state, reloaded); lost != "" {
+		return reloaded, fmt.Errorf("the state does not survive its codec, so a snapshot would lose a part of it (-before +after)\n%s", lost)
 	}
 	return reloaded, nil
 }
@@ -100,8 +118,8 @@ func (h *History[S]) CheckSnapshot(before S, latest aggregate.Events[S]) error {
 	if err != nil {
 		return err
 	}
-	if d, differs := diff.First(after, reloaded); differs {
-		return fmt.Errorf("the events change a state from a snapshot in another way: %s is %s without the snapshot and %s with it", d.Path, d.Want, d.Got)
+	if text := diff.Values(after, reloaded); text != "" {
+		return fmt.Errorf("the events change a state from a snapshot in another way (-without +with the snapshot)\n%s", text)
 	}
 	_, err = h.Reload(after)
 	return err

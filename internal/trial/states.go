@@ -13,6 +13,12 @@ type States[S any] struct {
 	before S // shows whether the function has changed its state
 }
 
+// Result is the result of a run.
+type Result struct {
+	Values []any
+	Err    error // if it is not nil, the values are ignored
+}
+
 // States returns copies of the state after all events.
 func (h *History[S]) States() (states States[S], err error) {
 	for _, state := range []*S{&states.before, &states.Runs[0], &states.Runs[1]} {
@@ -24,32 +30,27 @@ func (h *History[S]) States() (states States[S], err error) {
 	return states, err
 }
 
-// Changed describes where the first run has changed its state. It returns "" if it has not.
-func (s States[S]) Changed() string {
-	if d, differs := diff.First(s.before, s.Runs[0]); differs {
-		return fmt.Sprintf("at %s from %s to %s: copy maps, slices and what pointers lead to before changing them", d.Path, d.Want, d.Got)
+// Check checks that the three runs were those of a pure function. Function is the word for it, and
+// advice says what a pure one does.
+func (s States[S]) Check(function, advice string, results [3]Result) error {
+	if text := diff.Values(s.before, s.Runs[0]); text != "" {
+		return fmt.Errorf("the %s changed the state it was given: copy maps, slices and what pointers lead to before changing them (-before +after)\n%s", function, text)
 	}
-	return ""
+	if text := results[0].compare(results[1]); text != "" {
+		return fmt.Errorf("the %s is not pure, it returns two results on the same state: %s (-first +second)\n%s", function, advice, text)
+	}
+	if text := results[0].compare(results[2]); text != "" {
+		return fmt.Errorf("on the same state from a snapshot the %s returns another result: treat nil and empty slices and maps alike (-without +with the snapshot)\n%s", function, text)
+	}
+	return nil
 }
 
-// Errors describes how the errors of two runs differ. It returns "" if they are the same.
-func Errors(first, second error) string {
-	if a, b := fmt.Sprint(first), fmt.Sprint(second); a != b {
-		return fmt.Sprintf("it returns the error %q, then %q", a, b)
+func (r Result) compare(other Result) string {
+	if a, b := fmt.Sprint(r.Err), fmt.Sprint(other.Err); a != b {
+		return fmt.Sprintf("- the error %q\n+ the error %q", a, b)
 	}
-	return ""
-}
-
-// Lists describes how the results of two runs differ. It returns "" if they are the same. Noun
-// names one value.
-func Lists(noun string, first, second []any) string {
-	if a, b := len(first), len(second); a != b {
-		return fmt.Sprintf("it returns %s, then %d", diff.Count(a, noun), b)
+	if r.Err != nil {
+		return ""
 	}
-	for i, v := range first {
-		if d, differs := diff.First(v, second[i]); differs {
-			return fmt.Sprintf("it returns %s, then %s (%s %d differs at %s)", diff.Show(v), diff.Show(second[i]), noun, i+1, d.Path)
-		}
-	}
-	return ""
+	return diff.Lists(r.Values, other.Values)
 }

@@ -26,8 +26,8 @@ func (s *Scenario[S]) sendable(commands []any) bool {
 			s.fail("command %d, %s, cannot be sent by %T and received: %v%s", i+1, diff.Show(command), marshaler, err, hint)
 			return false
 		}
-		if lost := diff.Changes(command, received); lost != "" {
-			s.fail("command %d, %s, does not survive %T: %s: its fields must be exported, and of types that the marshaler keeps%s", i+1, diff.Show(command), marshaler, lost, hint)
+		if lost := diff.Values(command, received); lost != "" {
+			s.fail("command %d does not survive %T: its fields must be exported, and of types that the marshaler keeps%s (-before +after)\n%s", i+1, marshaler, hint, lost)
 			return false
 		}
 	}

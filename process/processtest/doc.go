@@ -10,11 +10,11 @@
 //		ThenCancelled("credit").
 //		ThenOver()
 //
-// A failure lists the values that are missing, unexpected or in another place, the fields that
-// differ, and then the whole step. If the input led to no step, it says why: the event has no
-// reaction or belongs to no process, the process has not begun or is over, or the reaction had
-// nothing to do or failed. For a timeout that cannot fire it says whether it was never set, was
-// cancelled, or has fired.
+// A failure shows missing values with a minus sign, unexpected values with a plus sign, the fields
+// of values that differ, and then the whole step. If the input led to no step, it says why: the
+// event has no reaction or belongs to no process, the process has not begun or is over, or the
+// reaction had nothing to do or failed. For a timeout that cannot fire it says whether it was never
+// set, was cancelled, or has fired.
 //
 // Each reaction is called three times: twice on the same state and input, and once on the state
 // after a snapshot was stored and read. The test fails if the steps differ, or if the reaction
@@ -24,7 +24,5 @@
 //
 // [Scenario.WhenStored] passes events of old types as the journal stores them.
 //
-// Values are compared by their method Equal(T) bool if they have one, as time.Time does, and
-// otherwise field by field, including unexported fields. Nil and empty slices and maps count as
-// equal, and so do a nil and an empty Protocol Buffers message.
+// Values are compared as package aggregatetest does.
 package processtest

@@ -33,9 +33,9 @@ func ExampleGiven() {
 		ThenCommands(Wake{"berta"}).
 		ThenOver()
 	// Output:
-	// When 2 (timeout "alarm"): the commands are not as expected
-	// - command 1, processtest_test.Wake, differs:
-	//     Who: expected "berta", got "anna"
+	// When 2 (timeout "alarm"): the commands are not as expected (-want +got)
+	// - processtest_test.Wake{Who: "berta"}
+	// + processtest_test.Wake{Who: "anna"}
 	// the step was:
 	//   event 1: processtest_test.Rang{}
 	//   command 1: processtest_test.Wake{Who: "anna"}

@@ -51,45 +51,23 @@ func (s *Scenario[S]) try(in process.Input) (first run[S], ok bool) {
 		return first, false
 	}
 	var runs [3]run[S]
+	var results [3]trial.Result
 	for n, state := range states.Runs {
 		runs[n].step, runs[n].err = s.reactions.React(state, s.history.Len() > 0, in)
-	}
-	if where := states.Changed(); where != "" {
-		s.fail("the reaction changed the state it was given, %s", where)
-	} else if why := differ(runs[0], runs[1]); why != "" {
-		s.fail("the reaction is not pure, called twice on the same state and input %s: take times and ids from the state, the event or the input, such as in.OccurredAt and in.ID", why)
-	} else if why := differ(runs[0], runs[2]); why != "" {
-		s.fail("on the same state from a snapshot the reaction returns another result, %s: treat nil and empty slices and maps alike", why)
-	}
-	return runs[0], !s.failed
-}
-
-// differ describes how the results of two calls differ. It returns "" if they are equal.
-func differ[S any](first, second run[S]) string {
-	if why := trial.Errors(first.err, second.err); why != "" || first.err != nil {
-		return why
-	}
-	others := parts(second.step)
-	for i, part := range parts(first.step) {
-		if why := trial.Lists(part.noun, part.values, others[i].values); why != "" {
-			return why
+		results[n].Err = runs[n].err
+		for _, part := range parts(runs[n].step) {
+			results[n].Values = append(results[n].Values, part.values...)
 		}
 	}
-	return ""
+	const advice = "take times and ids from the state, the event or the input, such as in.OccurredAt and in.ID"
+	return runs[0], s.holds(states.Check("reaction", advice, results))
 }
 
 // apply stores events and reads them back, as a load does.
 func (s *Scenario[S]) apply(events aggregate.Events[S]) bool {
 	s.t.Helper()
-	var stored aggregate.Events[S]
-	for i, event := range events {
-		decoded, err := s.history.Record(fmt.Sprintf("event %d", i+1), event)
-		if !s.holds(err) {
-			return false
-		}
-		stored = append(stored, decoded)
-	}
-	if !s.holds(s.history.CheckSnapshot(s.state, stored)) {
+	stored, err := s.history.Record("event", events...)
+	if !s.holds(err) || !s.holds(s.history.CheckSnapshot(s.state, stored)) {
 		return false
 	}
 	state, err := s.history.State()

@@ -12,12 +12,6 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-var (
-	commands  = diff.Kind{Noun: "command"}
-	timeouts  = diff.Kind{Noun: "timeout", Name: func(v any) string { return fmt.Sprintf("%q", v.(process.Timeout).Name) }}
-	cancelled = diff.Kind{Noun: "cancelled timeout", Name: func(v any) string { return v.(string) }}
-)
-
 // where names the current place in the scenario, for failures.
 func (s *Scenario[S]) where() string {
 	if s.inputs == 0 {
@@ -97,10 +91,10 @@ type part struct {
 
 func parts[S any](step process.Step[S]) []part {
 	return []part{
-		{"event", diff.Values(step.Events())},
-		{"command", diff.Values(step.Commands())},
-		{"timeout", diff.Values(step.Timeouts())},
-		{"cancelled timeout", diff.Values(step.Cancelled())},
+		{"event", diff.Any(step.Events())},
+		{"command", diff.Any(step.Commands())},
+		{"timeout", diff.Any(step.Timeouts())},
+		{"cancelled timeout", diff.Any(step.Cancelled())},
 	}
 }
 

@@ -199,7 +199,7 @@ func (s *Scenario[S]) begin(kind, name string) bool {
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(diff.Events(s.definition.Aggregate()), diff.Values(want), diff.Values(s.step.Events()))
+		s.equal("events", s.history.Compare(want, s.step.Events()))
 	}
 	return s
 }
@@ -208,7 +208,7 @@ func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(commands, diff.Values(want), diff.Values(s.step.Commands()))
+		s.equal("commands", diff.Lists(want, s.step.Commands()))
 	}
 	return s
 }
@@ -217,7 +217,7 @@ func (s *Scenario[S]) ThenCommands(want ...any) *Scenario[S] {
 func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(timeouts, diff.Values(want), diff.Values(s.step.Timeouts()))
+		s.equal("timeouts", diff.Lists(want, s.step.Timeouts()))
 	}
 	return s
 }
@@ -226,7 +226,7 @@ func (s *Scenario[S]) ThenTimeouts(want ...process.Timeout) *Scenario[S] {
 func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
-		s.equal(cancelled, diff.Values(want), diff.Values(s.step.Cancelled()))
+		s.equal("cancelled timeouts", diff.Lists(want, s.step.Cancelled()))
 	}
 	return s
 }
@@ -283,8 +283,8 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	if s.failed {
 		return s
 	}
-	if why := diff.Fields(want, s.state); why != "" {
-		s.fail("the state is not as expected\n%s\ngot %s", why, diff.Show(s.state))
+	if text := diff.Values(want, s.state); text != "" {
+		s.fail("the state is not as expected (-want +got)\n%s", text)
 	}
 	return s
 }
@@ -333,9 +333,10 @@ func (s *Scenario[S]) refused() bool {
 	return true
 }
 
-func (s *Scenario[S]) equal(kind diff.Kind, want, got []any) {
+// equal fails the test if there are differences, of what the noun names.
+func (s *Scenario[S]) equal(noun, differences string) {
 	s.t.Helper()
-	if why := kind.Compare(want, got); why != "" {
-		s.fail("the %ss are not as expected\n%s\n%s", kind.Noun, why, s.stepText())
+	if differences != "" {
+		s.fail("the %s are not as expected (-want +got)\n%s\n%s", noun, differences, s.stepText())
 	}
 }

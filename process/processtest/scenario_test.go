@@ -101,21 +101,23 @@ func TestScenariosThatFailSayWhatToDo(t *testing.T) {
 	}{
 		"another event": {
 			func(t testing.TB) { started(t).Then(Rang{}) },
-			`When 1 (event "tick"): the events are not as expected
-- missing: event 1, processtest_test.Rang{}
-- unexpected: event 1, processtest_test.Wound{}
+			`When 1 (event "tick"): the events are not as expected (-want +got)
+- processtest_test.Rang{}
++ processtest_test.Wound{}
 ` + woundStep,
 		},
 		"an event that is not defined": {
 			func(t testing.TB) { started(t).Then(Wound{}, unknown{}) },
-			`When 1 (event "tick"): the events are not as expected
-- missing: event 2, processtest_test.unknown{} (unknown event type "unknown" of aggregate type "watch" (known: watch.wound, watch.rang): add the event's Go type to aggregate.Define, or an upcaster for its name, and keep it there for as long as such events are stored)
+			`When 1 (event "tick"): the events are not as expected (-want +got)
+  processtest_test.Wound{}
+- processtest_test.unknown{}
+expected event 2: unknown event type "unknown" of aggregate type "watch" (known: watch.wound, watch.rang): add the event's Go type to aggregate.Define, or an upcaster for its name, and keep it there for as long as such events are stored
 ` + woundStep,
 		},
 		"no command": {
 			func(t testing.TB) { started(t).ThenCommands(Wake{}) },
-			`When 1 (event "tick"): the commands are not as expected
-- missing: command 1, processtest_test.Wake{}
+			`When 1 (event "tick"): the commands are not as expected (-want +got)
+- processtest_test.Wake{}
 ` + woundStep,
 		},
 		"commands that differ, move, and are too many": {
@@ -123,11 +125,13 @@ func TestScenariosThatFailSayWhatToDo(t *testing.T) {
 				processtest.Given(t, watches, Wound{}).When(Tock{"all"}).
 					ThenCommands(Wake{"berta"}, Stop{}, Wake{"anna"})
 			},
-			`When 1 (event "tock"): the commands are not as expected
-- command 2, processtest_test.Wake, differs:
-    Who: expected "berta", got "carla"
-- in another place: command 1 was expected as command 3: processtest_test.Wake{Who: "anna"}
-- unexpected: command 4, processtest_test.Stop{}
+			`When 1 (event "tock"): the commands are not as expected (-want +got)
+- processtest_test.Wake{Who: "berta"}
+- processtest_test.Stop{}
+  processtest_test.Wake{Who: "anna"}
++ processtest_test.Wake{Who: "carla"}
++ processtest_test.Stop{}
++ processtest_test.Stop{}
 the step was:
   event 1: processtest_test.Wound{}
   command 1: processtest_test.Wake{Who: "anna"}
@@ -137,24 +141,28 @@ the step was:
 		},
 		"a timeout that is not expected": {
 			func(t testing.TB) { started(t).ThenTimeouts() },
-			`When 1 (event "tick"): the timeouts are not as expected
-- unexpected: timeout 1, process.Timeout{Name: "alarm", After: 1h0m0s}
+			`When 1 (event "tick"): the timeouts are not as expected (-want +got)
++ process.Timeout{Name: "alarm", After: 1h0m0s}
 ` + woundStep,
 		},
 		"another time, and a timeout that was not set": {
 			func(t testing.TB) {
 				started(t).ThenTimeouts(process.Timeout{Name: "alarm", After: time.Minute}, process.Timeout{Name: "snooze", After: time.Minute})
 			},
-			`When 1 (event "tick"): the timeouts are not as expected
-- timeout 1, "alarm", differs:
-    After: expected 1m0s, got 1h0m0s
-- missing: timeout 2, process.Timeout{Name: "snooze", After: 1m0s}
+			`When 1 (event "tick"): the timeouts are not as expected (-want +got)
+  process.Timeout{
+    Name:  "alarm",
+-   After: s"1m0s",
++   After: s"1h0m0s",
+    At:    s"0001-01-01 00:00:00 +0000 UTC",
+  }
+- process.Timeout{Name: "snooze", After: 1m0s}
 ` + woundStep,
 		},
 		"nothing cancelled": {
 			func(t testing.TB) { started(t).ThenCancelled("alarm") },
-			`When 1 (event "tick"): the cancelled timeouts are not as expected
-- missing: cancelled timeout 1, "alarm"
+			`When 1 (event "tick"): the cancelled timeouts are not as expected (-want +got)
+- "alarm"
 ` + woundStep,
 		},
 		"no reaction": {
@@ -253,7 +261,7 @@ the step was:
 		},
 		"another state": {
 			func(t testing.TB) { processtest.Given(t, watches).ThenState(Watch{Woken: true}) },
-			"Given: the state is not as expected\n    Woken: expected true, got false\ngot processtest_test.Watch{}",
+			"Given: the state is not as expected (-want +got)\n  processtest_test.Watch{\n-   Woken: true,\n+   Woken: false,\n  }",
 		},
 		"nothing has come": {
 			func(t testing.TB) { processtest.Given(t, watches).Then() },

@@ -42,9 +42,18 @@ func TestImportsFollowTheDesign(t *testing.T) {
 	}
 }
 
-// TestOnlyTheJournalImportsItsLayouts also holds for packages in folders below journal, for which
-// the compiler would allow it.
-func TestOnlyTheJournalImportsItsLayouts(t *testing.T) {
+// importers are the only packages that may import a package. Of is a part of its path.
+var importers = []struct{ about, of, by string }{
+	// Also below journal, where the compiler allows it.
+	{"only the journal joins its layouts", module + "/journal/internal/", "journal"},
+	{"programs do not compile it", "github.com/google/go-cmp/", "internal/diff"},
+	{"programs do not compile go-cmp", module + "/internal/diff", "internal/trial aggregate/aggregatetest process/processtest"},
+	{"programs do not compile go-cmp", module + "/internal/trial", "aggregate/aggregatetest process/processtest"},
+	{"it is for tests", module + "/aggregate/aggregatetest", ""},
+	{"it is for tests", module + "/process/processtest", ""},
+}
+
+func TestPackagesForAFewAreImportedByThem(t *testing.T) {
 	t.Parallel()
 	command := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...")
 	command.Dir = ".." // the root: the tests of this package run in docs
@@ -52,8 +61,10 @@ func TestOnlyTheJournalImportsItsLayouts(t *testing.T) {
 	require.NoError(t, err)
 	for line := range strings.Lines(string(listed)) {
 		name, imported, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != module+"/journal" {
-			assert.NotContains(t, imported, module+"/journal/internal/", name)
+		for _, rule := range importers {
+			if !isAmong(strings.TrimPrefix(name, module+"/"), rule.by) {
+				assert.NotContains(t, imported, rule.of, "%s: %s", name, rule.about)
+			}
 		}
 	}
 }

@@ -47,10 +47,14 @@ func Example() {
 		When(OrderPlaced{Customer: "anna", Total: 5}, process.Input{Source: aggregate.ID{Type: "order", Value: "o1"}}).
 		ThenCommands(ReserveCredit{Customer: "anna", Order: "o1", Total: 6}, ApproveOrder{"o1"})
 	// Output:
-	// When 1 (event "order.placed.v1"): the commands are not as expected
-	// - command 1, saga.ReserveCredit, differs:
-	//     Total: expected 6, got 5
-	// - missing: command 2, saga.ApproveOrder{Order: "o1"}
+	// When 1 (event "order.placed.v1"): the commands are not as expected (-want +got)
+	//   saga.ReserveCredit{
+	//     Customer: "anna",
+	//     Order:    "o1",
+	// -   Total:    6,
+	// +   Total:    5,
+	//   }
+	// - saga.ApproveOrder{Order: "o1"}
 	// the step was:
 	//   event 1: saga.Begun{Customer: "anna"}
 	//   command 1: saga.ReserveCredit{Customer: "anna", Order: "o1", Total: 5}
