@@ -43,22 +43,26 @@ func TestEachListSaysHowItDiffers(t *testing.T) {
 		"the first of two equal ones": {[]any{a, c, a}, []any{c, a}, "- " + textA + "  " + textC + "  " + textA},
 		"one of two equal ones":       {[]any{a, a}, []any{a}, "  " + textA + "- " + textA},
 		"similar": {
-			[]any{c, a, c}, []any{c, send{"a", 9}, c},
+			[]any{c, a, c},
+			[]any{c, send{"a", 9}, c},
 			"  " + textC + "  diff.send{\n    To:    \"a\",\n-   Total: 1,\n+   Total: 9,\n  }\n  " + textC,
 		},
 		"the most similar of several": {
-			[]any{send{"b", 1}}, []any{send{"c", 1}, b, a, send{"b", 1}},
+			[]any{send{"b", 1}},
+			[]any{send{"c", 1}, b, a, send{"b", 1}},
 			"+ diff.send{To: \"c\", Total: 1}\n+ " + textB + "+ " + textA + "  diff.send{To: \"b\", Total: 1}\n",
 		},
 		"nothing in common": {[]any{a}, []any{b}, "- " + textA + "+ " + textB},
 		"a pointer":         {[]any{&a}, []any{a}, "- &" + textA + "+ " + textA},
 		"the order":         {[]any{a, b, c}, []any{c, a, b}, "+ " + textC + "  " + textA + "  " + textB + "- " + textC},
 		"the order and a field": {
-			[]any{a, send{"b", 3}, c}, []any{c, a, b},
+			[]any{a, send{"b", 3}, c},
+			[]any{c, a, b},
 			"+ " + textC + "  " + textA + "  diff.send{\n    To:    \"b\",\n-   Total: 3,\n+   Total: 2,\n  }\n- " + textC,
 		},
 		"similar values before an equal one": {
-			[]any{room{"r1", 1, true}, room{"r2", 2, true}, c}, []any{c, room{"r1", 9, true}, room{"r2", 8, true}},
+			[]any{room{"r1", 1, true}, room{"r2", 2, true}, c},
+			[]any{c, room{"r1", 9, true}, room{"r2", 8, true}},
 			"+ " + textC + "  diff.room{\n    Name:  \"r1\",\n-   Seats: 1,\n+   Seats: 9,\n    Open:  true,\n  }\n" +
 				"  diff.room{\n    Name:  \"r2\",\n-   Seats: 2,\n+   Seats: 8,\n    Open:  true,\n  }\n- " + textC,
 		},
