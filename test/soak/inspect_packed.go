@@ -22,7 +22,7 @@ type packedEvent struct {
 	Encoding string
 }
 
-// packedRows returns the events in the items of commits, as docs/guides/layouts.md describes them.
+// packedRows returns the events in the items of commits. docs/reference/schema.md describes them.
 func (w *running) packedRows(ctx context.Context, only string, see func(id string, r row)) error {
 	return w.scanPacked(ctx, "journal", only, func(id, place string, it map[string]types.AttributeValue) {
 		first, count := numeric(it["skey"]), numeric(it["n"])
