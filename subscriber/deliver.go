@@ -320,14 +320,6 @@ func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err
 	return wanted, nil
 }
 
-// markPart adds the metadata of a message that is one of several.
-func markPart(msg *message.Message, part, of int) {
-	if msg.Metadata == nil {
-		msg.Metadata = message.Metadata{}
-	}
-	msg.Metadata[MetadataPart] = fmt.Sprintf("%d/%d", part, of)
-}
-
 // decode decodes a record. If the record has an encoding, which may need a key, decode has a time
 // limit. Most records have none, and a timer for each would be measurable.
 func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {

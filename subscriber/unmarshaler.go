@@ -1,6 +1,8 @@
 package subscriber
 
 import (
+	"fmt"
+
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/envelope"
@@ -32,4 +34,12 @@ type PlainUnmarshaler struct{}
 // Unmarshal converts a record to a message. Its error is always nil.
 func (PlainUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
 	return envelope.Plain(r), nil
+}
+
+// markPart adds the metadata of a message that is one of several.
+func markPart(msg *message.Message, part, of int) {
+	if msg.Metadata == nil {
+		msg.Metadata = message.Metadata{}
+	}
+	msg.Metadata[MetadataPart] = fmt.Sprintf("%d/%d", part, of)
 }

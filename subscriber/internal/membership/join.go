@@ -146,6 +146,12 @@ func (m *Member[W]) leave(ctx context.Context) {
 	}
 }
 
+// isIn reports whether it is a member in a membership.
+func (m *Member[W]) isIn(r checkpoint.Membership) bool {
+	_, is := r.Members[m.number]
+	return is && r.Same(m.membership)
+}
+
 // backOff waits after a conflict with another member, longer each time, and then reads the
 // membership again. In a deployment many members join at once, and a failed attempt costs write
 // units too.

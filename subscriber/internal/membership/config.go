@@ -1,0 +1,43 @@
+package membership
+
+import (
+	"context"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// Config is what a member needs. Lease and Name are documented in subscriber.Config.
+type Config struct {
+	Checkpoint *checkpoint.Store
+	Key        checkpoint.Key
+	Shards     int // of the journal
+	Lease      time.Duration
+	Name       string
+	Now        func() time.Time // the clock that dates events
+	Logger     watermill.LoggerAdapter
+	// Start returns the time before which a group leaves out events that begins at a time.
+	Start func(time.Time) time.Time
+	// ExternalPositions reports that the checkpoint table does not have the positions.
+	ExternalPositions bool
+	// Closing is the context of writes at the end. It ends in time for Close to return.
+	Closing context.Context //nolint:containedctx // it limits the work of many calls
+}
+
+// Term is the time in which a member owns a shard.
+type Term struct {
+	Shard        int
+	Owner, Epoch uint64
+	Membership   checkpoint.Membership // when the term began
+}
+
+// Work is the work on a shard in one term.
+type Work interface {
+	Run()           // returns when the work has ended
+	Stop()          // ends the work gracefully
+	Lose()          // ends the work at once, because another member owns the shard
+	IsLost() bool   // reports that another member owns the shard
+	IsFenced() bool // after Run: no transaction of the shard's handlers can commit any more
+}
