@@ -23,8 +23,8 @@ var peerConfig = journal.Config{
 	EventType: typeInPayload,
 	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
 	Indexes:   journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
-	Shards:    32,
-	Resolver:  resolver.JSHash,
+	Layout:    journal.Classic, Shards: 32,
+	Resolver: resolver.JSHash,
 }
 
 func setup(t *testing.T) *dynamodb.Client {

@@ -81,7 +81,7 @@ func TestAMissingIndexIsExplained(t *testing.T) {
 	// DynamoDB Local has another text while it deletes an index.
 	s, client := setup(t), dynamotest.New(t).Client()
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
-	s.ok(t, "create", "--shards", "1")
+	s.ok(t, "create", "--layout", "classic", "--shards", "1")
 	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
 		TableName: aws.String("journal"), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("journal-tail-index")}},
