@@ -147,7 +147,7 @@ func TestADepositIsStoredOnceThoughTheReplyIsLost(t *testing.T) {
 	accounts, err := repository.New(j, Accounts, repository.Config{})
 	require.NoError(t, err)
 
-	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 	account, err := accounts.Execute(t.Context(), "42", Deposit(100))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, account.Version)

@@ -23,8 +23,16 @@ var peerConfig = journal.Config{
 	EventType: typeInPayload,
 	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
 	Indexes:   journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
-	Layout:    journal.Classic, Shards: 32,
-	Resolver: resolver.JSHash,
+	Shards:    32,
+	Resolver:  resolver.JSHash,
+}
+
+// createTables creates what a program of Millrace needs before it shares tables.
+func createTables(t *testing.T, client *dynamodb.Client) {
+	t.Helper()
+	config := peerConfig
+	config.Layout = journal.Classic
+	require.NoError(t, journal.Create(t.Context(), client, config))
 }
 
 func setup(t *testing.T) *dynamodb.Client {

@@ -63,7 +63,7 @@ func resolverNames() string {
 }
 
 func (o adoptOptions) config() (journal.Config, error) {
-	c := journal.Config{Layout: journal.Classic, Shards: o.shards}
+	c := journal.Config{Shards: o.shards}
 	if o.shards < 1 {
 		return c, wrongUsage("adopt needs --shards: the number of shards of the other program")
 	}
