@@ -90,7 +90,7 @@ func TestAMissingIndexIsExplained(t *testing.T) {
 	require.NoError(t, err)
 	o := s.run(t, "tail", "account")
 	assert.Regexp(t, `^millrace: .*table or index missing: "journal" lacks an index\n`, o.err)
-	assert.Contains(t, o.err, "`millrace create` creates the tables. It also reports an index that is missing.")
+	assert.Contains(t, o.err, "`millrace create --layout packed` creates the tables. It also reports an index that is missing.")
 }
 
 func TestATableThatAFlagNamesHasNoPrefix(t *testing.T) {

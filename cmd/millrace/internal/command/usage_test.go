@@ -182,7 +182,7 @@ func TestWhereThereAreNoTablesEachCommandAsksForTheirNames(t *testing.T) {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
 		assert.Contains(t, o.err, `"journal"`, line)
-		assert.Regexp(t, "--prefix .*-table set whole names.*`millrace create`", o.err, "names before new tables: %s", line)
+		assert.Regexp(t, "--prefix .*-table set whole names.*`millrace create --layout packed`", o.err, "names before new tables: %s", line)
 		assert.NotContains(t, o.err, "RequestID", "the SDK's text tells a person nothing more")
 		assert.Empty(t, o.out, line)
 	}
