@@ -91,7 +91,7 @@ func place(item string) aggregate.Decision[order] {
 func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *millrace.App {
 	t.Helper()
 	config := millrace.Config{
-		Prefix: "shop-", Journal: journal.Config{Shards: 2},
+		Prefix: "shop-", Journal: journal.Config{Layout: journal.Classic, Shards: 2},
 		Subscriber: subscriber.Config{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond},
 	}
 	for _, c := range change {
@@ -168,7 +168,7 @@ func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
 func ExampleApp_Start() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Shards: 1}})
+	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Layout: journal.Classic, Shards: 1}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -104,13 +104,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Config configures an [App]. Only Journal.Shards is required, and not with ExistingTables.
+// Config configures an [App]. Only Journal.Shards and Journal.Layout are required,
+// and not with ExistingTables.
 type Config struct {
 	// Prefix is the beginning of the names of all tables, such as "shop-". Default: none.
 	Prefix string
 
-	// Journal configures the journal. Its Shards are required to create the tables. Table names
-	// that it sets are used without the prefix.
+	// Journal configures the journal. Its Shards and Layout are required to create the tables.
+	// Table names that it sets are used without the prefix.
 	Journal journal.Config
 
 	// ExistingTables stops Open, [Process] and [App.ReadModel] from creating tables. They return an

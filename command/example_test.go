@@ -43,7 +43,7 @@ func ExampleHandler() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	client := dynamotest.Open().Client() // in production dynamodb.NewFromConfig
-	if err := journal.Create(ctx, client, journal.Config{Shards: 1}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 1}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -84,7 +84,7 @@ func TestAGroupThatIsThrottledHidesNoOthers(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 		require.NoError(t, err)
 		subscribed(t, j, "hot", "mails")

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -32,7 +33,7 @@ func onLayouts(t *testing.T, test func(t *testing.T, j *journal.Journal)) {
 func newJournal(t *testing.T, config journal.Config) *journal.Journal {
 	t.Helper()
 	client := testdb.Client(t)
-	config.Shards = 4
+	config.Shards, config.Layout = 4, cmp.Or(config.Layout, journal.Classic)
 	require.NoError(t, journal.Create(t.Context(), client, config))
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestAReadThatFailedIsNotShownToLaterVisitors(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 		require.NoError(t, err)
 		c := newConsole(t, console.Config{Journal: j, Refresh: time.Hour})
@@ -34,7 +34,7 @@ func TestAReadThatFailedIsNotShownToLaterVisitors(t *testing.T) {
 func TestAVisitorWhoHasActedSharesTheReadsOfOthers(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
 	c := newConsole(t, console.Config{Journal: j, Topics: []string{"cart"}, Refresh: time.Hour})

@@ -21,7 +21,7 @@ import (
 
 // document is the config for tables that follow the schema document exactly. The document names the
 // attribute of the sequence number ser_nr.
-var document = journal.Config{Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
+var document = journal.Config{Layout: journal.Classic, Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
 
 // foreignTables creates a journal and a snapshot table like an application of the
 // event-store-adapter family, with the given indexes on the journal.

@@ -39,7 +39,7 @@ func (p *prompt) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ..
 func BenchmarkJournal(b *testing.B) {
 	const n = 50
 	db := dynamotest.New(b)
-	require.NoError(b, journal.Create(b.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(b, journal.Create(b.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	client := &prompt{Client: db.Client()}
 	j, err := journal.Open(b.Context(), client, journal.Config{})
 	require.NoError(b, err)

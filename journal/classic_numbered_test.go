@@ -25,7 +25,7 @@ func TestTheRowsOfOtherAggregatesAreNeitherLostNorMistakenWhereverAPageEnds(t *t
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(seed, 0))
-			s, db := inMemory(t, journal.Config{Shards: 1})
+			s, db := inMemory(t, journal.Config{Layout: journal.Classic, Shards: 1})
 			id, own := user("1"), 1+random.IntN(120)
 			s.covered(t, id, own)
 			others := map[aggregate.ID]int{}
@@ -67,7 +67,7 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, db := inMemory(t, journal.Config{Shards: 1})
+			s, db := inMemory(t, journal.Config{Layout: journal.Classic, Shards: 1})
 			const own, others = 30, 300
 			s.covered(t, user("acme"), own)
 			s.covered(t, user("acme-"+c.suffix), others)
@@ -96,7 +96,7 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 // With pages of the real size: a Query may begin at a key that does not exist.
 func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T) {
 	t.Parallel()
-	s := setup(t, journal.Config{Shards: 1})
+	s := setup(t, journal.Config{Layout: journal.Classic, Shards: 1})
 	id, letter, hyphen := user("1"), user("1-2x"), user("1-3-4")
 	s.covered(t, id, 40)
 	for _, other := range []aggregate.ID{letter, hyphen} {
@@ -121,7 +121,7 @@ func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T)
 
 func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
 	t.Parallel()
-	s, _ := inMemory(t, journal.Config{Shards: 1})
+	s, _ := inMemory(t, journal.Config{Layout: journal.Classic, Shards: 1})
 	const commands = 200
 	for n := range uint64(commands) {
 		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})

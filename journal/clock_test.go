@@ -20,7 +20,7 @@ import (
 func wrongClock(t *testing.T, ahead time.Duration, config journal.Config) (db *dynamotest.DB, off func() time.Duration) {
 	t.Helper()
 	db = dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	db.Clock().Advance(ahead)
 	j, err := journal.Open(t.Context(), db.Client(), config)
 	require.NoError(t, err)

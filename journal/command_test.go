@@ -27,7 +27,7 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
 	config = ownTables(config)
-	config.Now, config.Shards = db.Clock().Now, cmp.Or(config.Shards, 7)
+	config.Now, config.Shards, config.Layout = db.Clock().Now, cmp.Or(config.Shards, 7), cmp.Or(config.Layout, journal.Classic)
 	config.RetryBudget = cmp.Or(config.RetryBudget, time.Minute) // as in setup
 	s := store{client: db.Client()}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))

@@ -41,8 +41,10 @@ type Config struct {
 	// tables. [Adopt] needs the resolver of the application that made the tables.
 	Resolver KeyResolver
 
-	// Layout selects how events and snapshots are stored. [Create] stores it. [Open] takes it from
-	// the descriptor, and refuses another one. Default: [Classic].
+	// Layout selects how events and snapshots are stored: [Packed] for new applications, [Classic]
+	// for tables that programs of the event-store-adapter family share. [Create] and [Schema] need
+	// it, and it can never be changed afterwards. [Open] takes it from the descriptor, and refuses
+	// another one. [Adopt] always takes Classic.
 	Layout Layout
 
 	// CommandRetention is how long the journal remembers the command id of a commit, at least.

@@ -16,7 +16,7 @@ import (
 func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
 	calls := db.Record()

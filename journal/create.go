@@ -25,6 +25,9 @@ import (
 // index that an existing table lacks, [ErrAccess], [ErrThrottled], [ErrUnavailable], and the error
 // of ctx.
 func Create(ctx context.Context, client Client, config Config) error {
+	if err := chosen(config.Layout); err != nil {
+		return err
+	}
 	j, err := prepare(client, config)
 	if err != nil {
 		return err
@@ -76,4 +79,14 @@ func prepare(client Client, config Config) (*engine.Engine, error) {
 			"is 0: choose the number of logical shards, 1 to %d; it can never change (16 is a good choice)", table.MaxShards)}
 	}
 	return connect(client, config)
+}
+
+// chosen returns an error if no layout was chosen.
+func chosen(layout Layout) error {
+	if layout != "" {
+		return nil
+	}
+	return &ConfigError{Field: "Layout", Reason: "is empty, and it can never change: " +
+		"take journal.Packed for a new application, which costs less, " +
+		"or journal.Classic for tables that programs of the event-store-adapter family share"}
 }

@@ -12,7 +12,7 @@
 // # Terms
 //
 //   - The [Layout] determines how events and snapshots are stored. [Packed] is cheaper and right
-//     for new tables. [Classic], the default, is for tables that other programs share.
+//     for new tables. [Classic] is for tables that other programs share. [Create] needs one.
 //
 //   - A [Record] is one stored event. The events of an aggregate have the numbers 1..n, without gap
 //     or repeat. In the layout Classic an event is a row of the journal table. In Packed the item

@@ -126,7 +126,7 @@ func TestManyEventsAreDecodedWhicheverWayTheyAreRead(t *testing.T) {
 func TestARetrySendsTheSameBytes(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	e := &wrapped{name: "a"}
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Encodings: []journal.Encoding{e}})
 	require.NoError(t, err)

@@ -106,7 +106,7 @@ func TestEveryTypedErrorIsOneKindAndSaysWhatToDo(t *testing.T) {
 		},
 		{
 			&journal.DescriptorMismatchError{Table: "journal", Field: "layout", Stored: "packed", Given: "classic"}, new(*journal.DescriptorMismatchError),
-			`table "journal" was made with layout packed, Config.Layout is classic (the default): set it to journal.Packed, or use another table`,
+			`table "journal" was made with layout packed, Config.Layout is classic: set it to journal.Packed, or use another table`,
 		},
 		{
 			&journal.DescriptorMismatchError{Table: "journal", Field: "layout", Stored: "classic", Given: "packed"}, new(*journal.DescriptorMismatchError),

@@ -127,7 +127,7 @@ func ExampleAdopt() {
 
 // createTablesOfAnotherProgram creates the tables like the other program.
 func createTablesOfAnotherProgram(client *dynamodb.Client) {
-	config := journal.Config{Shards: 64, Resolver: resolver.JavaHash}
+	config := journal.Config{Layout: journal.Classic, Shards: 64, Resolver: resolver.JavaHash}
 	if err := journal.Create(context.Background(), client, config); err != nil {
 		log.Fatal(err)
 	}

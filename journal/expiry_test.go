@@ -27,7 +27,7 @@ func requireExpiry(t *testing.T, client *dynamodb.Client, c journal.Config, attr
 
 func TestCreateTurnsTimeToLiveOnOnceOrOften(t *testing.T) {
 	t.Parallel()
-	client, config := database(t), ownTables(journal.Config{Shards: 4})
+	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 	config.Attributes.TTL = "expires_at"
 	for range 2 {
 		require.NoError(t, journal.Create(t.Context(), client, config))
@@ -37,7 +37,7 @@ func TestCreateTurnsTimeToLiveOnOnceOrOften(t *testing.T) {
 
 func TestCreateByManyAtOnceTurnsTimeToLiveOn(t *testing.T) {
 	t.Parallel()
-	client, config := database(t), ownTables(journal.Config{Shards: 4})
+	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 	var all sync.WaitGroup
 	for range 6 {
 		all.Add(1)
@@ -55,7 +55,7 @@ func TestCreateByManyAtOnceTurnsTimeToLiveOn(t *testing.T) {
 func TestCreateLooksAgainWhenAnotherProcessTurnsTimeToLiveOn(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	config := ownTables(journal.Config{Shards: 4})
+	config := ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 	other := db.Client()
 	once := sync.Once{}
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "ValidationException", Message: "TimeToLive is already enabled"}),
@@ -82,7 +82,7 @@ func TestCreateLooksAgainWhenAnotherProcessTurnsTimeToLiveOn(t *testing.T) {
 func TestCreateRefusesTimeToLiveOnAnotherAttribute(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	config := ownTables(journal.Config{Shards: 4})
+	config := ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 		TableName: &config.Tables.Journal, Key: item{"pkey": text("millrace"), "skey": text("descriptor")},
@@ -103,7 +103,7 @@ func TestCreateNeedsThePermissionToTurnTimeToLiveOn(t *testing.T) {
 	t.Parallel()
 	for _, operation := range []string{"DescribeTimeToLive", "UpdateTimeToLive"} {
 		db := dynamotest.New(t)
-		config := ownTables(journal.Config{Shards: 4})
+		config := ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 		db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}), dynamotest.On(operation))
 		err := journal.Create(t.Context(), db.Client(), config)
 		require.ErrorIs(t, err, journal.ErrAccess, operation)
@@ -114,7 +114,7 @@ func TestCreateNeedsThePermissionToTurnTimeToLiveOn(t *testing.T) {
 func TestCreateOfWhatWasCreatedNeedsNoSuchPermission(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	config := ownTables(journal.Config{Shards: 4})
+	config := ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
 	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
 		dynamotest.On("DescribeTimeToLive", "UpdateTimeToLive"))
@@ -127,5 +127,5 @@ func TestCreateStopsTurningTimeToLiveOnWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := cancellable(t)
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "ResourceInUseException", Message: "says the test"}), dynamotest.On("UpdateTimeToLive"),
 		dynamotest.Matching(func(string, any) bool { cancel(); return true }))
-	require.Error(t, journal.Create(ctx, db.Client(), ownTables(journal.Config{Shards: 4})))
+	require.Error(t, journal.Create(ctx, db.Client(), ownTables(journal.Config{Layout: journal.Classic, Shards: 4})))
 }

@@ -62,7 +62,9 @@ func TestOpenRefusesAConfigThatCannotWork(t *testing.T) {
 		"a nil client": func() (*journal.Journal, error) {
 			return journal.Open(t.Context(), (*dynamodb.Client)(nil), journal.Config{})
 		},
-		"bad shards": func() (*journal.Journal, error) { return journal.Open(t.Context(), client, journal.Config{Shards: -1}) },
+		"bad shards": func() (*journal.Journal, error) {
+			return journal.Open(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: -1})
+		},
 	} {
 		j, err := open()
 		assert.ErrorAs(t, err, new(*journal.ConfigError), name)

@@ -15,7 +15,7 @@ import (
 func requiring(t *testing.T) (*dynamotest.DB, func(...journal.Encoding) *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, RequiredEncodings: []string{"a"}}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, RequiredEncodings: []string{"a"}}))
 	return db, func(list ...journal.Encoding) *journal.Journal {
 		t.Helper()
 		j, err := journal.Open(t.Context(), db.Client(), journal.Config{Encodings: list})
@@ -89,10 +89,10 @@ func TestTheDescriptorKeepsRequiredEncodings(t *testing.T) {
 
 	_, err := journal.Open(t.Context(), db.Client(), journal.Config{RequiredEncodings: []string{"a", "b"}})
 	assert.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
-	err = journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1})
+	err = journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1})
 	assert.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 
-	err = journal.Adopt(t.Context(), db.Client(), journal.Config{Shards: 1, RequiredEncodings: []string{"a"}})
+	err = journal.Adopt(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, RequiredEncodings: []string{"a"}})
 	assert.ErrorAs(t, err, new(*journal.ConfigError), "other programs store plain payloads")
 	_, err = journal.Open(t.Context(), db.Client(), journal.Config{RequiredEncodings: []string{"A,B"}})
 	assert.ErrorAs(t, err, new(*journal.ConfigError))

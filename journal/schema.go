@@ -21,6 +21,9 @@ type TableSchema struct {
 //
 // Errors: [*ConfigError].
 func Schema(config Config) ([]TableSchema, error) {
+	if err := chosen(config.Layout); err != nil {
+		return nil, err
+	}
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ func TestSchemaDescribesTheTablesThatCreateMakes(t *testing.T) {
 
 func TestSchemaRefusesWhatCreateRefuses(t *testing.T) {
 	t.Parallel()
-	_, err := journal.Schema(journal.Config{Tables: journal.Tables{Journal: "a b"}})
+	_, err := journal.Schema(journal.Config{Layout: journal.Packed, Tables: journal.Tables{Journal: "a b"}})
 	assert.ErrorAs(t, err, new(*journal.ConfigError))
+	_, err = journal.Schema(journal.Config{})
+	assert.ErrorContains(t, err, "Layout is empty")
 }

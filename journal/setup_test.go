@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -94,9 +95,7 @@ func setup(t *testing.T, config journal.Config) store {
 	config = ownTables(config)
 	s.clock.millis.Store(1_700_000_000_000)
 	config.Now = s.clock.now
-	if config.Shards == 0 {
-		config.Shards = 7
-	}
+	config.Shards, config.Layout = cmp.Or(config.Shards, 7), cmp.Or(config.Layout, journal.Classic)
 	if config.RetryBudget == 0 {
 		// On a busy machine a commit of 4 MB can take longer than the default.
 		config.RetryBudget = time.Minute

@@ -28,7 +28,7 @@ func TestAJournalIsCreatedAndOpenedAmidADisturbance(t *testing.T) {
 			db := dynamotest.New(t, dynamotest.Seed(seed))
 			db.Storm(0.05)
 			client := db.Client(testdb.Once)
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 4}))
 			j, err := journal.Open(t.Context(), client, journal.Config{})
 			require.NoError(t, err)
 			assert.Equal(t, 4, j.Shards())
@@ -50,7 +50,7 @@ func TestAStartEndsAtOnceForGoodReasonsAndWithItsContextForOthers(t *testing.T) 
 			t.Parallel()
 			testdb.WithFakeTime(t, func(t *testing.T) {
 				db := dynamotest.New(t)
-				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 				proxy := dynamotest.NewProxy(t, db.Client())
 				tries := proxy.Inject(c.fault, dynamotest.On("GetItem"))
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -63,7 +63,7 @@ func TestAStartEndsAtOnceForGoodReasonsAndWithItsContextForOthers(t *testing.T) 
 		})
 	}
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	_, err := journal.Open(t.Context(), db.Client(), journal.Config{Tables: journal.Tables{Journal: "missing"}})
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 }
@@ -101,7 +101,7 @@ func TestCreateWaitsMinutesForASlowTable(t *testing.T) {
 			return out, err
 		}
 
-		require.NoError(t, journal.Create(t.Context(), meddled, ownTables(journal.Config{Shards: 4})))
+		require.NoError(t, journal.Create(t.Context(), meddled, ownTables(journal.Config{Layout: journal.Classic, Shards: 4})))
 	})
 }
 
@@ -148,7 +148,7 @@ func TestOpenTakesAtMostThirtySecondsWhileMostRequestsAreThrottled(t *testing.T)
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		for seed := range uint64(50) {
 			db := dynamotest.New(t, dynamotest.Seed(seed))
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 			db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Chance(0.9))
 			begun := time.Now()
 

@@ -163,7 +163,7 @@ func TestAdoptRefusesTimesThatAreText(t *testing.T) {
 
 func TestTheDescriptorKeepsTheUnitOfTimes(t *testing.T) {
 	t.Parallel()
-	client, config := database(t), ownTables(journal.Config{Shards: 1, OccurredAtUnit: time.Nanosecond})
+	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Nanosecond})
 	require.NoError(t, journal.Create(t.Context(), client, config))
 	config.OccurredAtUnit = time.Millisecond
 	_, err := journal.Open(t.Context(), client, config)

@@ -55,7 +55,7 @@ func (v *view) query(room string) (live.Event, error) {
 func Example() {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	ctx, stop := context.WithCancel(context.Background())
-	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Shards: 1}})
+	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
 	check(err)
 	rooms, err := millrace.Repository(app, aggregate.Define[Room]("room", Entered{}), repository.Config{})
 	check(err)

@@ -50,7 +50,7 @@ type fixture struct {
 func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, client: testdb.Client(t)}
-	require.NoError(t, journal.Create(t.Context(), f.client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), f.client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	f.journal = f.open()
 	var err error
 	f.repo, err = repository.New(f.journal, counters, repository.Config{})

@@ -16,7 +16,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -21,7 +21,7 @@ import (
 func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	past, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now.Add(-90 * time.Second) }})
 	require.NoError(t, err)
 	deposits := make([]storage.Event, 3)

@@ -73,7 +73,7 @@ func (broker) Close() error                              { return nil }
 func TestCommandsThatCannotBeSentCountAsFailures(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func deposited(ctx context.Context) *message.Message {
 func ExampleNewProcessCollector() {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	ctx := context.Background()
-	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Classic, Shards: 4}); err != nil {
 		fmt.Println(err)
 		return
 	}

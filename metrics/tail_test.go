@@ -27,7 +27,7 @@ func (Deposited) EventType() string { return "account.deposited.v1" }
 func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("seen"), BillingMode: types.BillingModePayPerRequest,
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("event"), KeyType: types.KeyTypeHash}},

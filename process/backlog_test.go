@@ -344,7 +344,7 @@ func ExampleBacklog() {
 	ctx := context.Background()
 	db := dynamotest.Open()
 	defer db.Close()
-	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 1}))
+	check(journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	check(process.CreateTable(ctx, db.Client(), process.DefaultTable))
 	j, err := journal.Open(ctx, db.Client(), journal.Config{})
 	check(err)

@@ -27,7 +27,7 @@ type clocks struct {
 func newClocks(t *testing.T) clocks {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
 	return clocks{&world{t: t, client: db.Client()}, db}
 }

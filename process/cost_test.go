@@ -19,7 +19,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
 		client := db.Client()
-		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 		require.NoError(t, process.CreateTable(t.Context(), client, ""))
 		j, err := journal.Open(t.Context(), client, journal.Config{})
 		require.NoError(t, err)

@@ -77,7 +77,7 @@ func Example() {
 	defer cancel()
 	db := dynamotest.Open()
 	defer db.Close()
-	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 1}))
+	check(journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Packed, Shards: 1}))
 	check(process.CreateTable(ctx, db.Client(), process.DefaultTable))
 	j, err := journal.Open(ctx, db.Client(), journal.Config{})
 	check(err)

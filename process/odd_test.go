@@ -21,7 +21,7 @@ import (
 func TestAProcessWhoseKeyWasDestroyedBlocksNobody(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{7}, encrypt.KeyBytes))
@@ -96,7 +96,7 @@ func TestALookForWhatIsDueCorrectsTheClock(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
 		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 		require.NoError(t, err)

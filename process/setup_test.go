@@ -131,7 +131,7 @@ type sent struct {
 func setup(t *testing.T) *world {
 	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	require.NoError(t, process.CreateTable(t.Context(), client, ""))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)

@@ -145,7 +145,7 @@ func open() *bank {
 	ctx := context.Background()
 	db := dynamotest.Open()
 	client := db.Client()
-	check(journal.Create(ctx, client, journal.Config{Shards: 1}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	check(projection.CreateTable(ctx, client, balances))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)

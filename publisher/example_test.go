@@ -17,7 +17,7 @@ import (
 // exampleJournal returns an empty journal.
 func exampleJournal(ctx context.Context) *journal.Journal {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	return j

@@ -1,6 +1,7 @@
 package publisher_test
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"testing"
@@ -32,7 +33,7 @@ type store struct {
 func newStore(t testing.TB, config journal.Config) *store {
 	t.Helper()
 	client := testdb.Client(t)
-	config.Shards = 4
+	config.Shards, config.Layout = 4, cmp.Or(config.Layout, journal.Classic)
 	if config.RetryBudget == 0 {
 		config.RetryBudget = patience
 	}

@@ -97,7 +97,7 @@ func onMemoryOf[S any](
 ) (*repository.Repository[S], *dynamodb.Client) {
 	b.Helper()
 	client := dynamotest.New(b).Client()
-	require.NoError(b, journal.Create(b.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(b, journal.Create(b.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, err := journal.Open(b.Context(), client, journal.Config{})
 	require.NoError(b, err)
 	repo, err := repository.New(j, definition, config)

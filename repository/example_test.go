@@ -13,7 +13,7 @@ import (
 
 func openJournal(ctx context.Context) (*journal.Journal, error) {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 16}); err != nil {
 		return nil, err
 	}
 	return journal.Open(ctx, client, journal.Config{})
@@ -206,24 +206,29 @@ func ExampleSnapshotPolicy() {
 
 // OtherAccount is the account in another version of the program, which has other events.
 type (
-	OtherAccount struct{}
-	PaidIn       struct{ Cents int }
-	Exchanged    struct{ In, Out int }
-	Viewed       struct{ By string }
-	Nicknamed    struct{ Name string }
+	OtherAccount   struct{}
+	OtherDeposited struct{ Amount int }
+	PaidIn         struct{ Cents int }
+	Exchanged      struct{ In, Out int }
+	Viewed         struct{ By string }
+	Nicknamed      struct{ Name string }
 )
+
+func (OtherDeposited) EventType() string { return "account.deposited.v1" }
 
 func (PaidIn) EventType() string    { return "account.paid_in.v1" }
 func (Exchanged) EventType() string { return "account.exchanged.v1" }
 func (Viewed) EventType() string    { return "account.viewed.v1" }
 func (Nicknamed) EventType() string { return "account.nicknamed.v1" }
 
+func (OtherDeposited) Apply(*OtherAccount) {}
+
 func (PaidIn) Apply(*OtherAccount)    {}
 func (Exchanged) Apply(*OtherAccount) {}
 func (Viewed) Apply(*OtherAccount)    {}
 func (Nicknamed) Apply(*OtherAccount) {}
 
-var OtherAccounts = aggregate.Define[OtherAccount]("account", PaidIn{}, Exchanged{}, Viewed{}, Nicknamed{})
+var OtherAccounts = aggregate.Define[OtherAccount]("account", OtherDeposited{}, PaidIn{}, Exchanged{}, Viewed{}, Nicknamed{})
 
 // storeOther writes events as the other version of the program does.
 func storeOther(ctx context.Context, j *journal.Journal, id string, events ...aggregate.Event[OtherAccount]) error {

@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -204,7 +205,7 @@ var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
 	t.Helper()
-	config.Shards = 4
+	config.Shards, config.Layout = 4, cmp.Or(config.Layout, journal.Classic)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 	return through(t, db.Client()).open(t, config)
 }

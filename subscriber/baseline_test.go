@@ -134,7 +134,7 @@ func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
 			t.Parallel()
 			testdb.WithFakeTime(t, func(t *testing.T) {
 				db := dynamotest.New(t)
-				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 				db.Clock().Advance(-5 * time.Second) // this machine is ahead
 				slow := &slowOnce{}
 				c := config(open(t, db.Client(func(o *dynamodb.Options) { slow.to, o.HTTPClient = o.HTTPClient, slow })))

@@ -24,7 +24,7 @@ func broadcast(j *journal.Journal) subscriber.Config {
 func TestABroadcastReachesEachSubscriptionAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	j := open(t, db.Client())
 	write(t, earlier(t, db.Client()), "x", 0, 3)
 	recording := db.Record()
@@ -103,7 +103,7 @@ func TestABroadcastClosesInTime(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 1)
 		config := broadcast(j)

@@ -20,7 +20,7 @@ import (
 func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, before := open(t, db.Client()), earlier(t, db.Client())
 	for n := range aggregates {
 		write(t, before, fmt.Sprint("old", n), 0, 1)
@@ -146,7 +146,7 @@ func TestCloseDoesNotWaitForADatabaseThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 		j := open(t, db.Client())
 		for n := range 100 {
 			write(t, j, fmt.Sprint(n), 0, 1)

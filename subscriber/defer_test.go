@@ -122,7 +122,7 @@ func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 2)
 		config := deferring(j, 10)
@@ -153,7 +153,7 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 1)
 		config := deferring(j, 100)

@@ -23,7 +23,7 @@ import (
 func setupEncrypted(t *testing.T) (plain, encrypted *journal.Journal, secret *encrypt.Encryption) {
 	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
 	require.NoError(t, err)

@@ -351,7 +351,7 @@ func ExampleConfig_ackDeadline() {
 // newTables creates the tables of a journal in memory.
 func newTables() journal.Client {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	if err := journal.Create(context.Background(), client, journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(context.Background(), client, journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		log.Fatal(err)
 	}
 	return client

@@ -25,7 +25,7 @@ import (
 func apparatus(t *testing.T, shards int) (*journal.Journal, *dynamotest.DB, *dynamotest.Proxy) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: shards}))
 	return open(t, db.Client()), db, dynamotest.NewProxy(t, db.Client())
 }
 

@@ -21,7 +21,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const members = 50
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 64}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 64}))
 		j := open(t, db.Client())
 		db.Inject(dynamotest.Latency(5*time.Millisecond, 15*time.Millisecond))
 		recording := db.Record()

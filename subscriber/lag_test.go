@@ -113,7 +113,7 @@ func TestAWrongClockOfTheMachineIsNoLag(t *testing.T) {
 			testdb.WithFakeTime(t, func(t *testing.T) {
 				db := dynamotest.New(t)
 				db.Clock().Advance(-ahead)
-				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 				own, other := open(t, db.Client()), open(t, db.Client())
 				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour, PollInterval: time.Second})
 				handled := &deliveries{last: map[string]uint64{}}

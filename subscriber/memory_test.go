@@ -19,7 +19,7 @@ import (
 func beforeAnOutage(t *testing.T, shards, aggregates, most int) subscriber.Config {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: shards}))
 	before := earlier(t, db.Client())
 	for n := range aggregates {
 		write(t, before, fmt.Sprint(n), 0, 1)

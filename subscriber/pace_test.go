@@ -21,7 +21,7 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const aggregates = 600
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		before := earlier(t, db.Client())
 		for n := range aggregates {
 			write(t, before, fmt.Sprint(n), 0, 1)
@@ -64,7 +64,7 @@ func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const aggregates = 600
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		before := earlier(t, db.Client())
 		for n := range aggregates {
 			write(t, before, fmt.Sprint(n), 0, 1)

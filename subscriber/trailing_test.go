@@ -19,7 +19,7 @@ import (
 func late(t *testing.T, id string) (*journal.Journal, *dynamotest.DB, *atomic.Bool) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	shown := &atomic.Bool{}
 	db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
 		return !shown.Load() && strings.HasPrefix(nameOf(item), topic+"-"+id+"-")

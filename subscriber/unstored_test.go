@@ -18,7 +18,7 @@ func TestDeliveriesWaitWhileManyPositionsCannotBeStored(t *testing.T) {
 	t.Parallel()
 	const aggregates, most, inFlight = 200, 20, 4
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	j := open(t, db.Client())
 	for n := range aggregates {
 		write(t, j, fmt.Sprint(n), 0, 1)
@@ -48,7 +48,7 @@ func TestPositionsAreStoredEarlyWhenManyAreUnstored(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const aggregates, most = 400, 20
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		before := earlier(t, db.Client())
 		for n := range aggregates {
 			write(t, before, fmt.Sprint(n), 0, 1)

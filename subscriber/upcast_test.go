@@ -51,7 +51,7 @@ var baskets = aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
 func oldBasket(t *testing.T) *journal.Journal {
 	t.Helper()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
@@ -259,7 +259,7 @@ func TestEventsThatAreHandledTogetherAreCurrentOnes(t *testing.T) {
 		"without types": {},
 	} {
 		client := dynamotest.New(t).Client()
-		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 		j, err := journal.Open(t.Context(), client, journal.Config{EventType: func(r *journal.Record) (string, error) {
 			if strings.Contains(string(r.Payload), "Items") {
 				return "basket.items_added.v1", nil

@@ -21,7 +21,7 @@ import (
 // openJournal returns a journal in memory.
 func openJournal(ctx context.Context) (*journal.Journal, error) {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		return nil, err
 	}
 	return journal.Open(ctx, client, journal.Config{})

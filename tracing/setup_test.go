@@ -67,7 +67,7 @@ func setup(t *testing.T) *world {
 	w := &world{t: t, db: dynamotest.New(t), spans: tracetest.NewSpanRecorder()}
 	w.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans))
 	w.config = tracing.Config{TracerProvider: w.tracer, Propagator: propagation.TraceContext{}}
-	require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	w.open(patience)
 	return w
 }

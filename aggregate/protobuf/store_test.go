@@ -18,7 +18,7 @@ import (
 func setup(t *testing.T) *journal.Journal {
 	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	return j

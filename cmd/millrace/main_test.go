@@ -64,7 +64,7 @@ func TestTheProcessExitsWithTheCode(t *testing.T) {
 func TestAnInterruptEndsATailThatIsFollowed(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 2}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
 	_, err = j.Internal().Append(t.Context(), storage.Commit{

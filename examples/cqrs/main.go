@@ -76,7 +76,7 @@ func main() {
 	client, err := dynamo.Client(ctx)
 	check(err)
 	// creates the tables if they are missing
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	orders, err := repository.New(j, Orders, repository.Config{})

@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.StringVar(&o.address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.StringVar(&o.host, "host", "", "host name of a proxy in front, if -listen is a loopback address")
 		flags.BoolVar(&o.sample, "sample", true, "add sample orders if there are none yet")
-		flags.StringVar(&o.layout, dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
+		flags.StringVar(&o.layout, dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
 			return err
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
 		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "seed of the random choices")
-		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
+		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 		flags.IntVar(&config.Orders, "orders", 300, "number of orders")
 		if err := parse(flags, args); err != nil {
 			return err

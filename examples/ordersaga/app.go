@@ -26,7 +26,7 @@ type app struct {
 
 // start wires the application. Now is the clock of the timeouts.
 func start(ctx context.Context, client *dynamodb.Client, now func() time.Time) (*app, error) {
-	m, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Shards: 4}})
+	m, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 4}})
 	if err != nil {
 		return nil, err
 	}

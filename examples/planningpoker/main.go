@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "set the cookie for HTTPS only, behind a proxy that terminates TLS")
 		flags.StringVar(&config.Host, "host", "", "host name of a proxy in front, if -listen is a loopback address")
-		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
+		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
 			return err
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return err
 	case "load":
 		config := load.Config{Logger: quiet(log)}
-		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
+		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Packed), dynamo.LayoutUsage)
 		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
 		flags.IntVar(&config.Users, "users", 10, "how many users in each, at most 30")
 		seconds := flags.Int("seconds", 10, "how long they play")

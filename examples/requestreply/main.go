@@ -43,7 +43,7 @@ func main() {
 	client, err := dynamo.Client(ctx)
 	check(err)
 	// creates the tables if they are missing
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})

@@ -54,7 +54,7 @@ func main() {
 	ctx := context.Background()
 	client := must(dynamo.Client(ctx))
 	// creates the tables if they are missing
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	j := must(journal.Open(ctx, client, journal.Config{}))
 	accounts := must(repository.New(j, Accounts, repository.Config{}))
 	anna := must(accounts.Execute(ctx, uuid.NewString(), Deposit(100, 20)))

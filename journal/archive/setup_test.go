@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 	config.Tables = journal.Tables{
 		Journal: fmt.Sprintf("journal-%d", n), Snapshot: fmt.Sprintf("snapshot-%d", n), Checkpoint: fmt.Sprintf("checkpoint-%d", n),
 	}
-	if config.Shards == 0 {
-		config.Shards = 7
-	}
+	config.Shards, config.Layout = cmp.Or(config.Shards, 7), cmp.Or(config.Layout, journal.Classic)
 	if config.RetryBudget == 0 {
 		// On a busy machine a commit of 4 MB can take longer than the default.
 		config.RetryBudget = time.Minute

@@ -20,7 +20,7 @@ import (
 func ExampleGzip() {
 	ctx := context.Background()
 	db := dynamotest.Open()
-	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		log.Fatal(err)
 	}
 	gzip, err := compress.Gzip(compress.Config{MinBytes: 512})

@@ -166,7 +166,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 func TestAPayloadOverAnItemsLimitFitsWhenItIsCompressed(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, err := journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{newGzip(t, compress.Config{})}})
 	require.NoError(t, err)
 	payload := sentence(2 << 20)

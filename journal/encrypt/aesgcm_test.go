@@ -114,7 +114,7 @@ func TestALostKeyIsNoticedInsteadOfReplaced(t *testing.T) {
 func TestALateKeyDoesNotReplaceOneThatWasLost(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	open := func() *engine.Engine {
 		e := newEncryption(t, encrypt.Config{Keys: s.keys, AllowLateKeys: true})
 		j, err := journal.Open(t.Context(), s.client, journal.Config{Encodings: []journal.Encoding{e}})

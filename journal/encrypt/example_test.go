@@ -24,7 +24,7 @@ func ExampleAESGCM() {
 	db := dynamotest.Open()
 
 	// Once, for all processes.
-	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
+	if err := journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Packed, Shards: 4}); err != nil {
 		log.Fatal(err)
 	}
 	if err := encrypt.CreateTable(ctx, db.Client(), encrypt.KeysConfig{}); err != nil {

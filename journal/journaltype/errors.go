@@ -253,13 +253,9 @@ func (e *DescriptorMismatchError) Error() string {
 	text := (*dynamo.MismatchError)(e).Error()
 	switch e.Field {
 	case "layout":
-		given := e.Given
-		if given == string(Classic) {
-			given += " (the default)"
-		}
 		if stored := Layout(e.Stored); stored == Classic || stored == Packed {
 			text = fmt.Sprintf("table %q was made with layout %s, Config.Layout is %s: set it to %s, or use another table",
-				e.Table, stored, given, stored.constant())
+				e.Table, stored, e.Given, stored.constant())
 		}
 	case "snapshot table":
 		text += "; if both were restored from a backup under other names, call journal.MarkRestored"

@@ -91,7 +91,7 @@ func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 	require.NoError(t, err)
 	return db, j
@@ -216,7 +216,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 func onFakeTime(t *testing.T, d time.Duration, change func(*dynamotest.DB, *tail.Config)) *journal.Units {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)
 	counting, units := journal.CountUnits(t.Context())

@@ -35,7 +35,7 @@ func Example() {
 	db := dynamotest.Open()
 	defer db.Close()
 	s := shop{client: db.Client()}
-	check(journal.Create(ctx, s.client, journal.Config{Shards: 1}))
+	check(journal.Create(ctx, s.client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	check(readmodel.CreateTable(ctx, s.client, readmodel.DefaultTable))
 	var err error
 	s.journal, err = journal.Open(ctx, s.client, journal.Config{})

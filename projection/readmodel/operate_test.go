@@ -208,7 +208,7 @@ func ExampleOpenExisting() {
 	ctx := context.Background()
 	db := dynamotest.Open()
 	defer db.Close()
-	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 1}))
+	check(journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	check(readmodel.CreateTable(ctx, db.Client(), readmodel.DefaultTable))
 	j, err := journal.Open(ctx, db.Client(), journal.Config{})
 	check(err)
@@ -236,7 +236,7 @@ func ExampleOpenExisting() {
 func TestAMissingPermissionIsSaidAsSuch(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	require.NoError(t, readmodel.CreateTable(t.Context(), db.Client(), ""))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
 	require.NoError(t, err)

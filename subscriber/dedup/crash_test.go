@@ -34,7 +34,7 @@ func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *test
 func crash(t *testing.T, with bool) {
 	t.Helper()
 	client := database(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	const n = 30
 	mails := mails{sent: map[string]int{}}
 	handle := mails.send

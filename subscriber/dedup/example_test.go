@@ -62,7 +62,7 @@ func ExampleUUID() {
 // transport handles each event once, except for an event that failed.
 func ExamplePositions() {
 	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	check(dedup.CreateTable(ctx, client, dedup.TableConfig{}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)

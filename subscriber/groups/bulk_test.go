@@ -55,7 +55,7 @@ func (s store) epochs(t *testing.T) (epochs []uint64) {
 func manyParked(t *testing.T, aggregates int) (*dynamotest.DB, store) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	s := open(t, db.Client(), journal.Config{})
 	s.owned(t)
 	for n := range aggregates {
@@ -401,7 +401,7 @@ func TestNothingIsSkippedOfAGroupWithExternalPositions(t *testing.T) {
 func TestAnEditOfManyIsRepeatedWhereItsFirstReadIsThrottled(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	s := open(t, db.Client(), journal.Config{})
 	sub, _ := subscribe(t, s.alone())
 	eventually(t, "the group has begun", func() bool { return len(sub.Shards()) == 1 })

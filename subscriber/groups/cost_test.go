@@ -21,7 +21,7 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const shards, aggregates = 4, 100
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: shards}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: shards}))
 		s := open(t, db.Client(), journal.Config{})
 		s.begin(t, time.Time{})
 		for n := range aggregates {

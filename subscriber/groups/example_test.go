@@ -23,7 +23,7 @@ import (
 // of them. If refuse names an event, the group parks its account there.
 func audit(ctx context.Context, refuse string) *journal.Journal {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	must(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	must(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	must(err)
 	deposit(j, "alice", 3)
@@ -274,7 +274,7 @@ func ExampleGroups_WaitApplied() {
 func ExampleGroups_Trim() {
 	ctx := context.Background()
 	client := dynamotest.Open().Client() // any *dynamodb.Client
-	must(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	must(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4}))
 	lastWeek := func() time.Time { return time.Now().AddDate(0, 0, -7) }
 	j, err := journal.Open(ctx, client, journal.Config{Now: lastWeek})
 	must(err)

@@ -35,7 +35,7 @@ type unfenced struct {
 func newUnfenced(t *testing.T, handled int) *unfenced {
 	t.Helper()
 	u := &unfenced{db: dynamotest.New(t)}
-	require.NoError(t, journal.Create(t.Context(), u.db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), u.db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	u.store = open(t, u.db.Client(), journal.Config{})
 	if handled > 0 { // another member handles them, so that this member claims the position
 		u.owned(t)
@@ -180,7 +180,7 @@ func TestFencingCostsAWriteForEachAggregateHandledSince(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		s := open(t, db.Client(), journal.Config{})
 		s.owned(t)
 		rows := checkpoint.New(s.Journal)

@@ -22,7 +22,7 @@ import (
 func onDynamotest(t *testing.T) (*dynamotest.DB, store) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	s := open(t, db.Client(), journal.Config{})
 	s.owned(t)
 	return db, s

@@ -83,7 +83,7 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 		s := open(t, db.Client(), journal.Config{})
 		s.owned(t)
 		rows := checkpoint.New(s.Journal)
@@ -109,7 +109,7 @@ func TestAReconciliationContinuesWhereAnErrorEndedIt(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		db := dynamotest.New(t)
-		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 		s := open(t, db.Client(), journal.Config{})
 		for n := range 9 {
 			s.write(t, string(rune('a'+n)), 0, 1)

@@ -160,7 +160,7 @@ func TestTheRowsOfBeforeAResetStayForTheFenceTime(t *testing.T) {
 func TestAResetDeletesRowsOfEarlierResetsOnce(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	s := open(t, db.Client(), journal.Config{})
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)

@@ -17,7 +17,7 @@ func (b *bench) idle(ctx context.Context) error {
 	db := dynamotest.Open()
 	defer db.Close()
 	client := db.Client()
-	if err := journal.Create(ctx, client, journal.Config{Shards: shards}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Classic, Shards: shards}); err != nil {
 		return err
 	}
 	j, err := journal.Open(ctx, client, journal.Config{})

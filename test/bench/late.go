@@ -21,7 +21,7 @@ func (b *bench) lateVisible(ctx context.Context) error {
 	at99 := func(delayed bool) (time.Duration, error) {
 		db := dynamotest.Open()
 		defer db.Close()
-		if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 1}); err != nil {
+		if err := journal.Create(ctx, db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}); err != nil {
 			return 0, err
 		}
 		if delayed {

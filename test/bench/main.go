@@ -64,7 +64,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 	}
 	key := rand.Text()
 	b := &bench{client: dynamolocal.NewClient(endpoint, key), accessKey: key, pairs: pairs, many: many}
-	if err := journal.Create(ctx, b.client, journal.Config{Shards: 16}); err != nil {
+	if err := journal.Create(ctx, b.client, journal.Config{Layout: journal.Classic, Shards: 16}); err != nil {
 		return err
 	}
 	j, err := journal.Open(ctx, b.client, journal.Config{})

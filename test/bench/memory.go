@@ -20,7 +20,7 @@ import (
 // inMemory opens a journal on a database in this process.
 func (b *bench) inMemory(ctx context.Context) (*bench, error) {
 	client := dynamotest.Open().Client()
-	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Classic, Shards: 16}); err != nil {
 		return nil, err
 	}
 	j, err := journal.Open(ctx, client, journal.Config{})

@@ -20,7 +20,7 @@ func (b *bench) positions(ctx context.Context) error {
 	db := dynamotest.Open()
 	defer db.Close()
 	memory := &bench{client: db.Client()}
-	if err := journal.Create(ctx, memory.client, journal.Config{Shards: 16}); err != nil {
+	if err := journal.Create(ctx, memory.client, journal.Config{Layout: journal.Classic, Shards: 16}); err != nil {
 		return err
 	}
 	var err error

@@ -27,7 +27,7 @@ func membership(t *testing.T) string {
 		for _, members := range []int{1, 8, 50, 200} {
 			w := world{t: t, db: dynamotest.New(t)}
 			var err error
-			require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: shards}))
+			require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Layout: journal.Classic, Shards: shards}))
 			w.j, err = journal.Open(t.Context(), w.db.Client(), journal.Config{})
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)

@@ -17,7 +17,7 @@ import (
 func TestABroadcastDropsPagesInEachProcess(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 2}))
 	open := func() *journal.Journal {
 		j, err := journal.Open(t.Context(), client, journal.Config{})
 		require.NoError(t, err)

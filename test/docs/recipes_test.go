@@ -25,7 +25,7 @@ func (e deposited) Apply(b *balance) { b.Cents += e.Cents }
 func TestAnEventWithoutATypeCanBeDropped(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	definition := aggregate.Define[balance]("balance", deposited{})
 	load := func(config journal.Config, definition aggregate.Definition[balance]) (repository.Aggregate[balance], error) {
 		j, err := journal.Open(t.Context(), client, config)

@@ -29,7 +29,7 @@ func depositTo() aggregate.Decision[balance] {
 func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 2}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	accounts, err := repository.New(j, deposits, repository.Config{})
@@ -83,7 +83,7 @@ func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 func TestAShutdownThatComesBeforeTheStartIsClean(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())

@@ -25,7 +25,7 @@ func TestATermEndsAfterFourWeeks(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{
-		Journal: journal.Config{Shards: 1, Now: db.Clock().Now},
+		Journal: journal.Config{Layout: journal.Packed, Shards: 1, Now: db.Clock().Now},
 	})
 	require.NoError(t, err)
 	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
@@ -74,7 +74,7 @@ func TestAFrozenClockFiresNoTimeout(t *testing.T) {
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
 	require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Packed, Shards: 1}))
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
 	require.NoError(t, err)
 	m, err := process.New(j, db.Client(), Terms, process.Config{})
@@ -97,7 +97,7 @@ func TestAFrozenClockFiresNoTimeout(t *testing.T) {
 func TestADeferredEventComesWhenTheClockIsAdvanced(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Shards: 1, Now: db.Clock().Now}})
+	app, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1, Now: db.Clock().Now}})
 	require.NoError(t, err)
 	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
 	require.NoError(t, err)
@@ -141,13 +141,13 @@ func TestADepositIsStoredOnceThoughTheReplyIsLost(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
 	client := db.Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	accounts, err := repository.New(j, Accounts, repository.Config{})
 	require.NoError(t, err)
 
-	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 	account, err := accounts.Execute(t.Context(), "42", Deposit(100))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, account.Version)

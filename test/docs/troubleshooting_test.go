@@ -220,7 +220,7 @@ func TestAShutdownNamesWhatHasNotStopped(t *testing.T) {
 	hangs, release := make(chan struct{}), make(chan struct{})
 	s.handle = func(*message.Message) error { close(hangs); <-release; return nil }
 	app, err := millrace.Open(t.Context(), s.db.Client(), millrace.Config{
-		Journal: journal.Config{Shards: 1}, StopTimeout: time.Second, HandlerTimeout: time.Minute,
+		Journal: journal.Config{Layout: journal.Packed, Shards: 1}, StopTimeout: time.Second, HandlerTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	require.NoError(t, app.Handle(s.group, s.handle))

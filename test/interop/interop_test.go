@@ -73,7 +73,7 @@ func TestTablesOfThePeerAreAdoptedAndSharedBothWays(t *testing.T) {
 
 func TestAccountsThatBeginInOurTablesAreContinuedByThePeer(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Never), startPeer(t, client, peerConfig, nil)
 
 	ours.execute("1", Opened{"Bob"}, Deposited{100}) // a first commit of two events
@@ -93,7 +93,7 @@ func TestAccountsThatBeginInOurTablesAreContinuedByThePeer(t *testing.T) {
 
 func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours := open(t, client, peerConfig, repository.Every(5))
 	ours.execute("1", Opened{"Dan"})
 
@@ -136,7 +136,7 @@ func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 // The test copies rows that it wrote into them, as a program that can would have written them.
 func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	peer := startPeer(t, client, peerConfig, nil)
 	peer.open("1", "Fay")
 	for n := range 20 {

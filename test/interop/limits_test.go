@@ -15,7 +15,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -26,7 +25,7 @@ import (
 // beginning of the tail index, where no reader looks for new events.
 func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
 	peer.open("1", "Ann")
 	peer.deposit("1", 1, true)
@@ -45,7 +44,7 @@ func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 // ago.
 func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours := open(t, client, peerConfig, repository.Every(1))
 	id := aggregate.ID{Type: "account", Value: "1"}
 	ttls := func() (ttls []int) {
@@ -90,7 +89,7 @@ func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 // It reads one page of events, 1 MB, and treats it as all events.
 func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Never), startPeer(t, client, peerConfig, nil)
 	ours.execute("1", Opened{"Ann"})
 	for range 15 {
@@ -111,7 +110,7 @@ func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
 // large for an item.
 func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
 	_, err := ours.journal.Internal().Append(t.Context(), storage.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []storage.Event{{Type: "AccountOpened", Payload: []byte("{}")}},

@@ -27,6 +27,14 @@ var peerConfig = journal.Config{
 	Resolver:  resolver.JSHash,
 }
 
+// createTables creates what a program of Millrace needs before it shares tables.
+func createTables(t *testing.T, client *dynamodb.Client) {
+	t.Helper()
+	config := peerConfig
+	config.Layout = journal.Classic
+	require.NoError(t, journal.Create(t.Context(), client, config))
+}
+
 func setup(t *testing.T) *dynamodb.Client {
 	t.Helper()
 	t.Parallel()

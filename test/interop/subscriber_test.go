@@ -6,14 +6,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
 func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
 	client := setup(t)
-	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	createTables(t, client)
 	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
 	peer.open("1", "Ann")
 	peer.deposit("1", 1, true)

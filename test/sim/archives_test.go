@@ -19,7 +19,7 @@ import (
 func library(t *testing.T) *world {
 	t.Helper()
 	client := dynamotest.Open().Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	p := &plan{disruption: disruptionPlan{kinds: []Disruption{Exports}}}

@@ -19,7 +19,7 @@ import (
 func TestWhatAProxyAsksOfItsOwnMovesNoPosition(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	oracle := newOracle(newTrace(io.Discard))
 	w := &wire{oracle: oracle, member: &member{name: "operator"}, random: rand.New(rand.NewPCG(1, 2)), dead: make(chan struct{})}
 	client := w.client(db.Client())

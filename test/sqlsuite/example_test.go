@@ -80,7 +80,7 @@ func ExampleStore_AdvanceIn() {
 
 func openJournal(ctx context.Context) (*journal.Journal, error) {
 	client := dynamotest.Open().Client()
-	if err := journal.Create(ctx, client, journal.Config{Shards: 2}); err != nil {
+	if err := journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 2}); err != nil {
 		return nil, err
 	}
 	return journal.Open(ctx, client, journal.Config{})

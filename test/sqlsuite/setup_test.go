@@ -53,7 +53,7 @@ func setup(t *testing.T, d database) *world {
 	t.Helper()
 	w := &world{database: d, t: t, dynamo: testdb.Client(t), db: d.open(t, d.connect)}
 	w.client = w.dynamo
-	require.NoError(t, journal.Create(t.Context(), w.client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), w.client, journal.Config{Layout: journal.Classic, Shards: 2}))
 	w.j = w.journal(w.client)
 	number := map[sqlprojection.Dialect]string{
 		sqlprojection.SQLite: "INTEGER PRIMARY KEY AUTOINCREMENT", sqlprojection.PostgreSQL: "BIGSERIAL PRIMARY KEY",

@@ -26,7 +26,7 @@ const (
 // LayoutFlag is an application's flag for the layout of its journal, and LayoutUsage describes it.
 const (
 	LayoutFlag  = "layout"
-	LayoutUsage = "how events are stored, classic or packed; it never changes once the tables exist"
+	LayoutUsage = "how events are stored, packed or classic; it never changes once the tables exist"
 )
 
 // suggested is an address for serving the database.

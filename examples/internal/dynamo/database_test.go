@@ -26,7 +26,7 @@ func TestAnotherProgramReachesTheDatabaseOfTheProcess(t *testing.T) {
 	isolate(t)
 	db, err := dynamo.Open(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
-	require.NoError(t, journal.Create(t.Context(), db.Client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), db.Client, journal.Config{Layout: journal.Packed, Shards: 2}))
 
 	t.Setenv(dynamo.EndpointEnv, endpoint(t, db)) // as for another program
 	other, err := dynamo.Client(t.Context())

@@ -47,7 +47,7 @@ func setup(t *testing.T) *fixture {
 	f := &fixture{t: t, client: testdb.Client(t)}
 	f.dao = history.NewOrderHistoryDao(f.client, history.Config{})
 	require.NoError(t, f.dao.CreateTable(t.Context()))
-	config := journal.Config{Shards: 2}
+	config := journal.Config{Layout: journal.Packed, Shards: 2}
 	require.NoError(t, journal.Create(t.Context(), f.client, config))
 	var err error
 	f.journal, err = journal.Open(t.Context(), f.client, config)

@@ -45,7 +45,7 @@ func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t}
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	var err error
 	f.journal, err = journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)

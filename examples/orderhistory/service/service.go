@@ -4,6 +4,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -53,7 +55,7 @@ func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) 
 		config.Prefix = DefaultPrefix
 	}
 	// Each shard takes about 1,000 write units a second. The number of shards never changes.
-	config.Journal.Shards = 4
+	config.Journal.Shards, config.Journal.Layout = 4, cmp.Or(config.Journal.Layout, journal.Packed)
 	app, err := millrace.Open(ctx, client, config)
 	if err != nil {
 		return nil, err

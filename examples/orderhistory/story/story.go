@@ -43,7 +43,7 @@ type Config struct {
 	Orders    int // at least 20
 	Consumers int // number of consumers, who place the orders
 	Writers   int // number of concurrent writers
-	// Layout is the layout of the tables of events. Default: journal.Classic.
+	// Layout is the layout of the tables of events. Default: journal.Packed.
 	Layout journal.Layout
 	Out    io.Writer // for the report
 	Log    io.Writer // for errors during the story

@@ -30,7 +30,7 @@ type Config struct {
 	Duration time.Duration
 	// Average time of a user from a new round to a pick. 0 means no pause.
 	Think time.Duration
-	// Of the tables of events. Default: journal.Classic.
+	// Of the tables of events. Default: journal.Packed.
 	Layout journal.Layout
 	Logger *slog.Logger // for the servers; default: slog.Default()
 }

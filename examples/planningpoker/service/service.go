@@ -47,7 +47,7 @@ const (
 // machine.
 type Config struct {
 	Prefix string // prefix of the names of tables; default: none
-	// Of the tables of events. Default: journal.Classic.
+	// Of the tables of events. Default: journal.Packed.
 	Layout journal.Layout
 	Now    func() time.Time // default: time.Now
 	// As in millrace.Config, with shorter default intervals.
@@ -68,6 +68,7 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Layout = cmp.Or(c.Layout, journal.Packed)
 	c.Address = cmp.Or(c.Address, "127.0.0.1:0")
 	c.Subscriber = prompt(c.Subscriber)
 }

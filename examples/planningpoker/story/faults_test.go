@@ -56,7 +56,7 @@ func (m *faultMix) connect(db *dynamodb.Client) *connection {
 	c.client = c.Client(testdb.Once)
 	items := dynamotest.On("GetItem", "PutItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem",
 		"Query", "Scan", "TransactGetItems", "TransactWriteItems")
-	commits := dynamotest.On("TransactWriteItems")
+	commits := dynamotest.On("PutItem", "TransactWriteItems")
 	sometimes := func(chance float64) dynamotest.When {
 		return dynamotest.Matching(func(string, any) bool { return c.started.Load() && m.draws(chance) })
 	}
@@ -78,17 +78,31 @@ func (m *faultMix) late(c *connection) func(item map[string]types.AttributeValue
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	return func(item map[string]types.AttributeValue) bool {
-		key, ok := item["skey"].(*types.AttributeValueMemberS)
+		key := keyOf(item)
 		mu.Lock()
 		defer mu.Unlock()
-		if !ok || seen[key.Value] {
+		if seen[key] {
 			return false
 		}
-		seen[key.Value] = true
+		seen[key] = true
 		if !c.started.Load() || !m.draws(0.1) {
 			return false
 		}
 		m.hidden.Add(1)
 		return true
+	}
+}
+
+// keyOf returns the key of an item. The sort key is text in the classic layout, and a number in the
+// packed one.
+func keyOf(item map[string]types.AttributeValue) string {
+	partition, _ := item["pkey"].(*types.AttributeValueMemberS)
+	switch sort := item["skey"].(type) {
+	case *types.AttributeValueMemberS:
+		return partition.Value + " " + sort.Value
+	case *types.AttributeValueMemberN:
+		return partition.Value + " " + sort.Value
+	default:
+		return ""
 	}
 }

@@ -58,7 +58,7 @@ func setupOn(t *testing.T, client *dynamodb.Client, now func() time.Time) *fixtu
 	t.Helper()
 	f := &fixture{t: t, client: client, now: now, view: view.NewDAO(client, table, now)}
 	require.NoError(t, f.view.CreateTable(t.Context()))
-	config := journal.Config{Shards: 1}
+	config := journal.Config{Layout: journal.Packed, Shards: 1}
 	require.NoError(t, journal.Create(t.Context(), client, config))
 	var err error
 	f.journal, err = journal.Open(t.Context(), client, config)

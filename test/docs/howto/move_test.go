@@ -73,7 +73,7 @@ func copyTo(t *testing.T, client *dynamodb.Client, from *journal.Journal) *journ
 func TestAMoveDeliversEachEventOnce(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	classic, err := millrace.Open(t.Context(), client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 2}})
+	classic, err := millrace.Open(t.Context(), client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Layout: journal.Classic, Shards: 2}})
 	require.NoError(t, err)
 	var handled deliveries
 	use(t, classic, &handled, "1", shop.Place("ada", 30))
@@ -93,7 +93,7 @@ func TestAMoveDeliversEachEventOnce(t *testing.T) {
 func TestEventsOfAnotherProgramAreReadAfterTheMove(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	config := journal.Config{Shards: 4, Resolver: resolver.JSHash}
+	config := journal.Config{Layout: journal.Classic, Shards: 4, Resolver: resolver.JSHash}
 	require.NoError(t, journal.Create(t.Context(), client, config))
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
@@ -132,7 +132,7 @@ func topics(t *testing.T, j *journal.Journal) map[string][2]uint64 {
 func TestTheTopicsOfTheOldAndTheNewTablesAgreeAfterAMove(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 2}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	orders, err := repository.New(j, shop.Orders, repository.Config{})

@@ -91,7 +91,7 @@ type bank struct {
 func open(t *testing.T) *bank {
 	t.Helper()
 	client := dynamotest.New(t).Client()
-	check(journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	check(journal.Create(t.Context(), client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	check(projection.CreateTable(t.Context(), client, balances))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	check(err)

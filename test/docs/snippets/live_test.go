@@ -87,7 +87,7 @@ func TestAnAppServesAFeed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	app, err := millrace.Open(ctx, dynamotest.New(t).Client(), millrace.Config{Journal: journal.Config{Shards: 1}})
+	app, err := millrace.Open(ctx, dynamotest.New(t).Client(), millrace.Config{Journal: journal.Config{Layout: journal.Packed, Shards: 1}})
 	check(err)
 	check(app.HandleEvents(millrace.Group{Name: "room-view", Topics: []string{"room"}},
 		cqrs.NewGroupEventHandler(func(context.Context, *Deposited) error { return nil })))

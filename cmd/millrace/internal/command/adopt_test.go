@@ -21,7 +21,7 @@ func ofAnotherProgram(t *testing.T) *shell {
 	t.Helper()
 	s := setup(t)
 	config := journal.Config{
-		Shards: 4, Resolver: resolver.JSHash, OccurredAtUnit: time.Nanosecond,
+		Layout: journal.Classic, Shards: 4, Resolver: resolver.JSHash, OccurredAtUnit: time.Nanosecond,
 		Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr", OccurredAt: "time"},
 		Indexes:    journal.Indexes{JournalAggregate: "by-name", JournalTail: "by-time", SnapshotAggregate: "snapshots-by-name"},
 	}
@@ -69,7 +69,7 @@ func TestAdoptRefusesWhatTheSnapshotsDoNotHave(t *testing.T) {
 func TestCreateStoresRequiredEncodings(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	assert.Regexp(t, `(?m)^required encodings +aes-gcm$`, s.ok(t, "create", "--require-encoding", "aes-gcm"))
+	assert.Regexp(t, `(?m)^required encodings +aes-gcm$`, s.ok(t, "create", "--layout", "packed", "--require-encoding", "aes-gcm"))
 	assert.Regexp(t, `(?m)^required encodings +aes-gcm$`, s.ok(t, "create"))
 	o := s.run(t, "create", "--require-encoding", "gzip")
 	assert.Equal(t, command.ExitFailure, o.code)

@@ -192,7 +192,7 @@ func TestAnExportGoesOnWithWhatItWasBegunWith(t *testing.T) {
 func TestAnExportGoesOnWithItsOwnJournalAlone(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 3)
-	s.ok(t, "create", "--shards", "2", "--prefix", "bank-")
+	s.ok(t, "create", "--layout", "classic", "--shards", "2", "--prefix", "bank-")
 	file := filepath.Join(t.TempDir(), "backup.jsonl")
 	s.ok(t, "export", file)
 	whole, err := os.ReadFile(file)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +16,9 @@ import (
 
 // defaultShards is the number that journal.Config recommends.
 const defaultShards = 16
+
+const missingLayout = "new tables need --layout, which never changes: packed is for new applications and costs less, " +
+	"classic is for tables that event-store-adapter programs share"
 
 type createOptions struct {
 	shards                int
@@ -37,7 +39,7 @@ from existing tables.
 
 The shard count, the layout and the required encodings can never be changed afterwards.`,
 		Example: "  millrace create --layout packed --shards 16\n  millrace create --layout packed --prefix shop-\n" +
-			"  millrace create --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
+			"  millrace create --layout packed --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
 			config, err := o.config(cmd)
@@ -51,7 +53,7 @@ The shard count, the layout and the required encodings can never be changed afte
 	flags := cmd.Flags()
 	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, which never changes; each takes about 1,000 write units per second; default is 16")
 	flags.StringVar(&o.layout, "layout", "", "layout of events and snapshots: packed, which costs less and is for new applications, or classic, "+
-		"which event-store-adapter programs can share; default is classic")
+		"which event-store-adapter programs can share; new tables need it, and it never changes")
 	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm; it never changes")
 	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
 	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
@@ -92,7 +94,6 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	progress := a.showProgress()
-	layout := config.Layout
 	progress.Show(func(time.Duration) string { return "creating tables, which takes AWS up to a minute" })
 	there, err := store.Open(ctx, client, config)
 	switch {
@@ -103,6 +104,10 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 	case errors.Is(err, journal.ErrTableMissing), errors.Is(err, journal.ErrNoDescriptor):
 		if config.Shards == 0 {
 			config.Shards = defaultShards
+		}
+		if config.Layout == "" {
+			progress.Done()
+			return wrongUsage("%s", missingLayout)
 		}
 		config.Tables.Snapshot = a.tables.newSnapshot()
 	default:
@@ -115,17 +120,13 @@ func (a *app) runCreate(ctx context.Context, config journal.Config) error {
 		return err
 	}
 	if there == nil && !a.json {
-		a.note("%s", a.created(config, layout))
+		a.note("%s", a.created(config))
 	}
 	return a.runDescribe(ctx)
 }
 
-// created returns the text about new tables. layout is the one of the command line, if any.
-func (a *app) created(config journal.Config, layout journal.Layout) string {
-	text := fmt.Sprintf("Created the tables on %s, with layout %s and %s. The layout and the shard count never change.",
-		a.place, cmp.Or(layout, journal.Classic), output.Counted(config.Shards, "shard", "shards"))
-	if layout == "" {
-		text += "\nNew applications use --layout packed. While the tables are empty, you can delete them and create them again."
-	}
-	return text
+// created returns the text about new tables.
+func (a *app) created(config journal.Config) string {
+	return fmt.Sprintf("Created the tables on %s, with layout %s and %s. The layout and the shard count never change.",
+		a.place, config.Layout, output.Counted(config.Shards, "shard", "shards"))
 }

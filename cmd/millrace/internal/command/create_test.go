@@ -16,7 +16,7 @@ func TestCreateMakesTablesThatAnApplicationOpens(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 
-	out := s.ok(t, "create", "--shards", "8")
+	out := s.ok(t, "create", "--layout", "classic", "--shards", "8")
 	assert.Regexp(t, `(?m)^shards +8$`, out)
 	assert.Regexp(t, `(?m)^resolver +fnv1a-64$`, out)
 	assert.Regexp(t, `(?m)^layout +classic$`, out)
@@ -24,20 +24,21 @@ func TestCreateMakesTablesThatAnApplicationOpens(t *testing.T) {
 	assert.Equal(t, 8, s.open(t, journal.Config{}).Shards())
 }
 
-func TestCreateSaysWhichLayoutAndShardsItChooses(t *testing.T) {
+func TestCreateSaysWhatNeverChanges(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	o := s.run(t, "create")
+	assert.Equal(t, command.ExitUsage, o.code)
+	assert.Contains(t, o.err, "new tables need --layout, which never changes: packed is for new applications")
+	o = s.run(t, "create", "--layout", "packed")
 	assert.Equal(t, command.ExitOK, o.code)
 	assert.Equal(t, 16, s.open(t, journal.Config{}).Shards())
-	assert.Contains(t, o.err, "with layout classic and 16 shards. The layout and the shard count never change.")
-	assert.Contains(t, o.err, "New applications use --layout packed.")
+	assert.Contains(t, o.err, "with layout packed and 16 shards. The layout and the shard count never change.")
 
 	assert.Empty(t, s.run(t, "create").err, "it creates nothing")
 	for _, layout := range []string{"classic", "packed"} {
 		o := s.run(t, "create", "--layout", layout, "--shards", "1", "--prefix", layout)
 		assert.Contains(t, o.err, "with layout "+layout+" and 1 shard. The layout and the shard count never change.\n")
-		assert.NotContains(t, o.err, "New applications", "the layout was chosen")
 	}
 }
 
@@ -58,7 +59,7 @@ func TestCreateAgainTakesWhatIsStoredAndMakesWhatIsMissing(t *testing.T) {
 func TestCreateWithAnotherShardCountIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.ok(t, "create", "--shards", "8")
+	s.ok(t, "create", "--layout", "classic", "--shards", "8")
 
 	o := s.run(t, "create", "--shards", "16")
 	assert.Equal(t, command.ExitFailure, o.code)
@@ -91,7 +92,7 @@ func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {
 	})
 	require.NoError(t, err)
 
-	o := s.run(t, "create")
+	o := s.run(t, "create", "--layout", "classic")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "Millrace has not created these tables")
 }
@@ -99,7 +100,7 @@ func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {
 func TestCreateProvisionsCapacity(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.ok(t, "create", "--billing", "provisioned", "--read-units", "7", "--write-units", "9")
+	s.ok(t, "create", "--layout", "classic", "--billing", "provisioned", "--read-units", "7", "--write-units", "9")
 
 	out, err := s.client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("snapshot")})
 	require.NoError(t, err)
@@ -113,7 +114,7 @@ func TestTablesCanHaveOtherNames(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	names := []string{"--journal-table", "orders", "--snapshot-table", "order-heads", "--checkpoint-table", "order-readers"}
-	s.ok(t, append([]string{"create"}, names...)...)
+	s.ok(t, append([]string{"create", "--layout", "classic"}, names...)...)
 
 	assert.Regexp(t, `(?m)^snapshot +order-heads `, s.ok(t, "describe", "--journal-table", "orders"),
 		"the journal says which snapshot table it has")

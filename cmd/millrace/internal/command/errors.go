@@ -84,7 +84,7 @@ func (a *app) advice(ctx context.Context, err error) string {
 	case errors.As(err, &table):
 		return a.aboutMissing(ctx, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
-		return a.aboutMissing(ctx, "For a new application, `millrace create` creates the tables. It also reports an index that is missing.")
+		return a.aboutMissing(ctx, "For a new application, `millrace create --layout packed` creates the tables. It also reports an index that is missing.")
 	case errors.Is(err, journal.ErrNoDescriptor):
 		return "Millrace has not created these tables. `millrace adopt` adopts them. --journal-table sets another table."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":

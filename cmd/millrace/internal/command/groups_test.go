@@ -306,7 +306,7 @@ func TestAGroupIsPausedAndResumed(t *testing.T) {
 func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	s := setup(t)
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(), nil }
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
@@ -717,7 +717,7 @@ func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {
 func TestAnEditOfAllThatEndsEarlySaysHowFarItCame(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 	s := setup(t)
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(), nil }
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})

@@ -45,5 +45,5 @@ func TestCommandsWorkOnTablesOfThePackedLayout(t *testing.T) {
 func TestTheHelpOfCreateNamesTheLayouts(t *testing.T) {
 	t.Parallel()
 	help := strings.Join(strings.Fields(setup(t).ok(t, "create", "--help")), " ")
-	assert.Contains(t, help, "packed, which costs less and is for new applications, or classic, which event-store-adapter programs can share; default is classic")
+	assert.Contains(t, help, "packed, which costs less and is for new applications, or classic, which event-store-adapter programs can share; new tables need it, and it never changes")
 }

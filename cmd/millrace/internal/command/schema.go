@@ -53,14 +53,14 @@ Roles:
 ` + tablesHelp,
 		Example: "  millrace schema --format terraform --layout packed --prefix shop- > tables.tf\n" +
 			"  millrace schema --format cloudformation --layout packed --tables journal,snapshot,checkpoint\n" +
-			"  millrace schema --format terraform --billing provisioned --read-units 20 --write-units 50\n" +
+			"  millrace schema --format terraform --layout packed --billing provisioned --read-units 20 --write-units 50\n" +
 			"  millrace schema --format iam --role application --layout packed --prefix shop- --region eu-west-1 --account 123456789012",
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error { return a.runSchema(cmd, o) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.format, "format", "", "terraform, cloudformation or iam")
-	flags.StringVar(&o.layout, "layout", string(journal.Classic), "layout of the journal: packed or classic")
+	flags.StringVar(&o.layout, "layout", "", "layout of the journal, which never changes: packed, for new applications, or classic")
 	flags.StringSliceVar(&o.tables, "tables", []string{"journal", "snapshot", "checkpoint", "process", "readmodel"},
 		"`kinds` of tables, separated by commas: also dedup and keys, or all")
 	flags.StringVar(&o.dedupTable, "dedup-table", "", "`name` of the table of package dedup; default is the prefix and \""+dedup.DefaultTable+"\"")
@@ -135,11 +135,10 @@ func (o schemaOptions) document(names tableNames) (infra.Document, error) {
 	if err != nil {
 		return d, err
 	}
-	// A journal without a layout is classic, but the command of the document needs one.
-	if o.layout == "" {
-		return d, wrongUsage("--layout is empty: want packed or classic")
+	if o.layout == "" && (selected[permissions.Journal] != "" || selected[permissions.Snapshot] != "") {
+		return d, wrongUsage("%s", missingLayout)
 	}
-	d.Tables, err = infra.Tables(journal.Layout(o.layout), selected, capacity)
+	d.Tables, err = infra.Tables(cmp.Or(journal.Layout(o.layout), journal.Packed), selected, capacity)
 	if err != nil {
 		return d, wrongUsage("%v", err)
 	}

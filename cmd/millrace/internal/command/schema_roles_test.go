@@ -598,7 +598,7 @@ func TestPoliciesNameOperationsOfDynamoDB(t *testing.T) {
 func TestAPolicyHasOnlyTheTablesThatAreSelected(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	line := "schema --format iam --role application --prefix shop- --tables journal,checkpoint --partition aws-cn --region cn-north-1 --account 123456789012"
+	line := "schema --format iam --layout packed --role application --prefix shop- --tables journal,checkpoint --partition aws-cn --region cn-north-1 --account 123456789012"
 	tables := map[string]bool{}
 	for _, resources := range guardOf(t, s.ok(t, strings.Fields(line)...)).allowed {
 		for _, resource := range resources {
@@ -613,7 +613,7 @@ func TestTablesOfProjectionsNeedARoleThatUsesThem(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for _, role := range permissions.Roles {
-		o := s.run(t, "schema", "--format", "iam", "--role", role.Name, "--projection-table", "balances")
+		o := s.run(t, "schema", "--format", "iam", "--layout", "packed", "--role", role.Name, "--projection-table", "balances")
 		if slices.Contains(projecting, role.Name) {
 			assert.Equal(t, command.ExitOK, o.code, role.Name)
 			assert.Contains(t, o.out, "table/balances", role.Name)
@@ -623,8 +623,8 @@ func TestTablesOfProjectionsNeedARoleThatUsesThem(t *testing.T) {
 		assert.Contains(t, o.err, "--projection-table needs a --role that uses tables of projections: application, projection, deploy", role.Name)
 	}
 	for _, format := range []string{"terraform", "cloudformation"} {
-		assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", format, "--projection-table", "balances").code, format)
-		document := s.ok(t, "schema", "--format", format, "--role", "writer", "--role", "deploy", "--projection-table", "balances_*")
+		assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", format, "--layout", "packed", "--projection-table", "balances").code, format)
+		document := s.ok(t, "schema", "--format", format, "--layout", "packed", "--role", "writer", "--role", "deploy", "--projection-table", "balances_*")
 		assert.Contains(t, document, "table/balances_*", format)
 	}
 }
@@ -633,11 +633,11 @@ func TestAWrongNameOfATableOfProjectionsIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for _, name := range []string{"*", "a*", "totals_*_1", "totals?", "totals**"} {
-		o := s.run(t, "schema", "--format", "iam", "--role", "projection", "--projection-table", name)
+		o := s.run(t, "schema", "--format", "iam", "--layout", "packed", "--role", "projection", "--projection-table", name)
 		assert.Equal(t, command.ExitUsage, o.code, name)
 		assert.Contains(t, o.err, "--projection-table is", name)
 	}
-	assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", "iam", "--role", "projection", "--journal-table", "journal*").code)
+	assert.Equal(t, command.ExitUsage, s.run(t, "schema", "--format", "iam", "--layout", "packed", "--role", "projection", "--journal-table", "journal*").code)
 }
 
 func TestGenerationsAreBuiltWithExistingTables(t *testing.T) {

@@ -125,7 +125,7 @@ func TestDocumentsProtectTheTables(t *testing.T) {
 	s := setup(t)
 	for format, read := range documents {
 		for _, on := range []bool{true, false} {
-			args := []string{"schema", "--format", format, "--tables", "all"}
+			args := []string{"schema", "--format", format, "--layout", "classic", "--tables", "all"}
 			if !on {
 				args = append(args, "--point-in-time-recovery=false", "--deletion-protection=false")
 			}
@@ -143,7 +143,7 @@ func TestAProvisionedDocumentHasTheUnitsOfTheFlags(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	for format, read := range documents {
-		line := "schema --billing provisioned --read-units 5 --write-units 6 --index-read-units 7 --format " + format
+		line := "schema --layout classic --billing provisioned --read-units 5 --write-units 6 --index-read-units 7 --format " + format
 		for _, table := range read(t, s.ok(t, strings.Fields(line)...)) {
 			assert.Equal(t, types.BillingModeProvisioned, table.BillingMode)
 			assert.Equal(t, [2]int64{5, 6}, unitsOf(table.ProvisionedThroughput))
@@ -163,7 +163,7 @@ func TestTerraformHasTheCanonicalFormat(t *testing.T) {
 	s := setup(t)
 	for _, line := range []string{
 		"--layout packed", "--layout classic --billing provisioned --read-units 5 --write-units 6",
-		"--tables all --role application --role deploy --projection-table balances --projection-table list",
+		"--layout packed --tables all --role application --role deploy --projection-table balances --projection-table list",
 	} {
 		document := s.ok(t, append([]string{"schema", "--format", "terraform"}, strings.Fields(line)...)...)
 		assert.Equal(t, string(hclwrite.Format([]byte(document))), document)
@@ -173,7 +173,7 @@ func TestTerraformHasTheCanonicalFormat(t *testing.T) {
 func TestCloudFormationCreatesTablesWithIndexesOneByOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	template := templateOf(t, s.ok(t, "schema", "--format", "cloudformation"))
+	template := templateOf(t, s.ok(t, "schema", "--format", "cloudformation", "--layout", "classic"))
 	depends := map[string]string{}
 	for id, resource := range template.Resources {
 		assert.Equal(t, "Retain", resource.DeletionPolicy)
@@ -199,8 +199,8 @@ func TestADocumentWithoutAJournalNeedsNoDescriptor(t *testing.T) {
 func TestADocumentIsAnObject(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	printed := lines(t, s.ok(t, "schema", "--format", "terraform", "--json"))
-	assert.Equal(t, s.ok(t, "schema", "--format", "terraform"), printed[0]["document"])
+	printed := lines(t, s.ok(t, "schema", "--format", "terraform", "--layout", "packed", "--json"))
+	assert.Equal(t, s.ok(t, "schema", "--format", "terraform", "--layout", "packed"), printed[0]["document"])
 }
 
 // commandIn returns the arguments of the command that the comment of a document names.

@@ -51,7 +51,7 @@ func (s *shell) stopClock() {
 func setupTables(t *testing.T) *shell {
 	t.Helper()
 	s := setup(t)
-	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Layout: journal.Classic, Shards: 4}))
 	return s
 }
 

@@ -81,7 +81,7 @@ func TestAMissingIndexIsExplained(t *testing.T) {
 	// DynamoDB Local has another text while it deletes an index.
 	s, client := setup(t), dynamotest.New(t).Client()
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
-	s.ok(t, "create", "--shards", "1")
+	s.ok(t, "create", "--layout", "classic", "--shards", "1")
 	_, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
 		TableName: aws.String("journal"), GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{
 			{Delete: &types.DeleteGlobalSecondaryIndexAction{IndexName: aws.String("journal-tail-index")}},
@@ -90,7 +90,7 @@ func TestAMissingIndexIsExplained(t *testing.T) {
 	require.NoError(t, err)
 	o := s.run(t, "tail", "account")
 	assert.Regexp(t, `^millrace: .*table or index missing: "journal" lacks an index\n`, o.err)
-	assert.Contains(t, o.err, "`millrace create` creates the tables. It also reports an index that is missing.")
+	assert.Contains(t, o.err, "`millrace create --layout packed` creates the tables. It also reports an index that is missing.")
 }
 
 func TestATableThatAFlagNamesHasNoPrefix(t *testing.T) {

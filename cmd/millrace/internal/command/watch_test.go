@@ -22,7 +22,7 @@ import (
 func watchedGroup(t *testing.T, times int64) (*shell, *dynamotest.DB, context.Context) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 2}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 2}))
 	s := setup(t)
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(), nil }
 	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})

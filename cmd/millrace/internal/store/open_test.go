@@ -100,7 +100,7 @@ func (lastByte) Shard(id aggregate.ID, shards int) int {
 func TestAResolverOfTheApplicationsOwnIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Resolver: lastByte{}}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 4, Resolver: lastByte{}}))
 	_, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "journal"}})
 	var mismatch *journal.DescriptorMismatchError
 	require.ErrorAs(t, err, &mismatch)
@@ -110,7 +110,7 @@ func TestAResolverOfTheApplicationsOwnIsNotGuessed(t *testing.T) {
 func TestATableThatMayNotBeDescribedIsOpenedWithDefaultNames(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 4}))
 	db.Inject(dynamotest.Refuse(&denied{}), dynamotest.On("DescribeTable"))
 	j, err := store.Open(t.Context(), db.Client(), journal.Config{Tables: journal.Tables{Journal: "journal"}})
 	require.NoError(t, err)

@@ -66,7 +66,7 @@ func TestAnOrderIsApproved(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	client := dynamotest.New(t).Client()
-	check(journal.Create(ctx, client, journal.Config{Shards: 1}))
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 1}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	orders, err := repository.New(j, Orders, repository.Config{})
