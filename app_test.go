@@ -1,6 +1,7 @@
 package millrace_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,9 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 	t.Helper()
 	config := millrace.Config{
 		Prefix: "shop-", Journal: journal.Config{Layout: journal.Classic, Shards: 2},
-		Subscriber: subscriber.Config{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond},
+		Subscriber: func(_ string, c *subscriber.Config) {
+			c.PollInterval, c.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
+		},
 	}
 	for _, c := range change {
 		c(&config)
@@ -100,6 +103,17 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 	app, err := millrace.Open(t.Context(), db.Client(), config)
 	require.NoError(t, err)
 	return app
+}
+
+// subscribing returns a change of the settings of all subscribers.
+func subscribing(change func(group string, c *subscriber.Config)) func(*millrace.Config) {
+	return func(c *millrace.Config) {
+		before := c.Subscriber
+		c.Subscriber = func(group string, s *subscriber.Config) {
+			before(group, s)
+			change(group, s)
+		}
+	}
 }
 
 // start runs an App, and returns a function that stops it and waits for its end.
@@ -191,7 +205,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	app := open(t, db)
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
-	saga, err := millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{PollInterval: 10 * time.Millisecond})
+	saga, err := millrace.Process(t.Context(), app, shippings, process.Config{PollInterval: 10 * time.Millisecond}, "order")
 	require.NoError(t, err)
 	require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(c *shipOrder) (string, aggregate.Decision[order]) {
 		return c.Order, c.decide
@@ -503,7 +517,7 @@ func get(t *testing.T, url string) string {
 func TestAPanicInAHandlerIsAFailure(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	app := open(t, db, func(c *millrace.Config) { c.Subscriber.Failures = subscriber.Skip(1) })
+	app := open(t, db, subscribing(func(_ string, c *subscriber.Config) { c.Failures = subscriber.Skip(1) }))
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
 	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { panic("no order") }))
@@ -545,7 +559,7 @@ func TestAnAppSaysThatNobodyHandlesItsCommands(t *testing.T) {
 		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Logger = logger })
 		repo, err := millrace.Repository(app, orders, repository.Config{})
 		require.NoError(t, err)
-		_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+		_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 		require.NoError(t, err)
 		if handles {
 			require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(c *shipOrder) (string, aggregate.Decision[order]) {
@@ -578,9 +592,9 @@ func TestAProjectionUpcastsEventsWhateverIsConfigured(t *testing.T) {
 		split := orders.WithUpcasters(aggregate.Split("order.placed-twice.v1", func(old struct{ First, Second string }) ([]placed, error) {
 			return []placed{{old.First}, {old.Second}}, nil
 		}))
-		app := open(t, dynamotest.New(t), func(c *millrace.Config) {
-			c.Configure = func(_ string, c *subscriber.Config) { c.Definitions = []aggregate.AnyDefinition{split} }
-		})
+		app := open(t, dynamotest.New(t), subscribing(func(_ string, c *subscriber.Config) {
+			c.Definitions = []aggregate.AnyDefinition{split}
+		}))
 		msg := message.NewMessage(watermill.NewUUID(), []byte(`{"First":"tea","Second":"milk"}`))
 		msg.Metadata.Set("aggregate_id", "1")
 		msg.Metadata.Set("name", "order.placed-twice.v1")
@@ -604,13 +618,14 @@ func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
 		got := map[string]time.Duration{}
-		keep := func(group string, c *subscriber.Config) { got[group] = c.CommitInterval }
-		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Subscriber.CommitInterval = configured })
+		app := open(t, dynamotest.New(t), subscribing(func(group string, c *subscriber.Config) {
+			c.CommitInterval = cmp.Or(configured, c.CommitInterval)
+			got[group] = c.CommitInterval
+		}))
 		topics := []string{"order"}
-		_, err := app.Project(millrace.Group{Name: "items", Topics: topics, Configure: func(c *subscriber.Config) { keep("items", c) }}, noWrites)
+		_, err := app.Project(millrace.Group{Name: "items", Topics: topics}, noWrites)
 		require.NoError(t, err)
-		group := millrace.Group{Name: "audit", Topics: topics, Configure: func(c *subscriber.Config) { keep("audit", c) }}
-		require.NoError(t, app.Handle(group, func(*message.Message) error { return nil }))
+		require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: topics}, func(*message.Message) error { return nil }))
 		assert.Equal(t, map[string]time.Duration{"items": want, "audit": configured}, got)
 	}
 }
@@ -664,7 +679,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			if _, err := millrace.Repository(a, orders, repository.Config{}); err != nil {
 				return err
 			}
-			_, err := millrace.Process(t.Context(), a, shippings, []string{"shipping"}, process.Config{})
+			_, err := millrace.Process(t.Context(), a, shippings, process.Config{}, "shipping")
 			return err
 		},
 		"a live page of an unknown group": func(a *millrace.App) error {
@@ -730,9 +745,9 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			_, err := millrace.Open(t.Context(), nil, millrace.Config{})
 			return err
 		},
-		"a group for all": func(*millrace.App) error {
-			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Subscriber: subscriber.Config{ConsumerGroup: "all"}})
-			return err
+		"another group": func(a *millrace.App) error {
+			other := func(c *subscriber.Config) { c.ConsumerGroup = "other" }
+			return a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}, Subscriber: other}, handle)
 		},
 		"a topic twice": func(app *millrace.App) error {
 			return app.Handle(millrace.Group{Name: "twice", Topics: []string{"order", "order"}}, func(*message.Message) error { return nil })
@@ -770,22 +785,22 @@ func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
 	require.NoError(t, err)
 
 	topics := []string{"order"}
-	_, err = millrace.Process(t.Context(), app, shippings, nil, process.Config{})
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{})
 	require.Error(t, err, "no topics")
 	offline := db.Inject(dynamotest.CutConnection(), dynamotest.Table("shop-process"))
 	// Without a deadline, Process would retry for 30 seconds.
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = millrace.Process(soon, app, shippings, topics, process.Config{})
+	_, err = millrace.Process(soon, app, shippings, process.Config{}, topics...)
 	require.Error(t, err)
 	offline.Remove()
-	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, topics...)
 	require.NoError(t, err)
 
 	handler := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })
-	g := millrace.Group{Name: "mails", Topics: topics, Configure: func(c *subscriber.Config) { c.MaxInFlight = -1 }}
+	g := millrace.Group{Name: "mails", Topics: topics, Subscriber: func(c *subscriber.Config) { c.MaxInFlight = -1 }}
 	require.Error(t, app.HandleEvents(g, handler))
-	g.Configure = nil
+	g.Subscriber = nil
 	require.NoError(t, app.HandleEvents(g, handler))
 	registry := prometheus.NewRegistry()
 	for _, c := range metrics.Collectors(app) {
@@ -798,10 +813,10 @@ func TestAProcessWhoseTableIsMissingIsRefused(t *testing.T) {
 	db := dynamotest.New(t)
 	open(t, db)
 	app := open(t, db, func(c *millrace.Config) { c.ExistingTables = true })
-	_, err := millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	_, err := millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 	require.NoError(t, process.CreateTable(t.Context(), db.Client(), "shop-process"))
-	_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
 	for _, err := range app.Backlog().Open(t.Context(), process.Query{}) {
 		require.NoError(t, err)
@@ -828,19 +843,17 @@ func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	configured := map[string]bool{}
-	app := open(t, dynamotest.New(t), func(c *millrace.Config) {
-		c.Configure = func(group string, c *subscriber.Config) {
-			mu.Lock()
-			defer mu.Unlock()
-			configured[group] = true
-			if group == "commands" {
-				c.Failures = subscriber.Park(1)
-			}
+	app := open(t, dynamotest.New(t), subscribing(func(group string, c *subscriber.Config) {
+		mu.Lock()
+		defer mu.Unlock()
+		configured[group] = true
+		if group == "commands" {
+			c.Failures = subscriber.Park(1)
 		}
-	})
+	}))
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
-	_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
 	_, err = app.Project(millrace.Group{Name: "items", Topics: []string{"order"}}, noWrites)
 	require.NoError(t, err)
@@ -914,7 +927,7 @@ func TestAHandlerThatDoesNotReturnHoldsUpTheAppForALimitedTime(t *testing.T) {
 	require.NoError(t, err)
 	arrived, hang := make(chan struct{}, 10), make(chan struct{})
 	t.Cleanup(func() { close(hang) })
-	g := millrace.Group{Name: "audit", Topics: []string{"order"}, Configure: func(c *subscriber.Config) { c.CloseTimeout = time.Hour }}
+	g := millrace.Group{Name: "audit", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) { c.CloseTimeout = time.Hour }}
 	require.NoError(t, app.Handle(g, func(*message.Message) error {
 		arrived <- struct{}{}
 		<-hang

@@ -25,8 +25,9 @@ type Group struct {
 	Name string
 	// Topics are the topics that the group handles. The topic of an event is its aggregate type.
 	Topics []string
-	// Configure, if set, changes the subscriber settings of the group. It is called last.
-	Configure func(*subscriber.Config)
+	// Subscriber, if set, changes the settings of the group's subscriber, such as Failures. It is
+	// called after Config.Subscriber, and the same rules apply.
+	Subscriber func(*subscriber.Config)
 }
 
 func (g Group) validate() error {
@@ -45,18 +46,6 @@ func (g Group) validate() error {
 		}
 	}
 	return nil
-}
-
-// with returns the group with a Configure that calls set before the group's own Configure.
-func (g Group) with(set func(*subscriber.Config)) Group {
-	configure := g.Configure
-	g.Configure = func(c *subscriber.Config) {
-		set(c)
-		if configure != nil {
-			configure(c)
-		}
-	}
-	return g
 }
 
 // Repository adds a repository on the App's journal, and returns it. Its definition upcasts the
@@ -109,7 +98,7 @@ func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
 // missing.
 //
 // Errors: those of [Repository], of process.CreateTable and of process.New.
-func Process[S any](ctx context.Context, a *App, definition process.Definition[S], topics []string, config process.Config) (*process.Manager[S], error) {
+func Process[S any](ctx context.Context, a *App, definition process.Definition[S], config process.Config, topics ...string) (*process.Manager[S], error) {
 	if err := definition.Validate(); err != nil {
 		return nil, err
 	}
@@ -128,7 +117,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	if err != nil {
 		return nil, err
 	}
-	if err := a.add(g, manager.Handle); err != nil {
+	if err := a.add(g, ofUpcaster, manager.Handle); err != nil {
 		return nil, err
 	}
 	a.definitions = definitions
@@ -188,7 +177,8 @@ func (a *App) comes(g Group, eventTypes []string) error {
 
 // Project adds a projection of the events of a group's topics, and returns it. The writes of a
 // reaction are committed together with the position of the group. The positions of events without
-// writes are stored every 100 ms, unless subscriber.Config.CommitInterval is set.
+// writes are stored every 100 ms, unless a function of Config or Group sets
+// another CommitInterval.
 //
 // Errors: [*ConfigError], [ErrStarted], and the errors of projection.New and
 // subscriber.NewSubscriber.
@@ -206,23 +196,32 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 	if err := a.comes(g, p.EventTypes()); err != nil {
 		return nil, err
 	}
-	if err := a.add(g.with(storeSoon), p.Handle); err != nil {
+	if err := a.add(g, ofProjection, p.Handle); err != nil {
 		return nil, err
 	}
 	a.observe(g.Name, p)
 	return p, nil
 }
 
-// storeSoon sets a short commit interval. A projection stores the position of an event with the
-// writes for it. Positions of events without writes are stored at the commit interval, and
-// [App.Consistent] and live pages wait for these.
-func storeSoon(c *subscriber.Config) {
-	if c.CommitInterval == 0 {
-		c.CommitInterval = projectionCommitInterval
-	}
+// settings are the settings of a subscriber that the App decides: defaults, which the functions of
+// Config and Group can change, and fixed ones, which they cannot.
+type settings struct{ defaults, fixed func(*subscriber.Config) }
+
+// ofUpcaster are the settings for handlers that upcast events themselves.
+var ofUpcaster = settings{fixed: func(c *subscriber.Config) { c.Definitions = nil }}
+
+// ofProjection are the settings for projections. The commit interval is short. A projection stores
+// the position of an event with the writes for it. Positions of events without writes are stored at
+// the commit interval, and [App.Consistent] and live pages wait for these.
+var ofProjection = settings{
+	defaults: func(c *subscriber.Config) { c.CommitInterval = 100 * time.Millisecond },
+	fixed:    ofUpcaster.fixed,
 }
 
-const projectionCommitInterval = 100 * time.Millisecond
+// ofHandler returns the settings for handlers that receive upcast events, of some types or of all.
+func (a *App) ofHandler(eventTypes []string) settings {
+	return settings{defaults: func(c *subscriber.Config) { c.Definitions, c.EventTypes = slices.Clone(a.definitions), eventTypes }}
+}
 
 // Handle adds a handler of the messages of a group's topics. Each message is one event, upcast.
 //
@@ -231,12 +230,12 @@ func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 	if handle == nil {
 		return &ConfigError{"handle", fmt.Sprintf("of group %q is nil; pass a function that handles its messages", g.Name)}
 	}
-	return a.add(g.with(func(c *subscriber.Config) { c.Definitions = slices.Clone(a.definitions) }), handle)
+	return a.add(g, a.ofHandler(nil), handle)
 }
 
 // add adds a handler for each topic of a group to the router.
-func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
-	sub, err := a.newSubscriber(g)
+func (a *App) add(g Group, s settings, handle message.NoPublishHandlerFunc) error {
+	sub, err := a.newSubscriber(g, s)
 	if err != nil {
 		return err
 	}
@@ -251,7 +250,7 @@ func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
 func (g Group) handlerName(topic string) string { return g.Name + "/" + topic }
 
 // newSubscriber makes the subscriber of a group on the App's router.
-func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
+func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error) {
 	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
 		return nil, err
 	}
@@ -263,7 +262,7 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q leads to the handler name %q, which another handler has; choose another name", g.Name, g.handlerName(topic))}
 		}
 	}
-	config := a.settings(g)
+	config := a.configure(g, s)
 	if err := mayPosition(g, config); err != nil {
 		return nil, err
 	}
@@ -272,28 +271,35 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 		a.external[g.Name] = store
 		a.mu.Unlock()
 	}
-	return a.subscriber(config)
+	return a.subscriber(g, config)
 }
 
-// settings returns the settings of the subscriber of a group.
-func (a *App) settings(g Group) subscriber.Config {
-	config := a.config.Subscriber
-	config.Journal, config.ConsumerGroup = a.journal, g.Name
-	if a.config.Configure != nil {
-		a.config.Configure(g.Name, &config)
+// configure returns the config of the subscriber of a group.
+func (a *App) configure(g Group, s settings) subscriber.Config {
+	config := subscriber.Config{Journal: a.journal, ConsumerGroup: g.Name, CloseTimeout: a.config.HandlerTimeout}
+	if s.defaults != nil {
+		s.defaults(&config)
 	}
-	config.Definitions = nil // projections and process managers upcast events themselves
-	if g.Configure != nil {
-		g.Configure(&config)
+	if a.config.Subscriber != nil {
+		a.config.Subscriber(g.Name, &config)
+	}
+	if g.Subscriber != nil {
+		g.Subscriber(&config)
+	}
+	if s.fixed != nil {
+		s.fixed(&config)
 	}
 	return config
 }
 
-// subscriber returns a subscriber with some settings.
-func (a *App) subscriber(config subscriber.Config) (*subscriber.Subscriber, error) {
+// subscriber returns the subscriber of a group.
+func (a *App) subscriber(g Group, config subscriber.Config) (*subscriber.Subscriber, error) {
+	if config.Journal != a.journal || config.ConsumerGroup != g.Name {
+		return nil, &ConfigError{"Subscriber", fmt.Sprintf("changes Journal or ConsumerGroup of group %q, which the App sets; leave them as they are", g.Name)}
+	}
 	sub, err := subscriber.NewSubscriber(config, a.config.Logger)
 	if err != nil {
-		return nil, fmt.Errorf("group %q: %w", config.ConsumerGroup, err)
+		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
 	return sub, nil
 }

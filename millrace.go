@@ -118,16 +118,13 @@ type Config struct {
 	// error if a table is missing. Default: missing tables are created.
 	ExistingTables bool
 
-	// Subscriber holds the settings that the subscribers of all groups share. The App sets Journal,
-	// ConsumerGroup, EventTypes and Definitions, so leave these out. Broadcast is refused here; set
-	// it in Group.Configure.
-	Subscriber subscriber.Config
-
-	// Configure, if set, changes the subscriber settings of one group, such as Failures of
-	// "commands". It is called for each group, also for those of process managers, commands and
-	// read models, and before Group.Configure. Read models call it from their own goroutines.
-	// Definitions that it sets are ignored, because the App sets them.
-	Configure func(group string, c *subscriber.Config)
+	// Subscriber, if set, changes the settings of the subscriber of each group, also of commands,
+	// process managers and read models. Group.Subscriber changes those of one group afterwards. The
+	// function receives the defaults of the App: Journal and ConsumerGroup, which it must not
+	// change, HandlerTimeout as CloseTimeout, a CommitInterval of 100 ms for projections, and for
+	// handlers Definitions and EventTypes. Projections and process managers ignore Definitions,
+	// because they upcast events themselves. Read models call it from their own goroutines.
+	Subscriber func(group string, c *subscriber.Config)
 
 	// Marshaler names, encodes and decodes commands. It also names and decodes the events of
 	// [App.HandleEvents]. Default: cqrs.JSONMarshaler with the names of publisher.EventName. This
@@ -142,8 +139,8 @@ type Config struct {
 	// subscriber.NackReason outside of them and Watermill's Recoverer inside. Default: none.
 	Middleware []message.HandlerMiddleware
 
-	// HandlerTimeout is the time that handlers have to finish when the App stops. Default:
-	// Subscriber.CloseTimeout if that is set, 5 seconds otherwise.
+	// HandlerTimeout is the time that handlers have to finish when the App stops. Default: 5
+	// seconds.
 	HandlerTimeout time.Duration
 
 	// StopTimeout limits the time that [App.Run] waits for everything to stop. Run may exceed it by
@@ -169,12 +166,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.HandlerTimeout == 0 {
 		c.HandlerTimeout = 5 * time.Second
-		if c.Subscriber.CloseTimeout > 0 {
-			c.HandlerTimeout = c.Subscriber.CloseTimeout
-		}
-	}
-	if c.Subscriber.CloseTimeout == 0 {
-		c.Subscriber.CloseTimeout = c.HandlerTimeout
 	}
 	if c.StopTimeout == 0 {
 		c.StopTimeout = 30 * time.Second
@@ -186,10 +177,6 @@ func (c *Config) setDefaults() {
 
 func (c Config) validate() error {
 	switch {
-	case c.Subscriber.Journal != nil, c.Subscriber.ConsumerGroup != "", c.Subscriber.EventTypes != nil, c.Subscriber.Definitions != nil:
-		return &ConfigError{"Subscriber", "has a Journal, ConsumerGroup, EventTypes or Definitions, which the App sets; leave them out"}
-	case c.Subscriber.Broadcast:
-		return &ConfigError{"Subscriber", "has Broadcast set, which would apply to all groups; set Broadcast in Group.Configure"}
 	case c.HandlerTimeout < 0:
 		return &ConfigError{"HandlerTimeout", "is negative; leave it 0 for the default"}
 	case c.StopTimeout < 0:

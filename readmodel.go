@@ -90,7 +90,7 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 	if err != nil {
 		return err
 	}
-	sub, err := a.subscriber(a.settings(g.with(storeSoon)))
+	sub, err := a.subscriber(g, a.configure(g, ofProjection))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a *App) ProjectSQL(g Group, store *sqlprojection.Store, reactions ...sqlpr
 	if err := a.comes(g, eventTypes); err != nil {
 		return err
 	}
-	return a.add(g.with(storeSoon).with(func(c *subscriber.Config) { c.Positions = store }), handle)
+	return a.add(g, settings{ofProjection.defaults, func(c *subscriber.Config) { c.Definitions, c.Positions = nil, store }}, handle)
 }
 
 // mayPosition returns an error if the handlers of a group commit positions, but receive some events
@@ -48,8 +48,8 @@ func mayPosition(g Group, config subscriber.Config) error {
 	}
 	for _, d := range config.Definitions {
 		if d != nil && d.Splits() && slices.Contains(g.Topics, d.Type()) {
-			return &ConfigError{"Group.Configure", fmt.Sprintf("of %q sets Positions, but an upcaster may split an event of %q into several messages, "+
-				"which have no position; use App.ProjectSQL, or set Definitions to nil in Configure and let the handler upcast events", g.Name, d.Type())}
+			return &ConfigError{"Group.Subscriber", fmt.Sprintf("of %q sets Positions, but an upcaster may split an event of %q into several messages, "+
+				"which have no position; use App.ProjectSQL, or set its Definitions to nil and let the handler upcast events", g.Name, d.Type())}
 		}
 	}
 	return nil

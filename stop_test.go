@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // publishes matches the commits of the publisher of commands, and not the steps of processes.
@@ -27,7 +28,7 @@ func publishes(_ string, input any) bool {
 
 // seldom makes the polls of minutes few.
 func seldom(c *millrace.Config) {
-	c.Subscriber.PollInterval, c.Subscriber.MaxPollInterval = time.Second, time.Second
+	c.Subscriber = func(_ string, c *subscriber.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Second }
 }
 
 // stopWhilePublishing stops an App while DynamoDB throttles the command of a process manager. It
@@ -37,7 +38,7 @@ func stopWhilePublishing(t *testing.T, db *dynamotest.DB, throttled, stopTimeout
 	app := open(t, db, seldom, func(c *millrace.Config) { c.StopTimeout = stopTimeout })
 	repo, err := millrace.Repository(app, orders, repository.Config{})
 	require.NoError(t, err)
-	_, err = millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	_, err = millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
@@ -62,7 +63,7 @@ func stopWhilePublishing(t *testing.T, db *dynamotest.DB, throttled, stopTimeout
 func ships(t *testing.T, db *dynamotest.DB) (ids map[string]int) {
 	t.Helper()
 	app := open(t, db, seldom)
-	_, err := millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{})
+	_, err := millrace.Process(t.Context(), app, shippings, process.Config{}, "order")
 	require.NoError(t, err)
 	received := make(chan string, 1000)
 	require.NoError(t, app.Handle(millrace.Group{Name: "commands", Topics: []string{"commands"}}, func(msg *message.Message) error {

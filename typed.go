@@ -9,7 +9,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // HandleEvents adds typed handlers of Watermill's cqrs component for the events of a group's
@@ -32,8 +31,7 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 	if err := errors.Join(a.comes(g, eventTypes), a.mayDecode(g)); err != nil {
 		return err
 	}
-	g = g.with(func(c *subscriber.Config) { c.Definitions, c.EventTypes = slices.Clone(a.definitions), eventTypes })
-	return a.addTyped(g, true, handlers)
+	return a.addTyped(g, a.ofHandler(eventTypes), true, handlers)
 }
 
 // mayDecode returns an error if the default marshaler would decode events that another codec than
@@ -76,7 +74,7 @@ func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
 	if slices.Equal(a.topicsOf[g.Name], g.Topics) {
 		return &ConfigError{"HandleCommands", "was called twice; pass all handlers in one call"}
 	}
-	return a.addTyped(g, false, all)
+	return a.addTyped(g, settings{}, false, all)
 }
 
 // mayHandle returns an error if there is no handler, a nil handler, or a second handler of a type,
@@ -110,8 +108,8 @@ type commandHandler struct{ cqrs.CommandHandler }
 func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
 // addTyped adds a group processor for each topic. The processors share a subscriber.
-func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
-	sub, err := a.newSubscriber(g)
+func (a *App) addTyped(g Group, s settings, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
+	sub, err := a.newSubscriber(g, s)
 	if err != nil {
 		return err
 	}

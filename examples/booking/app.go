@@ -29,7 +29,7 @@ type settings struct {
 	bank            effects.Bank
 	post            effects.Post
 	paymentPatience time.Duration
-	subscriber      subscriber.Config
+	subscriber      func(group string, c *subscriber.Config)
 	process         process.Config
 	backoff         subscriber.Backoff // for calls of the bank and the mail service
 	logger          watermill.LoggerAdapter
@@ -64,7 +64,7 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 	if a.payments, err = millrace.Repository(a.App, payment.Definition, repository.Config{}); err != nil {
 		return nil, err
 	}
-	a.checkout, err = millrace.Process(ctx, a.App, checkout.Define(c.paymentPatience), []string{"show", "payment"}, c.process)
+	a.checkout, err = millrace.Process(ctx, a.App, checkout.Define(c.paymentPatience), c.process, "show", "payment")
 	if err != nil {
 		return nil, err
 	}
@@ -78,11 +78,11 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 		return nil, err
 	}
 	deferred := func(s *subscriber.Config) { s.Failures = subscriber.Defer(c.backoff) }
-	err = a.HandleEvents(millrace.Group{Name: "bank", Topics: []string{"payment"}, Configure: deferred}, effects.Payments(c.bank, a.payments)...)
+	err = a.HandleEvents(millrace.Group{Name: "bank", Topics: []string{"payment"}, Subscriber: deferred}, effects.Payments(c.bank, a.payments)...)
 	if err != nil {
 		return nil, err
 	}
-	err = a.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"show"}, Configure: deferred}, effects.Mails(c.post)...)
+	err = a.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"show"}, Subscriber: deferred}, effects.Mails(c.post)...)
 	if err != nil {
 		return nil, err
 	}

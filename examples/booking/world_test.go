@@ -58,10 +58,10 @@ func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	w.post = &simulated.Post{Faults: simulated.Faults{Before: w.fault(0.2), After: w.fault(0.3)}}
 	w.settings = settings{
 		layout: layout, bank: w.bank, post: w.post, paymentPatience: 300 * time.Millisecond,
-		subscriber: subscriber.Config{
-			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, LeaseDuration: time.Second,
-			CommitInterval: 50 * time.Millisecond, NackResendSleep: 5 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
-			CloseTimeout: 500 * time.Millisecond,
+		subscriber: func(_ string, c *subscriber.Config) {
+			c.PollInterval, c.MaxPollInterval, c.LeaseDuration = 5*time.Millisecond, 50*time.Millisecond, time.Second
+			c.CommitInterval, c.CloseTimeout = 50*time.Millisecond, 500*time.Millisecond
+			c.NackResendSleep, c.MaxNackResendSleep = 5*time.Millisecond, 100*time.Millisecond
 		},
 		process: process.Config{PollInterval: 20 * time.Millisecond, RetryAfter: 500 * time.Millisecond},
 		backoff: subscriber.Backoff{Pause: 20 * time.Millisecond, MaxPause: 200 * time.Millisecond, Attempts: 1000},

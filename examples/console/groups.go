@@ -84,9 +84,9 @@ func (s *shop) addRepositories(context.Context) (err error) {
 
 // addCheckout adds the process manager, and the handler of its commands.
 func (s *shop) addCheckout(ctx context.Context) (err error) {
-	s.checkout, err = millrace.Process(ctx, s.App, defineCheckout("nobody has decided what happens to unpaid orders"+s.tag), []string{"order", "payment"}, process.Config{
+	s.checkout, err = millrace.Process(ctx, s.App, defineCheckout("nobody has decided what happens to unpaid orders"+s.tag), process.Config{
 		Publisher: unreliable{s.Publisher(), s.faults, s.tag}, RetryAfter: 50 * time.Second,
-	})
+	}, "order", "payment")
 	if err != nil {
 		return err
 	}
@@ -211,5 +211,5 @@ func (s *shop) addGroups(ctx context.Context) error {
 
 // group returns a consumer group on the orders.
 func group(name string, failures subscriber.FailurePolicy) millrace.Group {
-	return millrace.Group{Name: name, Topics: []string{"order"}, Configure: func(c *subscriber.Config) { c.Failures = failures }}
+	return millrace.Group{Name: name, Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) { c.Failures = failures }}
 }

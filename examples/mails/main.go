@@ -73,7 +73,7 @@ func main() {
 	orders := must(millrace.Repository(app, Orders, repository.Config{}))
 
 	mails := &MailService{keys: map[string]bool{}, answered: make(chan struct{}, 10)}
-	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 100 * time.Millisecond, MaxPause: 10 * time.Minute, Attempts: 30})
 		// After a crash at most one event of each aggregate is delivered again.
 		c.CommitInterval = -1

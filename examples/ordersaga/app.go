@@ -38,7 +38,7 @@ func start(ctx context.Context, client *dynamodb.Client, now func() time.Time) (
 		return nil, err
 	}
 	topics := []string{services.Orders.Type(), services.Customers.Type(), services.Tickets.Type(), services.Payments.Type()}
-	_, err = millrace.Process(ctx, m, saga.Definition, topics, process.Config{Now: now, PollInterval: 50 * time.Millisecond})
+	_, err = millrace.Process(ctx, m, saga.Definition, process.Config{Now: now, PollInterval: 50 * time.Millisecond}, topics...)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func TestATermEndsAfterFourWeeks(t *testing.T) {
 	require.NoError(t, err)
 	accounts, err := millrace.Repository(app, Accounts, repository.Config{})
 	require.NoError(t, err)
-	terms, err := millrace.Process(t.Context(), app, Terms, []string{"balance"}, process.Config{})
+	terms, err := millrace.Process(t.Context(), app, Terms, process.Config{}, "balance")
 	require.NoError(t, err)
 	stop, err := app.Start(t.Context())
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestADeferredEventComesWhenTheClockIsAdvanced(t *testing.T) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 24 * time.Hour, MaxPause: 24 * time.Hour})
 	}
 	var attempts atomic.Int64
-	require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"balance"}, Configure: later},
+	require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"balance"}, Subscriber: later},
 		cqrs.NewGroupEventHandler(func(context.Context, *deposited) error {
 			if attempts.Add(1) == 1 {
 				return errors.New("out of order")

@@ -33,13 +33,13 @@ import (
 
 // aShop is an App with a group mails on topic account, whose handler gets the event of account 42.
 type aShop struct {
-	t      *testing.T
-	db     *dynamotest.DB
-	group  millrace.Group
-	sub    subscriber.Config
-	handle message.NoPublishHandlerFunc
-	ready  func() // between the commit of the event and the start
-	logged *logBuffer
+	t        *testing.T
+	db       *dynamotest.DB
+	group    millrace.Group
+	failures subscriber.FailurePolicy
+	handle   message.NoPublishHandlerFunc
+	ready    func() // between the commit of the event and the start
+	logged   *logBuffer
 }
 
 func newShop(t *testing.T) *aShop {
@@ -54,9 +54,11 @@ func newShop(t *testing.T) *aShop {
 // start runs the App until the test ends.
 func (s *aShop) start() *millrace.App {
 	s.t.Helper()
-	s.sub.NackResendSleep, s.sub.MaxNackResendSleep = time.Millisecond, time.Millisecond
 	app, err := millrace.Open(s.t.Context(), s.db.Client(), millrace.Config{
-		Journal: journal.Config{Shards: 1, Layout: journal.Packed}, Subscriber: s.sub, HandlerTimeout: 10 * time.Millisecond,
+		Journal: journal.Config{Shards: 1, Layout: journal.Packed}, HandlerTimeout: 10 * time.Millisecond,
+		Subscriber: func(_ string, c *subscriber.Config) {
+			c.NackResendSleep, c.MaxNackResendSleep, c.Failures = time.Millisecond, time.Millisecond, s.failures
+		},
 		Logger: watermill.NewSlogLogger(slog.New(slog.NewTextHandler(s.logged, nil))),
 	})
 	require.NoError(s.t, err)
@@ -86,7 +88,7 @@ func TestThePageOfTroubleshootingHasTheLinesOfTheLog(t *testing.T) {
 		}
 	}
 	policy := func(p subscriber.FailurePolicy) func(*aShop) {
-		return func(s *aShop) { s.sub.Failures, s.handle = p, fails }
+		return func(s *aShop) { s.failures, s.handle = p, fails }
 	}
 	for name, symptom := range map[string]struct {
 		cause func(*aShop)
@@ -185,7 +187,7 @@ func TestAGroupOnAMisspelledTopicLooksHealthy(t *testing.T) {
 func TestAGroupThatAsksForAnotherTypePassesOverTheEvent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.group.Configure = func(c *subscriber.Config) { c.EventTypes = []string{"account.deposited"} }
+	s.group.Subscriber = func(c *subscriber.Config) { c.EventTypes = []string{"account.deposited"} }
 	s.handle = func(*message.Message) error { assert.Fail(t, "it is passed over"); return nil }
 	app := s.start()
 

@@ -29,7 +29,7 @@ func TestAnAppProjectsASplitEventToSQL(t *testing.T) {
 		w := setup(t, d)
 		app, err := millrace.Open(t.Context(), w.client, millrace.Config{
 			ExistingTables: true,
-			Configure:      func(_ string, c *subscriber.Config) { c.Definitions = []aggregate.AnyDefinition{splitAccounts} },
+			Subscriber:     func(_ string, c *subscriber.Config) { c.Definitions = []aggregate.AnyDefinition{splitAccounts} },
 		})
 		require.NoError(t, err)
 		_, err = millrace.Repository(app, splitAccounts, repository.Config{})
@@ -66,9 +66,9 @@ func TestAHandlerOfPositionsGetsNoSplitEvents(t *testing.T) {
 		require.NoError(t, err)
 		external := func(c *subscriber.Config) { c.Positions = w.store }
 		var refused *millrace.ConfigError
-		require.ErrorAs(t, app.Handle(millrace.Group{Name: "totals", Topics: []string{topic}, Configure: external}, w.react(w.noting())), &refused)
+		require.ErrorAs(t, app.Handle(millrace.Group{Name: "totals", Topics: []string{topic}, Subscriber: external}, w.react(w.noting())), &refused)
 		assert.Contains(t, refused.Error(), "App.ProjectSQL")
-		require.NoError(t, app.Handle(millrace.Group{Name: "totals", Topics: []string{"other"}, Configure: external}, w.react(w.noting())))
+		require.NoError(t, app.Handle(millrace.Group{Name: "totals", Topics: []string{"other"}, Subscriber: external}, w.react(w.noting())))
 
 		config := w.config(w.j, w.store)
 		config.Definitions = []aggregate.AnyDefinition{splitAccounts}

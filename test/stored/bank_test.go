@@ -117,10 +117,10 @@ func open(t *testing.T, db *dynamotest.DB, s settings) *bank {
 	b.App, err = millrace.Open(ctx, b.client, millrace.Config{
 		Journal:        b.journalConfig(t, s),
 		ExistingTables: !s.tables,
-		Subscriber: subscriber.Config{
-			PollInterval: 20 * time.Millisecond, MaxPollInterval: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
-			NackResendSleep: 20 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
-			LeaseDuration: 10 * time.Second, BehindAfter: 50 * time.Millisecond, MemberName: "bank/1",
+		Subscriber: func(_ string, c *subscriber.Config) {
+			c.PollInterval, c.MaxPollInterval, c.CommitInterval = 20*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
+			c.NackResendSleep, c.MaxNackResendSleep = 20*time.Millisecond, 100*time.Millisecond
+			c.LeaseDuration, c.BehindAfter, c.MemberName = 10*time.Second, 50*time.Millisecond, "bank/1"
 		},
 	})
 	require.NoError(t, err)
@@ -178,13 +178,13 @@ func (b *bank) addRepositories(t *testing.T) {
 	require.NoError(t, err)
 	b.customers, err = millrace.Repository(b.App, customers, repository.Config{Snapshots: repository.Every(2)})
 	require.NoError(t, err)
-	b.reminders, err = millrace.Process(t.Context(), b.App, reminders, []string{"account"}, process.Config{
+	b.reminders, err = millrace.Process(t.Context(), b.App, reminders, process.Config{
 		Publisher:    b.sent,
 		PollInterval: 20 * time.Millisecond,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) {
 			return "commands", nil
 		},
-	})
+	}, "account")
 	require.NoError(t, err)
 }
 
@@ -193,7 +193,7 @@ func (b *bank) addGroups(t *testing.T, s settings) {
 	for _, name := range recording() {
 		g := millrace.Group{Name: name, Topics: topicsOf(name)}
 		policy, fails := failing[name]
-		g.Configure = func(c *subscriber.Config) {
+		g.Subscriber = func(c *subscriber.Config) {
 			if fails {
 				c.Failures = policy
 			}

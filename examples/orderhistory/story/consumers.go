@@ -46,11 +46,9 @@ func (c *consumers) start(ctx context.Context) error {
 	config := c.config
 	config.Logger = watermill.NewSlogLogger(slog.New(slog.NewTextHandler(
 		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	config.Subscriber = subscriber.Config{
-		// More does not help with an emulator on a small machine.
-		MaxInFlight:   16,
-		LeaseDuration: leaseDuration,
-		TrailingDelay: 2 * time.Second,
+	config.Subscriber = func(_ string, c *subscriber.Config) {
+		c.MaxInFlight = 16 // more does not help with an emulator on a small machine
+		c.LeaseDuration, c.TrailingDelay = leaseDuration, 2*time.Second
 	}
 	config.Middleware = []message.HandlerMiddleware{c.lag.measure, c.echo.repeat}
 	s, err := service.Open(ctx, client, config)

@@ -31,7 +31,7 @@ func replayLate(ctx context.Context, of *consumers) (left uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	group := millrace.Group{Name: lateGroup, Topics: service.Topics(), Configure: func(c *subscriber.Config) { c.MaxInFlight = 16 }}
+	group := millrace.Group{Name: lateGroup, Topics: service.Topics(), Subscriber: func(c *subscriber.Config) { c.MaxInFlight = 16 }}
 	err = s.Handle(group, func(msg *message.Message) error {
 		if record, ok := subscriber.RecordFromContext(msg.Context()); ok && record.Number > beginnings {
 			return nil

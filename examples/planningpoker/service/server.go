@@ -110,6 +110,6 @@ func (s *Service) newFeed() (*live.Feed, error) {
 			return r.Aggregate.Value, nil
 		},
 		Hint:       func(r *journal.Record) string { return r.Aggregate.Value },
-		Subscriber: prompt(subscriber.Config{}),
+		Subscriber: subscriber.Config{PollInterval: pollInterval, MaxPollInterval: maxPollInterval, TrailingDelay: trailingDelay},
 	})
 }

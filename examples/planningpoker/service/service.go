@@ -51,7 +51,7 @@ type Config struct {
 	Layout journal.Layout
 	Now    func() time.Time // default: time.Now
 	// As in millrace.Config, with shorter default intervals.
-	Subscriber subscriber.Config
+	Subscriber func(group string, c *subscriber.Config)
 	Logger     *slog.Logger // default: slog.Default()
 	Address    string       // to listen on; default: 127.0.0.1:0
 	// SecureCookie makes browsers send the cookie over HTTPS only. Use it behind a proxy that
@@ -70,14 +70,13 @@ func (c *Config) setDefaults() {
 	}
 	c.Layout = cmp.Or(c.Layout, journal.Packed)
 	c.Address = cmp.Or(c.Address, "127.0.0.1:0")
-	c.Subscriber = prompt(c.Subscriber)
 }
 
-func prompt(config subscriber.Config) subscriber.Config {
-	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)
-	config.MaxPollInterval = cmp.Or(config.MaxPollInterval, maxPollInterval)
-	config.TrailingDelay = cmp.Or(config.TrailingDelay, trailingDelay)
-	return config
+func (c *Config) subscriber(group string, s *subscriber.Config) {
+	s.PollInterval, s.MaxPollInterval, s.TrailingDelay = pollInterval, maxPollInterval, trailingDelay
+	if c.Subscriber != nil {
+		c.Subscriber(group, s)
+	}
 }
 
 // Service is one process of the application. It can execute commands as soon as it is open. The
@@ -103,7 +102,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 			// Each shard takes about 1,000 write units a second. Their number never changes.
 			Shards: 4,
 		},
-		Subscriber: config.Subscriber, Logger: watermill.NewSlogLogger(config.Logger),
+		Subscriber: config.subscriber, Logger: watermill.NewSlogLogger(config.Logger),
 	})
 	if err != nil {
 		return nil, err

@@ -50,9 +50,8 @@ func start(t *testing.T, db *dynamodb.Client, faults *faultMix) *servers {
 func (s *servers) start(ctx context.Context, place int) {
 	c := s.faults.connect(s.db)
 	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.Config{
-		Subscriber: subscriber.Config{
-			LeaseDuration: 2 * time.Second, // so that the story is short
-			TrailingDelay: time.Second,
+		Subscriber: func(_ string, c *subscriber.Config) { // so that the story is short
+			c.LeaseDuration, c.TrailingDelay = 2*time.Second, time.Second
 		},
 		Logger: slog.New(slog.DiscardHandler), // most failed requests are logged
 	})

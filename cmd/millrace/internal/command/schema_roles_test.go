@@ -403,12 +403,15 @@ func runApplication(t *testing.T, w *world) {
 	w.tables(t)
 	config, _ := w.encoded(t)
 	app, err := millrace.Open(t.Context(), w.role.client, millrace.Config{
-		Journal: config, ExistingTables: true, Subscriber: subscriber.Config{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond},
+		Journal: config, ExistingTables: true,
+		Subscriber: func(_ string, c *subscriber.Config) {
+			c.PollInterval, c.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
+		},
 	})
 	require.NoError(t, err)
 	r, err := millrace.Repository(app, wallets, repository.Config{})
 	require.NoError(t, err)
-	_, err = millrace.Process(t.Context(), app, sagas, []string{"wallet"}, process.Config{PollInterval: 10 * time.Millisecond})
+	_, err = millrace.Process(t.Context(), app, sagas, process.Config{PollInterval: 10 * time.Millisecond}, "wallet")
 	require.NoError(t, err)
 	require.NoError(t, app.HandleCommands(shop.Handler("remind", r, func(c *remind) (string, aggregate.Decision[wallet]) { return c.Wallet, c.Decide })))
 	_, err = app.Project(millrace.Group{Name: "balances", Topics: []string{"wallet"}}, addToBalance)

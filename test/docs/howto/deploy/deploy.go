@@ -18,9 +18,9 @@ import (
 func Run(ctx context.Context, client *dynamodb.Client, listener net.Listener, name string, handle message.NoPublishHandlerFunc) error {
 	app, err := millrace.Open(ctx, client, millrace.Config{
 		Prefix: "shop-", ExistingTables: true, // a job of the deployment has made them
-		HandlerTimeout: 15 * time.Second,                    // the longest handler
-		StopTimeout:    25 * time.Second,                    // less than the platform waits
-		Subscriber:     subscriber.Config{MemberName: name}, // such as the name of the pod
+		HandlerTimeout: 15 * time.Second, // the longest handler
+		StopTimeout:    25 * time.Second, // less than the platform waits
+		Subscriber:     func(_ string, c *subscriber.Config) { c.MemberName = name },
 	})
 	if err != nil {
 		return err

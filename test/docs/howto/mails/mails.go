@@ -18,7 +18,7 @@ import (
 
 // Add adds the group that sends mails. The provider is at url.
 func Add(app *millrace.App, client *http.Client, url string) error {
-	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute, Attempts: 30})
 		// After a crash at most one event of each aggregate is delivered again.
 		c.CommitInterval = -1

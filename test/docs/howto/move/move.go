@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Open opens an App on the new tables. Its groups begin with the events since the writers stopped.
+// Open opens an App on the new tables. New groups begin with the events since the writers stopped.
 // Tables of read models and process managers keep their names.
 func Open(ctx context.Context, client *dynamodb.Client, stopped time.Time) (*millrace.App, error) {
 	return millrace.Open(ctx, client, millrace.Config{
@@ -21,6 +21,6 @@ func Open(ctx context.Context, client *dynamodb.Client, stopped time.Time) (*mil
 			Journal: "shop-journal2", Snapshot: "shop-snapshot2", Checkpoint: "shop-checkpoint2",
 		}},
 		ExistingTables: true,
-		Subscriber:     subscriber.Config{Start: subscriber.At(stopped)}, // of groups that are new
+		Subscriber:     func(_ string, c *subscriber.Config) { c.Start = subscriber.At(stopped) },
 	})
 }

@@ -13,7 +13,7 @@ import (
 
 // Group parks an aggregate after a number of failed attempts at one event.
 func Group(attempts int) millrace.Group {
-	return millrace.Group{Name: "shipping", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+	return millrace.Group{Name: "shipping", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Park(attempts) // 20 attempts take about six minutes
 	}}
 }

@@ -14,14 +14,14 @@ import (
 // Live handles the events that occur at a time or later. After a restart it continues at its
 // positions.
 func Live(since time.Time) millrace.Group {
-	return millrace.Group{Name: "labels", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+	return millrace.Group{Name: "labels", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Start = subscriber.At(since) // or subscriber.Now(): when it first subscribes
 	}}
 }
 
 // Backfill handles the events before that time, in a group of its own.
 func Backfill(app *millrace.App, before time.Time, handle message.NoPublishHandlerFunc) error {
-	group := millrace.Group{Name: "labels-backfill", Topics: []string{"order"}, Configure: func(c *subscriber.Config) {
+	group := millrace.Group{Name: "labels-backfill", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Start = subscriber.Beginning()
 		c.Failures = subscriber.Park(20)
 	}}
