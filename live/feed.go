@@ -10,9 +10,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -181,20 +181,14 @@ func (f *Feed) isWatched(r *journal.Record) bool {
 func (f *Feed) wait(ctx context.Context, r *journal.Record) error {
 	ctx, cancel := context.WithTimeout(ctx, f.late.timeout(r.Aggregate, f.config.WaitTimeout))
 	defer cancel()
-	pauses := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	pauses := retry.Pauses(50*time.Millisecond, 2*time.Second, 0)
 	for {
 		err := f.config.Wait(ctx, r)
 		if err == nil || ctx.Err() != nil || errors.Is(err, groups.ErrExternalPositions) {
 			return err
 		}
-		pause := time.NewTimer(pauses.NextBackOff())
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !retry.Sleep(ctx, pauses.NextBackOff()) {
 			return err
-		case <-pause.C:
 		}
 	}
 }

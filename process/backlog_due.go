@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -187,8 +188,7 @@ func (q *dueQueue) setDue() {
 // progress.
 func (b *Backlog) rowsOf(ctx context.Context, keys []item) (map[string]item, error) {
 	rows := map[string]item{}
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
+	wait := retry.Pauses(50*time.Millisecond, 5*time.Second, 30*time.Second)
 	err := backoff.Retry(func() error {
 		for {
 			out, err := dynamo.Within(ctx, &dynamodb.BatchGetItemInput{

@@ -20,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/printable"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -211,9 +212,7 @@ func (m *Manager[S]) step(ctx context.Context, in Input, fired *timeoutRow) erro
 
 // stepWithRetries repeats stepOnce while another input is stored first.
 func (m *Manager[S]) stepWithRetries(ctx context.Context, in Input, fired *timeoutRow) error {
-	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
-	), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
+	again := backoff.WithContext(backoff.WithMaxRetries(retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
 	return backoff.Retry(func() error {
 		err := m.stepOnce(ctx, in, fired)
 		var refused *journal.WriteRefusedError

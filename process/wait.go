@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -27,9 +26,7 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 	if m.definition.over == nil {
 		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no OverWhen: none of its processes is ever over", m.definition.Type())}
 	}
-	pauses := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	pauses := retry.Pauses(10*time.Millisecond, time.Second, 0)
 	for {
 		process, err := m.processes.Load(ctx, id)
 		switch {
@@ -40,11 +37,7 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 		default:
 			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
 		}
-		pause := time.NewTimer(pauses.NextBackOff())
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !retry.Sleep(ctx, pauses.NextBackOff()) {
 			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotOver, ctx.Err())
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -193,11 +194,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 		left[i] = i
 	}
 	end := time.Now().Add(p.config.RetryBudget)
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(500*time.Millisecond),
-		backoff.WithMaxElapsedTime(p.config.RetryBudget),
-	), ctx)
+	wait := backoff.WithContext(retry.Pauses(5*time.Millisecond, 500*time.Millisecond, p.config.RetryBudget), ctx)
 	return backoff.Retry(func() error {
 		for {
 			items := []types.TransactWriteItem{advance.Item}

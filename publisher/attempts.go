@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -65,11 +63,7 @@ func (p *Publisher) resolveOpen(ctx context.Context, c *commit, conflict *journa
 func (p *Publisher) lookFor(c *commit, err error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.resolveFor)
 	defer cancel()
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(0),
-	)
+	wait := retry.Pauses(20*time.Millisecond, time.Second, 0)
 	for {
 		first, lookErr := p.first(ctx, c)
 		switch {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/printable"
@@ -114,12 +113,7 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 	ctx, cancel := context.WithTimeoutCause(p.ctx, p.config.CommitTimeout,
 		fmt.Errorf("given up after %s (Config.CommitTimeout)", p.config.CommitTimeout))
 	defer cancel()
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(250*time.Millisecond),
-		backoff.WithMaxElapsedTime(0), // ctx ends it
-	)
+	wait := retry.Pauses(time.Millisecond, 250*time.Millisecond, 0)
 	for {
 		err := p.attempt(ctx, s, c)
 		if err == nil {

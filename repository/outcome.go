@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -40,11 +38,7 @@ func untilKnown(ctx context.Context, c command, commandID string, budget time.Du
 	}
 	bounded, cancel := context.WithTimeout(ctx, max(budget, leastRepetition))
 	defer cancel()
-	pauses := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(budget),
-	)
+	pauses := retry.Pauses(5*time.Millisecond, time.Second, budget)
 	first := c.outcomes()[0]
 	for ctx.Err() == nil {
 		if known, err := again(bounded, c); known {
@@ -89,12 +83,7 @@ func again(ctx context.Context, c command) (known bool, err error) {
 func untilNoConflict(
 	ctx context.Context, target any, most int, attempt func(last *journal.ConflictError) (*journal.ConflictError, error),
 ) error {
-	pauses := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(100*time.Millisecond),
-		backoff.WithMaxElapsedTime(0), // most and ctx end the attempts
-	)
+	pauses := retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0)
 	var conflict *journal.ConflictError
 	for attempts := 1; ; attempts++ {
 		var err error

@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -87,7 +88,7 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 			return fmt.Errorf("%d rows of checkpoint table %q were left: %w", len(keys), s.table, journal.ErrThrottled)
 		}
 		return nil
-	}, backoff.WithContext(backoff.NewExponentialBackOff(), ctx))
+	}, backoff.WithContext(retry.Pauses(50*time.Millisecond, 5*time.Second, 15*time.Minute), ctx))
 	return rows, err
 }
 

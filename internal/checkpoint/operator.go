@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // ErrNoGroup reports that a group has no membership row.
@@ -18,8 +19,7 @@ var ErrNoGroup = errors.New("there is no such consumer group")
 // ModifyMembership changes a membership. If others change it at the same time, it tries again after
 // growing pauses, for up to a minute.
 func (s *Store) ModifyMembership(ctx context.Context, k Key, change func(Membership) (Membership, error)) (Membership, error) {
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(time.Minute))
+	wait := retry.Pauses(10*time.Millisecond, time.Second, time.Minute)
 	for {
 		seen, err := s.ReadMembership(ctx, k)
 		if err == nil && !seen.Exists() {
@@ -36,14 +36,8 @@ func (s *Store) ModifyMembership(ctx context.Context, k Key, change func(Members
 		if !errors.Is(err, ErrMembershipChanged) {
 			return now, err
 		}
-		pause := wait.NextBackOff()
-		if pause == backoff.Stop {
-			return Membership{}, fmt.Errorf("%w again and again for a minute: try again", err)
-		}
-		select {
-		case <-ctx.Done():
-			return Membership{}, ctx.Err()
-		case <-time.After(pause):
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
+			return Membership{}, cmp.Or(ctx.Err(), fmt.Errorf("%w again and again for a minute: try again", err))
 		}
 	}
 }

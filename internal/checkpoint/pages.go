@@ -11,6 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // nextPage reads a page, and retries it for up to 30 seconds, because a long list has many pages.
@@ -19,8 +20,7 @@ func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (*
 }
 
 func retryPage(ctx context.Context, read func() (*dynamodb.QueryOutput, error)) (page *dynamodb.QueryOutput, err error) {
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
+	wait := retry.Pauses(50*time.Millisecond, 5*time.Second, 30*time.Second)
 	err = backoff.Retry(func() error {
 		if page, err = read(); err != nil && !dynamo.IsThrottle(err) && !errors.Is(err, dynamo.ErrNoReply) {
 			return backoff.Permanent(err)

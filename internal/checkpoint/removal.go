@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -56,7 +57,7 @@ func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
 	for i, key := range keys {
 		requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
 	}
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(), ctx)
+	wait := backoff.WithContext(retry.Pauses(50*time.Millisecond, 5*time.Second, 15*time.Minute), ctx)
 	return backoff.Retry(func() error {
 		out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{s.table: requests},

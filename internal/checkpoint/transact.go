@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // maxConflicts is how long a transaction is repeated while it conflicts with another one, such as
@@ -26,9 +28,7 @@ func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem)
 			return backoff.Permanent(err)
 		}
 		return err
-	}, backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxElapsedTime(maxConflicts),
-	), ctx))
+	}, backoff.WithContext(retry.Pauses(5*time.Millisecond, time.Second, maxConflicts), ctx))
 }
 
 // refusal returns the old item of the first write of a transaction, and whether the condition of

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // ExpiryClient is the part of *dynamodb.Client that turns time to live on.
@@ -30,8 +32,7 @@ func EnsureExpiry(ctx context.Context, client ExpiryClient, table, attribute str
 }
 
 func ensureExpiry(ctx context.Context, client ExpiryClient, table, attribute string) error {
-	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)
+	wait := backoff.WithContext(backoff.WithMaxRetries(retry.Pauses(20*time.Millisecond, time.Second, 0), 8), ctx)
 	return backoff.Retry(func() error {
 		out, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // StartBudget is how long the requests at the start of a program are repeated while DynamoDB
@@ -81,11 +81,7 @@ func (d *delay) stop() {
 func Start(ctx context.Context, do func(ctx context.Context) error) error {
 	delay := watch(ctx)
 	defer delay.stop()
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(StartBudget),
-	)
+	wait := retry.Pauses(20*time.Millisecond, 2*time.Second, StartBudget)
 	// The budget also ends a request, with the retries that the SDK makes within it.
 	budget, cancel := context.WithTimeout(ctx, StartBudget)
 	defer cancel()
@@ -106,16 +102,11 @@ func Start(ctx context.Context, do func(ctx context.Context) error) error {
 		}
 		last = err
 		delay.update(false, err)
-		pause := wait.NextBackOff()
-		if pause == backoff.Stop {
+		if !retry.Sleep(ctx, wait.NextBackOff()) {
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w, after: %w", ctx.Err(), err)
+			}
 			return err
-		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("%w, after: %w", ctx.Err(), err)
-		case <-timer.C:
 		}
 	}
 }

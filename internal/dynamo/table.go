@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/retry"
 )
 
 // TableClient is the part of *dynamodb.Client that creates tables.
@@ -34,11 +36,7 @@ func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.Create
 }
 
 func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) error {
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(10*time.Minute),
-	), ctx)
+	wait := backoff.WithContext(retry.Pauses(5*time.Millisecond, 2*time.Second, 10*time.Minute), ctx)
 	return backoff.Retry(func() error {
 		var inactive error
 		err := Start(ctx, func(ctx context.Context) (err error) {

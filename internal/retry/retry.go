@@ -25,6 +25,13 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// Pauses returns pauses that grow from first to most, each with jitter, and stop after limit; 0 means
+// no limit.
+func Pauses(first, most, limit time.Duration) *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(first), backoff.WithMaxInterval(most), backoff.WithMaxElapsedTime(limit))
+}
+
 // Spread returns d plus or minus a half, so that many processes do not do the same at one time.
 func Spread(d time.Duration) time.Duration { return d/2 + rand.N(max(1, d)) }
 

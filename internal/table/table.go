@@ -50,14 +50,12 @@ func (s *Table) Now() time.Time {
 
 // UntilShown paces repeated reads of an item that must exist.
 func UntilShown() backoff.BackOff {
-	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	return backoff.WithMaxRetries(retry.Pauses(10*time.Millisecond, 200*time.Millisecond, 0), 4)
 }
 
 // Patience paces repeated requests, for as long as RetryBudget.
 func (s *Table) Patience() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.Config.RetryBudget))
+	return retry.Pauses(5*time.Millisecond, time.Second, s.Config.RetryBudget)
 }
 
 // GetItem reads an item, strongly consistent. It returns nil if there is none.

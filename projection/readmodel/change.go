@@ -10,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/retry"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -142,9 +143,7 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 // removeGroup waits until the members have left, and removes the group. Old rows that stay do not
 // matter to the generation, so an error about them is only logged.
 func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, removal groups.Removal) error {
-	again := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	again := retry.Pauses(50*time.Millisecond, time.Second, 0)
 	var active error
 	err := backoff.Retry(func() error {
 		err := m.groups.Remove(ctx, g.Group(), topic, removal)
