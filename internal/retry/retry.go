@@ -25,8 +25,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Pauses returns pauses that grow from first to most, each with jitter, and stop after limit; 0 means
-// no limit.
+// Pauses returns pauses that grow from first to most, each with jitter, and stop after limit; 0
+// means no limit.
 func Pauses(first, most, limit time.Duration) *backoff.ExponentialBackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(first), backoff.WithMaxInterval(most), backoff.WithMaxElapsedTime(limit))
