@@ -27,9 +27,6 @@ type Selection struct {
 	// skipped before it. So an edit does not include entries that an operator has not seen in a
 	// list. Times are of the members' clocks. Default: any time.
 	Before time.Time
-	// After selects the aggregates that follow this one in the order of [Group.Behind], by shard
-	// and id. Default: all of them.
-	After aggregate.ID
 	// Edited, if set, is called for each aggregate that was edited, with the number of its failed
 	// event. Calls are made one at a time.
 	Edited func(id aggregate.ID, number uint64)
@@ -48,8 +45,8 @@ type Selection struct {
 // also costs one read unit for about 40 entries of the list, at least one for each shard, and the
 // same again for each shard with selected aggregates.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], [*aggregate.InvalidIDError] if Selection.After is not an
-// aggregate of the topic, subscriber.ErrFenced, and the errors of the journal and the context.
+// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors of the journal and the
+// context.
 func (g *Group) UnparkAll(ctx context.Context, s Selection) (int, error) {
 	b := &bulk{group: g, selection: s, edit: (*bulk).unpark}
 	if err := b.run(ctx); err != nil {
@@ -106,18 +103,14 @@ type failedEvent struct {
 }
 
 func (b *bulk) run(ctx context.Context) error {
-	first, err := b.group.firstShard(b.selection.After)
-	if err != nil {
-		return err
-	}
-	err = patiently(ctx, func() error {
+	err := patiently(ctx, func() error {
 		_, err := b.membership(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for number := first; number < b.group.journal.Config.Shards; number++ {
+	for number := range b.group.journal.Config.Shards {
 		if err := b.editShard(ctx, number); err != nil {
 			return err
 		}
@@ -231,7 +224,7 @@ func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
 func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 	for _, listed := range page {
 		_, done := b.done[listed.Aggregate]
-		if p := listed.Parked; p != nil && !done && b.isAfter(listed.Aggregate) && strings.Contains(p.Reason, b.selection.Reason) && b.selection.isBefore(p.At) {
+		if p := listed.Parked; p != nil && !done && strings.Contains(p.Reason, b.selection.Reason) && b.selection.isBefore(p.At) {
 			candidates = append(candidates, failedEvent{Behind: listed})
 		}
 	}
@@ -240,16 +233,6 @@ func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 
 // isBefore reports whether Before selects a time.
 func (s Selection) isBefore(t time.Time) bool { return s.Before.IsZero() || t.Before(s.Before) }
-
-// isAfter reports whether an aggregate follows Selection.After in the order of the list.
-func (b *bulk) isAfter(id aggregate.ID) bool {
-	after := b.selection.After
-	if after == (aggregate.ID{}) {
-		return true
-	}
-	mine, its := b.group.journal.Shard(id), b.group.journal.Shard(after)
-	return mine > its || mine == its && id.Value > after.Value
-}
 
 // selected returns the candidates whose event has the selected type. It sets their event types if
 // these are needed.

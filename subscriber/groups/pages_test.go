@@ -89,7 +89,7 @@ func TestAPageOfALongListCostsWhatItShows(t *testing.T) {
 		"Parked":  {func(n int) int { return len(first(t, n, s.Parked(t.Context(), zero))) }, 1 + 90 + 3*75/40.0 + 2, aggregates * 9 / 10},
 		"Skipped": {func(n int) int { return len(first(t, n, s.Skipped(t.Context(), zero, 0))) }, 1 + 75/20.0 + 2, aggregates},
 		"SelectParked, none": {func(n int) int {
-			return len(first(t, n, s.SelectParked(t.Context(), groups.Selection{Reason: "no such", After: account("a09999")})))
+			return len(first(t, n, s.SelectParked(t.Context(), groups.Selection{Reason: "no such"})))
 		}, 1 + aggregates/40.0 + 5*shards, 0},
 	} {
 		got := 0
@@ -133,9 +133,6 @@ func TestListsContinueBehindTheLastOfAPage(t *testing.T) {
 		},
 		"Parked": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
 			return s.Parked(t.Context(), after)
-		},
-		"SelectParked": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
-			return s.SelectParked(t.Context(), groups.Selection{Reason: "fails", After: after})
 		},
 	}
 	for name, list := range lists {
@@ -186,26 +183,5 @@ func TestAListDoesNotContinueBehindAnAggregateOfAnotherTopic(t *testing.T) {
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		_, err = collect(s.Skipped(t.Context(), after, 1))
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = collect(s.SelectParked(t.Context(), groups.Selection{After: after}))
-		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = s.UnparkAll(t.Context(), groups.Selection{After: after})
-		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	}
-}
-
-func TestABulkEditOfASelectionBehindAnAggregateLeavesTheOthers(t *testing.T) {
-	t.Parallel()
-	_, s := manyParked(t, 100)
-	all := first(t, math.MaxInt, s.Parked(t.Context(), aggregate.ID{}))
-	require.Len(t, all, 100)
-
-	done, err := s.UnparkAll(t.Context(), groups.Selection{After: all[39].Aggregate})
-
-	require.NoError(t, err)
-	assert.Equal(t, 60, done)
-	left := first(t, math.MaxInt, s.Parked(t.Context(), aggregate.ID{}))
-	assert.Equal(t, all[:40], left)
-	done, err = s.SkipAll(t.Context(), groups.Selection{After: all[29].Aggregate})
-	require.NoError(t, err)
-	assert.Equal(t, 10, done)
 }

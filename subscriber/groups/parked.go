@@ -18,10 +18,10 @@ import (
 // aggregate whose reason is selected costs one read unit for each 4 KB. Each selected aggregate
 // costs one more for its position.
 //
-// Errors: those of [Group.Behind].
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
 func (g *Group) SelectParked(ctx context.Context, s Selection) iter.Seq2[Behind, error] {
 	b := &bulk{group: g, selection: s, types: true}
-	list := list{group: g, after: s.After, what: "list parked aggregates of"}
+	list := list{group: g, what: "list parked aggregates of"}
 	return list.all(ctx, b.describe)
 }
 

@@ -39,21 +39,21 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		}
 		eventually(t, "the first is in", func() bool {
 			g, err := s.Get(t.Context())
-			return err == nil && len(g.Members) == 1 && g.Members[0].Heartbeat > 0
+			return err == nil && len(g.Members) == 1 && s.heartbeats(t)[g.Members[0].Number] > 0
 		})
 		subscribe(t, config)
 		eventually(t, "they share", shared)
-		heartbeat := get().Members[0].Heartbeat
-		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Heartbeat > heartbeat })
+		first := get().Members[0].Number
+		heartbeat := s.heartbeats(t)[first]
+		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return s.heartbeats(t)[first] > heartbeat })
 
 		require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{Force: true}))
 
 		eventually(t, "both are in again", shared)
-		before := get()
+		before, beats := get(), s.heartbeats(t)
 		eventually(t, "time goes by for both", func() bool {
-			now := get()
-			for i, m := range now.Members {
-				if i < len(before.Members) && m.Number == before.Members[i].Number && m.Heartbeat < before.Members[i].Heartbeat+6 {
+			for number, now := range s.heartbeats(t) {
+				if was, known := beats[number]; known && now < was+6 {
 					return false
 				}
 			}

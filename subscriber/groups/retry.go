@@ -104,7 +104,7 @@ func (g *Group) handOver(ctx context.Context, number int) error {
 	})
 }
 
-// selects reports whether a record matches the selection, apart from After.
+// selects reports whether a record matches the selection.
 func (s Selection) selects(e checkpoint.Skipped) bool {
 	return strings.Contains(e.Reason, s.Reason) && s.isBefore(e.At) && (s.EventType == "" || s.EventType == e.EventType)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -240,6 +241,18 @@ func (s store) caughtUp(t *testing.T) {
 		lag, err := s.Lag(t.Context(), groups.LagOptions{})
 		return err == nil && lag.Events == 0
 	})
+}
+
+// heartbeats returns the number of heartbeats of each member.
+func (s store) heartbeats(t *testing.T) map[uint64]uint64 {
+	t.Helper()
+	membership, err := checkpoint.New(s.Journal).ReadMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic})
+	require.NoError(t, err)
+	heartbeats := map[uint64]uint64{}
+	for number, m := range membership.Members {
+		heartbeats[number] = m.Heartbeat
+	}
+	return heartbeats
 }
 
 // rows returns the sort keys in the checkpoint table.

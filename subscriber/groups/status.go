@@ -51,9 +51,8 @@ type Member struct {
 	Number uint64 // unique in the group
 	// Name is subscriber.Config.MemberName, by default host name and process id. It is empty for an
 	// operator.
-	Name      string
-	Heartbeat uint64 // number of heartbeats; it rises while the member is alive
-	Operator  bool   // whether it is an operator, which owns a shard for an edit only
+	Name     string
+	Operator bool // whether it is an operator, which owns a shard for an edit only
 	// LastHeartbeat is the time of the last heartbeat by the member's clock (journal.Config.Now).
 	// It may be up to an eighth of Lease too early.
 	LastHeartbeat time.Time
@@ -69,7 +68,7 @@ type Member struct {
 func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
 	last := m.LastHeartbeat()
 	return Member{
-		Number: number, Name: m.Name, Heartbeat: m.Heartbeat, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
+		Number: number, Name: m.Name, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
 		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
 	}
 }
