@@ -525,7 +525,7 @@ func TestAPanicInAHandlerIsAFailure(t *testing.T) {
 	_, err = repo.Execute(t.Context(), "1", place("tea"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		for e, err := range app.Groups().Skipped(t.Context(), "audit", "order", aggregate.ID{}, 0) {
+		for e, err := range app.Groups().Of("audit", "order").Skipped(t.Context(), aggregate.ID{}, 0) {
 			if errors.Is(err, groups.ErrNoGroup) { // no member has joined yet
 				return false
 			}
@@ -866,7 +866,7 @@ func TestGroupsOfAnAppCanBeConfigured(t *testing.T) {
 	_, err = repo.Execute(t.Context(), "1", place("tea"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		for _, err := range app.Groups().Parked(t.Context(), "commands", "commands", aggregate.ID{}) {
+		for _, err := range app.Groups().Of("commands", "commands").Parked(t.Context(), aggregate.ID{}) {
 			return err == nil
 		}
 		return false
@@ -966,7 +966,7 @@ func TestTheGroupsOfHandlersExistWhenTheAppHasStarted(t *testing.T) {
 
 		require.NoError(t, err)
 		assert.Equal(t, 1, slow.Fired(), "a transaction makes a group")
-		require.NoError(t, app.Groups().Pause(t.Context(), "mails", "order"))
+		require.NoError(t, app.Groups().Of("mails", "order").Pause(t.Context()))
 		require.NoError(t, stop())
 	})
 }

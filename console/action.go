@@ -68,10 +68,10 @@ func groupName(a Action) string { return a.Group }
 
 var actions = map[string]doer{
 	"pause": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		return "The group is paused. Its members stop within seconds.", c.config.Groups.Pause(ctx, a.Group, a.Topic)
+		return "The group is paused. Its members stop within seconds.", c.config.Groups.Of(a.Group, a.Topic).Pause(ctx)
 	}},
 	"resume": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		return "The group continues within seconds.", c.config.Groups.Resume(ctx, a.Group, a.Topic)
+		return "The group continues within seconds.", c.config.Groups.Of(a.Group, a.Topic).Resume(ctx)
 	}},
 	"reset": {confirm: groupName, do: (*Console).reset},
 	"retry": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
@@ -84,18 +84,18 @@ var actions = map[string]doer{
 		return fmt.Sprintf("The group continues after event %d of the aggregate.", a.Number), c.config.Groups.ResetAggregate(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"retry-all": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		n, err := c.config.Groups.UnparkAll(ctx, a.Group, a.Topic, selection(a))
+		n, err := c.config.Groups.Of(a.Group, a.Topic).UnparkAll(ctx, selection(a))
 		return counted(n, "aggregate is", "aggregates are", "tried again", err)
 	}},
 	"skip-all": {confirm: groupName, do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		n, err := c.config.Groups.SkipAll(ctx, a.Group, a.Topic, selection(a))
+		n, err := c.config.Groups.Of(a.Group, a.Topic).SkipAll(ctx, selection(a))
 		return counted(n, "event was", "events were", "skipped, and recorded", err)
 	}},
 	"retry-skipped": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
 		return fmt.Sprintf("Event %d is tried again.", a.Number), c.config.Groups.RetrySkipped(ctx, a.Group, a.Aggregate, a.Number)
 	}},
 	"retry-all-skipped": {do: func(c *Console, ctx context.Context, a Action) (string, error) {
-		n, err := c.config.Groups.RetryAllSkipped(ctx, a.Group, a.Topic, selection(a))
+		n, err := c.config.Groups.Of(a.Group, a.Topic).RetryAllSkipped(ctx, selection(a))
 		return counted(n, "event is", "events are", "tried again", err)
 	}},
 	"forget-skipped": {numbered: true, do: func(c *Console, ctx context.Context, a Action) (string, error) {
@@ -134,7 +134,7 @@ func (c *Console) reset(ctx context.Context, a Action) (string, error) {
 		}
 		to = subscriber.At(at)
 	}
-	err := c.config.Groups.Reset(ctx, a.Group, a.Topic, to, nil)
+	err := c.config.Groups.Of(a.Group, a.Topic).Reset(ctx, to, nil)
 	if errors.Is(err, groups.ErrLeftovers) {
 		return "The group was reset. Rows of earlier resets are left in the table; `millrace group cleanup` deletes them.", nil
 	}

@@ -21,7 +21,7 @@ func TestTheMostSevereConcernComesFirst(t *testing.T) {
 			t.Context(), checkpoint.Key{Group: name, Topic: "cart"}, checkpoint.Membership{}, checkpoint.NewMembership(j.Shards(), time.Time{}))
 		require.NoError(t, err)
 	}
-	require.NoError(t, groups.New(j).Pause(t.Context(), "a-paused", "cart"))
+	require.NoError(t, groups.Of(j, "a-paused", "cart").Pause(t.Context()))
 	type concern struct{ Kind, Group string }
 
 	view := read[struct{ Attention []concern }](t, newConsole(t, console.Config{Journal: j}), "")

@@ -144,7 +144,7 @@ func TestSkippingAllLeavesWhatThePageHasNotShown(t *testing.T) {
 	}))
 	require.Equal(t, http.StatusSeeOther, reply.status, reply.body)
 	var parked []string
-	for b, err := range groups.New(s.Journal).Parked(t.Context(), "mails", "cart", aggregate.ID{}) {
+	for b, err := range groups.Of(s.Journal, "mails", "cart").Parked(t.Context(), aggregate.ID{}) {
 		require.NoError(t, err)
 		parked = append(parked, b.Aggregate.Value)
 	}

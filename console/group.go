@@ -60,7 +60,7 @@ func (r *reading) group(ctx context.Context) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := r.config.Groups.Get(ctx, name, topic)
+	g, err := r.config.Groups.Of(name, topic).Get(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (r *reading) behind(ctx context.Context) (any, error) {
 	}
 	v.First = first
 	began := after
-	for b, err := range r.config.Groups.Behind(ctx, name, topic, after.after(topic)) {
+	for b, err := range r.config.Groups.Of(name, topic).Behind(ctx, after.after(topic)) {
 		if err != nil {
 			return nil, err
 		}
@@ -197,7 +197,7 @@ func (r *reading) compareAll(ctx context.Context, v *behindView) error {
 	defer enough()
 	var mu sync.Mutex
 	var found []groups.Behind
-	_, err := r.config.Groups.Lag(r.limited(ctx), v.Group, v.Topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+	_, err := r.config.Groups.Of(v.Group, v.Topic).Lag(r.limited(ctx), groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(found) < listPage {
@@ -274,7 +274,7 @@ func (r *reading) skipped(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v.First = first
-	for s, err := range r.config.Groups.Skipped(ctx, name, topic, after.after(topic), after.Number) {
+	for s, err := range r.config.Groups.Of(name, topic).Skipped(ctx, after.after(topic), after.Number) {
 		if err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ type failureView struct {
 // mostCounted is the maximum number of skipped events of a group that are counted.
 const mostCounted = 20
 
-func stateOf(g groups.Group) (state string, lost int) {
+func stateOf(g groups.Status) (state string, lost int) {
 	for _, m := range g.Members {
 		if m.Dead {
 			lost++
@@ -90,7 +90,7 @@ func stateOf(g groups.Group) (state string, lost int) {
 
 // listGroups lists the groups, and returns texts about groups that it could not read. It returns an
 // error if it could read none.
-func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []string, err error) {
+func (r *reading) listGroups(ctx context.Context) (all []groups.Status, failed []string, err error) {
 	all, err = r.config.Groups.List(ctx)
 	if err == nil || ctx.Err() != nil || len(all) == 0 && !errors.Is(err, groups.ErrCorrupt) {
 		return all, []string{}, err
@@ -100,7 +100,7 @@ func (r *reading) listGroups(ctx context.Context) (all []groups.Group, failed []
 
 // groupRows reads the lags of groups. topics has the rates at which events are written. If some
 // groups cannot be read, it returns the others, and the errors in failed.
-func (r *reading) groupRows(ctx context.Context, all []groups.Group, topics []topicRow) (rows []groupRow, failed []string, err error) {
+func (r *reading) groupRows(ctx context.Context, all []groups.Status, topics []topicRow) (rows []groupRow, failed []string, err error) {
 	rows, errs := make([]groupRow, len(all)), make([]error, len(all))
 	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
@@ -140,7 +140,7 @@ func failures(errs []error) (failed []string, err error) {
 
 // groupRow reads the lag of a group and counts its skipped events, as far as the read units of ctx
 // allow.
-func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing) (groupRow, error) {
+func (r *reading) groupRow(ctx context.Context, g groups.Status, written *writing) (groupRow, error) {
 	state, lost := stateOf(g)
 	row := groupRow{
 		Group: g.Name, Topic: g.Topic, State: state, Lost: lost, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
@@ -148,14 +148,15 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 	if s := g.Stopped; s != nil {
 		row.Stopped = &failureView{eventRef{refOf(s.Aggregate), s.Number, s.EventType, shownTime(s.At)}, s.Reason}
 	}
-	lag, err := r.config.Groups.Estimate(ctx, g.Name, g.Topic)
+	group := r.config.Groups.Of(g.Name, g.Topic)
+	lag, err := group.Estimate(ctx)
 	switch {
 	case errors.Is(err, journal.ErrUnitLimit):
 		row.LeftOut = true
 		return row, nil
 	case errors.Is(err, groups.ErrExternalPositions):
 		row.ExternalPositions = true
-		err = r.countBehind(ctx, &row)
+		err = countBehind(ctx, group, &row)
 	case err == nil:
 		view := lagOf(lag.Lag, r.now)
 		row.Lag, row.shardLags = &view, lag.Shards
@@ -165,7 +166,7 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 		row.EventsPerSecond = r.rates.handled(rateKey{g.Name, g.Topic, allShards}, now, written)
 	}
 	if err == nil {
-		err = r.countSkipped(ctx, &row)
+		err = countSkipped(ctx, group, &row)
 	}
 	if errors.Is(err, journal.ErrUnitLimit) {
 		row.LeftOut = true
@@ -176,12 +177,12 @@ func (r *reading) groupRow(ctx context.Context, g groups.Group, written *writing
 }
 
 // listedOfShard is the maximum number of blocked and parked aggregates of a shard that
-// groups.Groups.Estimate counts.
+// groups.Group.Estimate counts.
 const listedOfShard = 400
 
 // countBehind counts the blocked and parked aggregates of a group whose lag cannot be read.
-func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
-	for b, err := range r.config.Groups.Behind(ctx, row.Group, row.Topic, aggregate.ID{}) {
+func countBehind(ctx context.Context, group *groups.Group, row *groupRow) error {
+	for b, err := range group.Behind(ctx, aggregate.ID{}) {
 		if err != nil {
 			return err
 		}
@@ -202,8 +203,8 @@ func (r *reading) countBehind(ctx context.Context, row *groupRow) error {
 	return nil
 }
 
-func (r *reading) countSkipped(ctx context.Context, row *groupRow) error {
-	for _, err := range r.config.Groups.Skipped(ctx, row.Group, row.Topic, aggregate.ID{}, 0) {
+func countSkipped(ctx context.Context, group *groups.Group, row *groupRow) error {
+	for _, err := range group.Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			return err
 		}

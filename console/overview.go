@@ -125,7 +125,7 @@ const (
 )
 
 // addOverdue adds the types of process managers that have overdue timeouts or failed commands.
-func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.Group) error {
+func (r *reading) addOverdue(ctx context.Context, v *overviewView, all []groups.Status) error {
 	for _, name := range r.processTypes(all) {
 		if r.spent() {
 			v.LeftOut = append(v.LeftOut, "timeouts of "+name)
@@ -180,7 +180,7 @@ func (r *reading) late(ctx context.Context, processType string, most int) (late 
 
 // processTypes returns the types of process managers. Without an App it returns the names of all
 // groups: the group of a process manager has the name of its type.
-func (r *reading) processTypes(all []groups.Group) []string {
+func (r *reading) processTypes(all []groups.Status) []string {
 	var names []string
 	if r.config.App != nil {
 		for name, part := range r.config.App.Components() {

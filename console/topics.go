@@ -39,7 +39,7 @@ type topicRow struct {
 }
 
 // topicNames returns the topics that are known without a scan.
-func (r *reading) topicNames(all []groups.Group) []string {
+func (r *reading) topicNames(all []groups.Status) []string {
 	names := map[string]bool{}
 	for name := range r.repositories() {
 		names[name] = true
@@ -69,7 +69,7 @@ func (r *reading) findTopics(ctx context.Context) (names []string, complete bool
 }
 
 // topicRow reads the newest events of a topic, and returns them too.
-func (r *reading) topicRow(ctx context.Context, name string, all []groups.Group) (topicRow, []*journal.Record, error) {
+func (r *reading) topicRow(ctx context.Context, name string, all []groups.Status) (topicRow, []*journal.Record, error) {
 	row := topicRow{Topic: name, Groups: []string{}, States: r.repositories()[name] != nil}
 	for _, g := range all {
 		if g.Topic == name {
@@ -103,7 +103,7 @@ const rowPatience = 5 * time.Second
 
 // topicRows reads the newest events of topics. If some topics cannot be read, it returns the
 // others, and the errors in failed.
-func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Group) (rows []topicRow, failed []string, err error) {
+func (r *reading) topicRows(ctx context.Context, names []string, all []groups.Status) (rows []topicRow, failed []string, err error) {
 	rows, errs := make([]topicRow, len(names)), make([]error, len(names))
 	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
@@ -210,7 +210,7 @@ func (r *reading) topic(ctx context.Context) (any, error) {
 		return nil, err
 	}
 	v := topicView{topicRow: row, Rows: []groupRow{}, Newest: []eventView{}}
-	var of []groups.Group
+	var of []groups.Status
 	for _, g := range all {
 		if g.Topic == name {
 			of = append(of, g)

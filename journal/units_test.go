@@ -92,12 +92,12 @@ func operations(t *testing.T, client journal.Client, j *journal.Journal) map[str
 		"delete":      func(ctx context.Context) error { return j.Delete(ctx, user("5"), 12, journal.Removal{}) },
 		"groups.List": func(ctx context.Context) error { _, err := all.List(ctx); return err },
 		"groups.Estimate": func(ctx context.Context) error {
-			_, err := all.Estimate(ctx, "group", "user-account")
+			_, err := all.Of("group", "user-account").Estimate(ctx)
 			return err
 		},
 		"encrypt.EnsureKey": func(ctx context.Context) error { _, err := keys.EnsureKey(ctx, user("1")); return err },
 		"encrypt.Destroy":   func(ctx context.Context) error { return keys.Destroy(ctx, user("2")) },
-		"groups.Pause":      func(ctx context.Context) error { return all.Pause(ctx, "group", "user-account") },
+		"groups.Pause":      func(ctx context.Context) error { return all.Of("group", "user-account").Pause(ctx) },
 		"process.Pending":   func(ctx context.Context) error { return last(backlog.Pending(ctx, process.Query{})) },
 		"process.Open of":   func(ctx context.Context) error { return last(backlog.Open(ctx, process.Query{Type: "saga", ID: "1"})) },
 		"readmodel.List":    func(ctx context.Context) error { _, err := readmodel.List(ctx, client, ""); return err },

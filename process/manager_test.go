@@ -501,7 +501,7 @@ func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
 	msg.Nack()
 	require.Eventually(t, func() bool { return sub.Stats().Skipped == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, sub.Close())
-	for skipped, err := range groups.New(w.j).Skipped(t.Context(), "sagas", "order", aggregate.ID{}, 0) {
+	for skipped, err := range groups.Of(w.j, "sagas", "order").Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		assert.Contains(t, skipped.Reason, errNotNow.Error())
 	}

@@ -84,7 +84,7 @@ func TestNoEventIsGivenUpForOneBehindItThatFails(t *testing.T) {
 		}},
 		"park": {subscriber.Park(1), 3, func(t *testing.T, j *journal.Journal) (number uint64) {
 			eventually(t, "it is parked", func() bool {
-				for parked, err := range groups.New(j).Parked(context.Background(), "group", topic, aggregate.ID{}) {
+				for parked, err := range groups.Of(j, "group", topic).Parked(context.Background(), aggregate.ID{}) {
 					if err == nil {
 						number = parked.Parked.Number
 					}

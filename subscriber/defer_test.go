@@ -214,10 +214,10 @@ func TestAnEventThatASkippingGroupHasSkippedCanBeRetried(t *testing.T) {
 	nack(t, messages, "x/1", 1)
 	receiveAll(t, messages, 1)
 
-	n, err := groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{EventType: "withdrawn"})
+	n, err := groups.Of(j, "group", topic).RetryAllSkipped(t.Context(), groups.Selection{EventType: "withdrawn"})
 	require.NoError(t, err)
 	assert.Zero(t, n)
-	n, err = groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{Reason: "nacked"})
+	n, err = groups.Of(j, "group", topic).RetryAllSkipped(t.Context(), groups.Selection{Reason: "nacked"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, n)
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
@@ -338,7 +338,7 @@ func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 		receive(t, messages).Nack()
 	}
 	eventually(t, "all are skipped", func() bool { return first.Stats().Skipped == n })
-	count, err := groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{})
+	count, err := groups.Of(j, "group", topic).RetryAllSkipped(t.Context(), groups.Selection{})
 	require.NoError(t, err)
 	require.Equal(t, n, count)
 	require.NoError(t, first.Close())
@@ -388,7 +388,7 @@ func recordsOf(t *testing.T, j *journal.Journal, group, topic string) (records [
 	t.Helper()
 	eventually(t, "no record is left", func() bool {
 		records = nil
-		for e, err := range groups.New(j).Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+		for e, err := range groups.Of(j, group, topic).Skipped(t.Context(), aggregate.ID{}, 0) {
 			require.NoError(t, err)
 			records = append(records, e)
 		}

@@ -184,7 +184,7 @@ func ExampleSkip() {
 		show(<-messages).Nack()
 	}
 	show(<-messages).Ack()
-	for e, err := range groups.New(j).Skipped(ctx, "totals", "account", aggregate.ID{}, 0) {
+	for e, err := range groups.Of(j, "totals", "account").Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func ExampleSkip() {
 func ExampleStop() {
 	ctx, j := context.Background(), openNow(newTables())
 	happened(j, "alice", "account.opened.v1")
-	g := groups.New(j)
+	g := groups.Of(j, "totals", "account")
 
 	sub, messages := subscribed(subscriber.Config{
 		Journal: j, ConsumerGroup: "totals", LeaseDuration: time.Second,
@@ -218,12 +218,12 @@ func ExampleStop() {
 	for sub.Stats().Stopped == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	group, err := g.Get(ctx, "totals", "account")
+	group, err := g.Get(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("stopped by %s #%d:\n%s\n", group.Stopped.Aggregate, group.Stopped.Number, group.Stopped.Reason)
-	if err := g.Resume(ctx, "totals", "account"); err != nil { // after a fix, or after g.Skip
+	if err := g.Resume(ctx); err != nil { // after a fix, or after g.Skip
 		log.Fatal(err)
 	}
 	show(<-messages).Ack()
@@ -275,7 +275,7 @@ func ExampleNackReason() {
 	for sub.Stats().Skipped == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	for e, err := range groups.New(j).Skipped(ctx, "mails", "account", aggregate.ID{}, 0) {
+	for e, err := range groups.Of(j, "mails", "account").Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			log.Fatal(err)
 		}

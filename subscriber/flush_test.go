@@ -37,7 +37,7 @@ func TestAFlushWhoseReplyWasLostDoesNotCostTheShard(t *testing.T) {
 	lost.Remove()
 
 	eventually(t, "only y is left", func() bool {
-		lag, err := groups.New(j).Lag(context.Background(), "group", topic, groups.LagOptions{})
+		lag, err := groups.Of(j, "group", topic).Lag(context.Background(), groups.LagOptions{})
 		return err == nil && lag.Events == 1
 	})
 	require.NoError(t, first["y/1"].Context().Err())

@@ -40,7 +40,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 		}
 		all.Wait()
 		require.Eventually(t, func() bool {
-			g, err := groups.New(j).Get(t.Context(), "group", topic)
+			g, err := groups.Of(j, "group", topic).Get(t.Context())
 			return err == nil && len(g.Members) == members
 		}, patience, 20*time.Millisecond)
 
@@ -57,7 +57,7 @@ func TestAJoiningMemberRemovesMembersThatAreLongGone(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j := setup(t, 1)
 		members := func() []groups.Member {
-			g, err := groups.New(j).Get(t.Context(), "group", topic)
+			g, err := groups.Of(j, "group", topic).Get(t.Context())
 			require.NoError(t, err)
 			return g.Members
 		}

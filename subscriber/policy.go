@@ -54,10 +54,10 @@ const (
 func Block() FailurePolicy { return FailurePolicy{} }
 
 // Park parks an aggregate after a number of failed attempts at one event: its events wait in the
-// journal until an operator unparks it (groups.Groups.Parked, Unpark). A handler also fails while
-// its database is down, and an encrypted event cannot be decoded while its key cannot be read. So
-// choose a number of attempts whose pauses outlast an outage: by default Park(20) takes about six
-// minutes. See [FailurePolicy].
+// journal until an operator unparks it (groups.Group.Parked, groups.Groups.Unpark). A handler also
+// fails while its database is down, and an encrypted event cannot be decoded while its key cannot
+// be read. So choose a number of attempts whose pauses outlast an outage: by default Park(20) takes
+// about six minutes. See [FailurePolicy].
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // aggregate is not parked. A request of that transaction may still take effect after the aggregate
@@ -114,11 +114,11 @@ func PoisonQueue(attempts int, publisher message.Publisher, topic string) Failur
 func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempts: attempts} }
 
 // Stop stops the group on this topic after a number of failed attempts at one event. It pauses the
-// group for all members, as groups.Groups.Pause does, and stores the event and the first KB of the
-// reason, which groups.Groups.Get and List show. No event is passed over. The other members stop
-// within a quarter of [Config.LeaseDuration], and until then handle other aggregates.
+// group for all members, as groups.Group.Pause does, and stores the event and the first KB of the
+// reason, which groups.Group.Get and groups.Groups.List show. No event is passed over. The other
+// members stop within a quarter of [Config.LeaseDuration], and until then handle other aggregates.
 //
-// groups.Groups.Resume ends the pause. The event is then retried, and attempts are counted from the
+// groups.Group.Resume ends the pause. The event is then retried, and attempts are counted from the
 // start. To continue without the event, call groups.Groups.Skip before.
 //
 // Only the owner of the event's shard can stop a group. An evicted member cannot, and attempts from
@@ -170,7 +170,7 @@ func (b Backoff) pause(attempts int) time.Duration {
 // [Config.MaxInFlight] messages.
 //
 // After an ack the record is deleted. A crash between the two repeats the event. After the last
-// attempt the record stays, like the record of a skipped event ([Skip]). groups.Groups.Skipped
+// attempt the record stays, like the record of a skipped event ([Skip]). groups.Group.Skipped
 // lists deferred events and those that were given up, RetrySkipped retries one, and ForgetSkipped
 // drops one.
 //

@@ -210,7 +210,7 @@ func TestAProjectionThatIsStoppedAppliesEachEventOnce(t *testing.T) {
 	fails := func(number uint64) bool { return number == 5 && !mended.Load() }
 	m.consume(t, oneByOne, subscriber.Stop(3), fails)
 	m.consume(t, oneByOne, subscriber.Stop(3), fails)
-	g := groups.New(m.j)
+	g := groups.Of(m.j, "group", topic)
 	eventually(t, "the first four are applied", func() bool { return stored(t, m.j) == 4 })
 	takeAway(t, m.j)
 	atRest(t, m.j)
@@ -219,7 +219,7 @@ func TestAProjectionThatIsStoppedAppliesEachEventOnce(t *testing.T) {
 	assert.EqualValues(t, 5, state(t, m.j).Stopped.Number)
 
 	mended.Store(true)
-	require.NoError(t, g.Resume(t.Context(), "group", topic))
+	require.NoError(t, g.Resume(t.Context()))
 	eventually(t, "all is done", func() bool { return stored(t, m.j) == events })
 	assert.Equal(t, upTo(events), m.applied(t))
 	assert.Empty(t, skipped(t, m.j))

@@ -266,7 +266,7 @@ func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) 
 	close(stored)
 
 	list := func() (parked []groups.Behind) {
-		for b, err := range groups.New(j).Parked(t.Context(), "group", topic, aggregate.ID{}) {
+		for b, err := range groups.Of(j, "group", topic).Parked(t.Context(), aggregate.ID{}) {
 			require.NoError(t, err)
 			parked = append(parked, b)
 		}

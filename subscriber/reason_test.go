@@ -48,7 +48,7 @@ func TestWhatIsGivenUpHasTheHandlersErrorForAReason(t *testing.T) {
 		}, "the card was declined, once"},
 		"park": {subscriber.Park(2), func(t *testing.T, j *journal.Journal) (reason string) {
 			eventually(t, "it is parked", func() bool {
-				for parked, err := range groups.New(j).Parked(context.Background(), "group", topic, aggregate.ID{}) {
+				for parked, err := range groups.Of(j, "group", topic).Parked(context.Background(), aggregate.ID{}) {
 					if err == nil {
 						reason = parked.Parked.Reason
 					}

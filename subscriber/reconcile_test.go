@@ -68,7 +68,7 @@ func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 
 		next()
 		late("old", 0, 1, 240*time.Hour)
-		require.NoError(t, groups.New(j).Reconcile(t.Context(), "group", topic))
+		require.NoError(t, groups.Of(j, "group", topic).Reconcile(t.Context()))
 		assert.Equal(t, expect("old", 1, 1), receiveIn(t, messages, 1, time.Hour), "where an operator asks")
 		assert.Positive(t, lists.Fired())
 	})

@@ -24,7 +24,7 @@ import (
 // skipped returns the stored records of skipped events.
 func skipped(t *testing.T, j *journal.Journal) (records []groups.SkippedEvent) {
 	t.Helper()
-	for e, err := range groups.New(j).Skipped(context.Background(), "group", topic, aggregate.ID{}, 0) {
+	for e, err := range groups.Of(j, "group", topic).Skipped(context.Background(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		records = append(records, e)
 	}

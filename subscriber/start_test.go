@@ -64,7 +64,7 @@ func TestASubscriberIsJoinedWhenItsGroupExists(t *testing.T) {
 		require.ErrorIs(t, sub.Joined(soon), context.DeadlineExceeded)
 		require.NoError(t, sub.Joined(t.Context()))
 
-		_, err := groups.New(j).Get(t.Context(), "group", topic)
+		_, err := groups.Of(j, "group", topic).Get(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, sub.Close())
 		require.ErrorIs(t, sub.Joined(t.Context()), subscriber.ErrSubscriberClosed)

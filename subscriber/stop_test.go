@@ -16,9 +16,9 @@ import (
 )
 
 // state reads the group.
-func state(t *testing.T, j *journal.Journal) groups.Group {
+func state(t *testing.T, j *journal.Journal) groups.Status {
 	t.Helper()
-	g, err := groups.New(j).Get(context.Background(), "group", topic)
+	g, err := groups.Of(j, "group", topic).Get(context.Background())
 	require.NoError(t, err)
 	return g
 }
@@ -36,7 +36,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 4)
-		j, g := open(t, client), groups.New(open(t, client))
+		j, g := open(t, client), groups.Of(open(t, client), "group", topic)
 		config := shortLease(j)
 		config.Failures = subscriber.Stop(3)
 		first, messages := subscribe(t, config)
@@ -62,12 +62,12 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 
 		write(t, j, "y", 0, 1)
 		awaitHeartbeats(t, j, 2)
-		require.NoError(t, g.Pause(t.Context(), "group", topic))
+		require.NoError(t, g.Pause(t.Context()))
 		assert.NotNil(t, state(t, j).Stopped, "to pause it changes nothing")
 		assert.EqualValues(t, 3, first.Stats().Delivered, "nothing came")
 		assert.Zero(t, second.Stats().Delivered, "nothing came")
 
-		require.NoError(t, g.Resume(t.Context(), "group", topic))
+		require.NoError(t, g.Resume(t.Context()))
 		now = state(t, j)
 		assert.False(t, now.Paused)
 		assert.Nil(t, now.Stopped)
@@ -113,7 +113,7 @@ func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *tes
 	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	faulty.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		assert.True(t, state(t, j).Paused, "it was done")
-		assert.NoError(t, groups.New(j).Resume(ctx, "group", topic))
+		assert.NoError(t, groups.Of(j, "group", topic).Resume(ctx))
 	}), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	nack(t, messages, "x/1", 2)
 
@@ -144,17 +144,17 @@ func TestAGroupIsStoppedOnceAlthoughRepliesAreLost(t *testing.T) {
 
 func TestAFormerOwnerStopsNothing(t *testing.T) {
 	t.Parallel()
-	for name, interfere := range map[string]func(t *testing.T, j *journal.Journal, g *groups.Groups){
-		"its shard was taken over": func(t *testing.T, j *journal.Journal, _ *groups.Groups) { takeAway(t, j) },
-		"the group was reset": func(t *testing.T, _ *journal.Journal, g *groups.Groups) {
-			assert.NoError(t, g.Reset(context.Background(), "group", topic, subscriber.Beginning(), nil))
+	for name, interfere := range map[string]func(t *testing.T, j *journal.Journal, g *groups.Group){
+		"its shard was taken over": func(t *testing.T, j *journal.Journal, _ *groups.Group) { takeAway(t, j) },
+		"the group was reset": func(t *testing.T, _ *journal.Journal, g *groups.Group) {
+			assert.NoError(t, g.Reset(context.Background(), subscriber.Beginning(), nil))
 		},
-		"the group was removed": func(t *testing.T, _ *journal.Journal, g *groups.Groups) {
-			assert.NoError(t, g.Remove(context.Background(), "group", topic, groups.Removal{Force: true}))
+		"the group was removed": func(t *testing.T, _ *journal.Journal, g *groups.Group) {
+			assert.NoError(t, g.Remove(context.Background(), groups.RemoveOptions{Force: true}))
 		},
-		"the group was paused and resumed": func(t *testing.T, _ *journal.Journal, g *groups.Groups) {
-			assert.NoError(t, g.Pause(context.Background(), "group", topic))
-			assert.NoError(t, g.Resume(context.Background(), "group", topic))
+		"the group was paused and resumed": func(t *testing.T, _ *journal.Journal, g *groups.Group) {
+			assert.NoError(t, g.Pause(context.Background()))
+			assert.NoError(t, g.Resume(context.Background()))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestAFormerOwnerStopsNothing(t *testing.T) {
 				config := shortLease(open(t, faulty.Client(testdb.Once)))
 				config.Failures = subscriber.Stop(1)
 				sub, messages := subscribe(t, config)
-				meanwhile := dynamotest.Pause(func(context.Context) { interfere(t, j, groups.New(j)) })
+				meanwhile := dynamotest.Pause(func(context.Context) { interfere(t, j, groups.Of(j, "group", topic)) })
 				faulty.Inject(meanwhile, dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 				nack(t, messages, "x/1", 1)
 
@@ -187,7 +187,7 @@ func TestAGroupThatAnOperatorHasPausedMeanwhileIsPausedByThem(t *testing.T) {
 	config.Failures = subscriber.Stop(1)
 	sub, messages := subscribe(t, config)
 	faulty.Inject(dynamotest.Pause(func(ctx context.Context) {
-		assert.NoError(t, groups.New(j).Pause(ctx, "group", topic))
+		assert.NoError(t, groups.Of(j, "group", topic).Pause(ctx))
 	}), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	nack(t, messages, "x/1", 1)
 
@@ -214,7 +214,7 @@ func TestAStoppedGroupGoesOnWithoutTheEventThatAnOperatorSkips(t *testing.T) {
 		require.NotNil(t, why)
 		require.NoError(t, g.Skip(t.Context(), "group", why.Aggregate, why.Number))
 		assert.NotNil(t, state(t, j).Stopped, "until it is resumed")
-		require.NoError(t, g.Resume(t.Context(), "group", topic))
+		require.NoError(t, g.Of("group", topic).Resume(t.Context()))
 
 		assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
 		assert.Equal(t, []uint64{1}, skippedNumbers(t, j))

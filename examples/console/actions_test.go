@@ -17,9 +17,9 @@ import (
 func orderID(id string) aggregate.ID { return aggregate.ID{Type: "order", Value: id} }
 
 // group returns a group on the orders.
-func (w *world) group(t *testing.T, name string) groups.Group {
+func (w *world) group(t *testing.T, name string) groups.Status {
 	t.Helper()
-	g, err := w.Groups().Get(t.Context(), name, "order")
+	g, err := w.Groups().Of(name, "order").Get(t.Context())
 	require.NoError(t, err)
 	return g
 }
@@ -27,7 +27,7 @@ func (w *world) group(t *testing.T, name string) groups.Group {
 // holdsUp reports whether an order blocks a group.
 func (w *world) holdsUp(t *testing.T, group, id string) bool {
 	t.Helper()
-	for b, err := range w.Groups().Behind(t.Context(), group, "order", aggregate.ID{}) {
+	for b, err := range w.Groups().Of(group, "order").Behind(t.Context(), aggregate.ID{}) {
 		require.NoError(t, err)
 		if b.Aggregate.Value == id {
 			return true
@@ -39,7 +39,7 @@ func (w *world) holdsUp(t *testing.T, group, id string) bool {
 // skipped returns the record of an event that a group has skipped, or nil if there is none.
 func (w *world) skipped(t *testing.T, group, id string) *groups.SkippedEvent {
 	t.Helper()
-	for s, err := range w.Groups().Skipped(t.Context(), group, "order", aggregate.ID{}, 0) {
+	for s, err := range w.Groups().Of(group, "order").Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		if s.Aggregate.Value == id {
 			return &s

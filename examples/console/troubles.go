@@ -195,7 +195,7 @@ func (s *shop) addTroubles(ctx context.Context) error {
 	if err := errors.Join(s.join(ctx, "reports", false), s.join(ctx, "exports", true)); err != nil {
 		return err
 	}
-	pauseSearch := func() error { return s.Groups().Pause(ctx, "search", "order") }
+	pauseSearch := func() error { return s.Groups().Of("search", "order").Pause(ctx) }
 	if err := until(ctx, pauseSearch); err != nil { // the group may still be joining
 		return err
 	}
@@ -230,7 +230,7 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 		return err
 	}
 	if err := until(ctx, func() error {
-		g, err := s.Groups().Get(ctx, group, "order")
+		g, err := s.Groups().Of(group, "order").Get(ctx)
 		if err == nil && (len(g.Members) == 0 || len(g.Free()) > 0) {
 			err = fmt.Errorf("group %s has no member yet", group)
 		}
@@ -276,7 +276,7 @@ func (s *shop) wait(ctx context.Context) error {
 func (s *shop) groupsAreReady(ctx context.Context) error {
 	for name, ids := range map[string][]string{"billing": s.troubled(blocked), "shipping": s.troubled(parked), "checkout": s.troubled(unsent)} {
 		n := 0
-		for _, err := range s.Groups().Behind(ctx, name, "order", aggregate.ID{}) {
+		for _, err := range s.Groups().Of(name, "order").Behind(ctx, aggregate.ID{}) {
 			if err != nil {
 				return err
 			}
@@ -287,7 +287,7 @@ func (s *shop) groupsAreReady(ctx context.Context) error {
 		}
 	}
 	n := 0
-	for _, err := range s.Groups().Skipped(ctx, "mails", "order", aggregate.ID{}, 0) {
+	for _, err := range s.Groups().Of("mails", "order").Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ func (m *Model) Begin(ctx context.Context) (Generation, error) {
 // date until it is dropped. If the generation serves already, Switch does nothing.
 //
 // Errors: [ErrNoGeneration], [*BehindError] if it lags by more than [Config].MaxLag or MaxDelay,
-// [ErrChanged], and those of [Open] and of groups.Groups.Lag.
+// [ErrChanged], and those of [Open] and of groups.Group.Lag.
 func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
@@ -95,17 +95,17 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 // with a deadline. Drop may be called again.
 //
 // Two cases keep a group from being removed. A crashed member that was the last one blocks the
-// removal permanently (ActiveError of package groups), unless removal has Force. And a process that
+// removal permanently (ActiveError of package groups), unless options has Force. And a process that
 // could not read the item for longer than twice Refresh may have started the group again.
 //
 // Queries that have read the generation within [Config].MaxAge may still be running. After that
 // time its tables can be deleted; Drop does not delete them.
 //
 // Errors: [ErrServing], [ErrNoGeneration] if there never was a generation with that number,
-// [ErrChanged], and those of [Open] and of groups.Groups.Remove, except groups.ErrLeftovers, which
+// [ErrChanged], and those of [Open] and of groups.Group.Remove, except groups.ErrLeftovers, which
 // it logs. If ctx ends while members are active, the error is that of ctx with a
 // groups.ActiveError.
-func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) error {
+func (m *Model) Drop(ctx context.Context, g Generation, options groups.RemoveOptions) error {
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
 		case m.names(g, s.serving):
@@ -133,7 +133,7 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 	topics = append(topics, m.config.Topics...)
 	slices.Sort(topics)
 	for _, topic := range slices.Compact(topics) {
-		if err := m.removeGroup(ctx, g, topic, removal); err != nil {
+		if err := m.removeGroup(ctx, g, topic, options); err != nil {
 			return fmt.Errorf("drop generation %s: %w", g, err)
 		}
 	}
@@ -142,11 +142,12 @@ func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) 
 
 // removeGroup waits until the members have left, and removes the group. Old rows that stay do not
 // matter to the generation, so an error about them is only logged.
-func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, removal groups.Removal) error {
+func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, options groups.RemoveOptions) error {
 	again := retry.Pauses(50*time.Millisecond, time.Second, 0)
+	group := m.groups.Of(g.Group(), topic)
 	var active error
 	err := backoff.Retry(func() error {
-		err := m.groups.Remove(ctx, g.Group(), topic, removal)
+		err := group.Remove(ctx, options)
 		var members *groups.ActiveError
 		switch {
 		case errors.Is(err, groups.ErrLeftovers):

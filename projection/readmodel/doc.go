@@ -21,7 +21,7 @@
 //	err = m.CatchUp(ctx, next, report)       // waits until they are up to date
 //	err = m.Switch(ctx, next)                // queries read it from now on
 //	err = m.Rollback(ctx, next)              // or: the previous one serves again
-//	err = m.Drop(ctx, old, groups.Removal{}) // stops its consumers and removes its group
+//	err = m.Drop(ctx, old, groups.RemoveOptions{}) // stops its consumers and removes its group
 //
 // # Forms
 //
@@ -65,7 +65,7 @@
 //
 // [Model.Serving] costs a read unit for each [Config].MaxAge and process, [Model.Run] one for each
 // [Config].Refresh, and a change a read unit and a write unit. While there are two generations,
-// events are consumed and projected twice. [Model.Progress] costs as much as groups.Groups.Lag for
-// each topic, and [Model.Estimate] as much as groups.Groups.Estimate. [Model.CatchUp] calls both
+// events are consumed and projected twice. [Model.Progress] costs as much as groups.Group.Lag for
+// each topic, and [Model.Estimate] as much as groups.Group.Estimate. [Model.CatchUp] calls both
 // repeatedly; see there.
 package readmodel

@@ -58,10 +58,10 @@ func (e *BehindError) Error() string {
 	case !p.Begun:
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
 	case len(p.Stopped) > 0:
-		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: find it (Stopped of groups.Group), fix the cause, and resume the group (groups.Groups.Resume)",
+		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: find it (Stopped of groups.Status), fix the cause, and resume the group (groups.Group.Resume)",
 			behind, strings.Join(p.Stopped, ", "))
 	case len(p.Paused) > 0:
-		return fmt.Sprintf("%s, and its group is paused on topic %s: resume it (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
+		return fmt.Sprintf("%s, and its group is paused on topic %s: resume it (groups.Group.Resume)", behind, strings.Join(p.Paused, ", "))
 	}
 	if p.Left <= e.MaxLag {
 		return behind + ": wait (CatchUp), or find the aggregate that blocks it (Behind of groups.LagOptions)"

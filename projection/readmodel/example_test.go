@@ -58,7 +58,7 @@ func Example() {
 	_, err = now.Rollback(ctx, next)
 	check(err)
 	s.query(ctx, now, s.place("d", 10))
-	check(now.Drop(ctx, next, groups.Removal{}))
+	check(now.Drop(ctx, next, groups.RemoveOptions{}))
 	// Output:
 	// orders_1 has order a: 1999 cents
 	// orders_1 has order b: 500 cents

@@ -87,7 +87,7 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	back, err := next.Rollback(t.Context(), second)
 	require.NoError(t, err)
 	assert.Equal(t, first, back)
-	require.NoError(t, next.Drop(t.Context(), second, groups.Removal{}))
+	require.NoError(t, next.Drop(t.Context(), second, groups.RemoveOptions{}))
 }
 
 func TestAGenerationThatNobodyKnowsTheFormOfSaysWhoIsMissing(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAToolKnowsEveryFormAndBeginsTheOneThatServes(t *testing.T) {
 	require.NoError(t, err)
 	second := readmodel.Generation{Model: "totals", Number: 2, Form: "2"}
 	assert.Equal(t, []readmodel.Generations{{Live: []readmodel.Generation{serving, second, next}, Serving: serving}}, all)
-	require.NoError(t, tool.Drop(t.Context(), second, groups.Removal{}))
+	require.NoError(t, tool.Drop(t.Context(), second, groups.RemoveOptions{}))
 	_, err = tool.Begin(t.Context())
 	require.NoError(t, err)
 	left, err := tool.Generations(t.Context())

@@ -166,11 +166,11 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 		w.begins(next, "refund", true) // the configuration does not name this topic
 		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		err = m.Drop(soon, next, groups.Removal{})
+		err = m.Drop(soon, next, groups.RemoveOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
 
-		require.NoError(t, m.Drop(t.Context(), next, groups.Removal{Force: true}))
+		require.NoError(t, m.Drop(t.Context(), next, groups.RemoveOptions{Force: true}))
 		left, err := groups.New(w.j).Topics(t.Context(), next.Group())
 		require.NoError(t, err)
 		assert.Empty(t, left)
@@ -193,7 +193,7 @@ func TestOldRowsThatCannotBeDeletedDoNotEndADrop(t *testing.T) {
 	}})
 	require.NoError(t, err)
 
-	require.NoError(t, m.Drop(t.Context(), next, groups.Removal{}))
+	require.NoError(t, m.Drop(t.Context(), next, groups.RemoveOptions{}))
 
 	left, err := groups.New(w.j).Topics(t.Context(), next.Group())
 	require.NoError(t, err)

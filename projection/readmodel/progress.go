@@ -18,16 +18,16 @@ type Progress struct {
 	// AtLeast reports that there may be more than Left, because [Model.Estimate] has not read
 	// further.
 	AtLeast bool
-	// Skipped is the number of events that it has skipped (groups.Groups.Skipped). They are not in
+	// Skipped is the number of events that it has skipped (groups.Group.Skipped). They are not in
 	// Left, but their effects are missing, so check them before it serves. 1,000 means 1,000 or
 	// more.
 	Skipped uint64
 	// Paused are the topics on which its group is paused until an operator resumes it
-	// (groups.Groups.Resume). Stopped are those of them on which an event that kept failing has
-	// stopped it (groups.Group.Stopped).
+	// (groups.Group.Resume). Stopped are those of them on which an event that kept failing has
+	// stopped it (groups.Status.Stopped).
 	Paused, Stopped []string
 	// Parked is the number of events in Left that wait until an operator decides
-	// (groups.Groups.Parked).
+	// (groups.Group.Parked).
 	Parked uint64
 	// Oldest is the time of the oldest event in Left that is not parked. It is zero if there is
 	// none, and if there are more than [Config].MaxLag.
@@ -45,14 +45,14 @@ func (p Progress) Remaining() time.Duration {
 	return time.Duration(float64(p.Left) / p.Rate * float64(time.Second))
 }
 
-// Progress reports exactly how far a generation is. It costs as much as groups.Groups.Lag, and
+// Progress reports exactly how far a generation is. It costs as much as groups.Group.Lag, and
 // returns its errors. For Paused and Stopped it reads each group. For Skipped it reads about 20 of
 // the records with one read unit, at least one unit for each shard. If no more than [Config].MaxLag
 // events are left, it reads the next ones.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 	var waiting []groups.Behind
 	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
-		lag, err := m.groups.Lag(ctx, g.Group(), topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+		lag, err := m.groups.Of(g.Group(), topic).Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
 			if b.Parked == nil && uint64(len(waiting)) < m.config.MaxLag {
 				waiting = append(waiting, b)
 			}
@@ -89,14 +89,14 @@ func (m *Model) caughtUp(p Progress) bool {
 }
 
 // Estimate estimates how far a generation is, at a low cost. It costs as much as
-// groups.Groups.Estimate, and returns its errors. Paused, Stopped and Skipped cost as in Progress.
+// groups.Group.Estimate, and returns its errors. Paused, Stopped and Skipped cost as in Progress.
 func (m *Model) Estimate(ctx context.Context, g Generation) (Progress, error) {
 	p, topics, err := m.estimate(ctx, g)
 	return m.withGroups(ctx, g, p, topics, err)
 }
 
 func (m *Model) estimate(ctx context.Context, g Generation) (p Progress, topics []string, err error) {
-	return m.lag(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Estimate(ctx, g.Group(), topic) })
+	return m.lag(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Of(g.Group(), topic).Estimate(ctx) })
 }
 
 // lag returns the lag on all topics, and the topics on which the group has begun.
@@ -141,17 +141,18 @@ func (m *Model) withGroups(ctx context.Context, g Generation, p Progress, topics
 const maxSkipped = 1000
 
 func (m *Model) addGroup(ctx context.Context, g Generation, topic string, p *Progress) error {
-	group, err := m.groups.Get(ctx, g.Group(), topic)
+	group := m.groups.Of(g.Group(), topic)
+	status, err := group.Get(ctx)
 	if err != nil {
 		return err
 	}
-	if group.Paused {
+	if status.Paused {
 		p.Paused = append(p.Paused, topic)
 	}
-	if group.Stopped != nil {
+	if status.Stopped != nil {
 		p.Stopped = append(p.Stopped, topic)
 	}
-	for _, err := range m.groups.Skipped(ctx, g.Group(), topic, aggregate.ID{}, 0) {
+	for _, err := range group.Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			return err
 		}

@@ -37,10 +37,10 @@ func TestAGenerationWhoseGroupRestsSaysSo(t *testing.T) {
 	next, err := m.Begin(t.Context())
 	require.NoError(t, err)
 	w.begins(next, topic, false)
-	require.NoError(t, groups.New(w.j).Pause(t.Context(), next.Group(), topic))
+	require.NoError(t, groups.Of(w.j, next.Group(), topic).Pause(t.Context()))
 	assert.Equal(t, readmodel.Progress{Begun: true, Left: 50, Paused: []string{topic}}, w.progress(m, next))
 	require.ErrorContains(t, m.Switch(t.Context(), next), "its group is paused on topic account")
-	require.NoError(t, groups.New(w.j).Resume(t.Context(), next.Group(), topic))
+	require.NoError(t, groups.Of(w.j, next.Group(), topic).Resume(t.Context()))
 	assert.Empty(t, w.progress(m, next).Paused)
 
 	sub, err := subscriber.NewSubscriber(subscriber.Config{

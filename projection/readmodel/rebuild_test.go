@@ -130,19 +130,19 @@ func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: i
 // pauseInBetween pauses the group of a generation that is being built, and resumes it.
 func (w *world) pauseInBetween(ctx context.Context, m *readmodel.Model, g readmodel.Generation) {
 	w.t.Helper()
-	group := groups.New(w.j)
+	group := groups.Of(w.j, g.Group(), topic)
 	for err := groups.ErrNoGroup; err != nil; { // its first member creates the group
-		if err = group.Pause(ctx, g.Group(), topic); err != nil {
+		if err = group.Pause(ctx); err != nil {
 			require.ErrorIs(w.t, err, groups.ErrNoGroup)
 		}
 	}
-	require.NoError(w.t, group.WaitIdle(ctx, g.Group(), topic))
+	require.NoError(w.t, group.WaitIdle(ctx))
 	before, err := m.Progress(ctx, g)
 	require.NoError(w.t, err)
 	after, err := m.Progress(ctx, g)
 	require.NoError(w.t, err)
 	assert.GreaterOrEqual(w.t, after.Left, before.Left, "nothing is handled")
-	require.NoError(w.t, group.Resume(ctx, g.Group(), topic))
+	require.NoError(w.t, group.Resume(ctx))
 }
 
 // replay applies the events of an account, as they are read from the journal.

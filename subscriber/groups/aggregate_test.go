@@ -25,7 +25,7 @@ func (s store) parked(t *testing.T, n int) (list []groups.Behind) {
 	t.Helper()
 	eventually(t, "aggregates are parked", func() bool {
 		var err error
-		list, err = collect(s.Parked(t.Context(), group, topic, aggregate.ID{}))
+		list, err = collect(s.Parked(t.Context(), aggregate.ID{}))
 		return err == nil && len(list) == n
 	})
 	return list
@@ -86,7 +86,7 @@ func TestAnEditThatCannotBeDoneDisturbsNobody(t *testing.T) {
 	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
 	require.ErrorAs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), new(*aggregate.InvalidIDError))
 
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, g.Shards[0].Epoch, "the shard has not changed hands")
 }
@@ -141,7 +141,7 @@ func TestAnAggregateThatIsResetComesAgainInOrder(t *testing.T) {
 		assert.Equal(t, append(expect("x", 1, 5), expect("x", 3, 5)...), got.of("x"))
 		assert.Equal(t, expect("y", 1, 5), got.of("y"))
 		eventually(t, "it is taken off the list of those behind", func() bool {
-			list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+			list, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 			return err == nil && len(list) == 0
 		})
 		require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 6), groups.ErrNoSuchEvent)
@@ -180,7 +180,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		var got handled
 		got.consume(t, config, func(payload string) bool { return payload == "x/2" || payload == "x/3" })
 		eventually(t, "the group exists", func() bool {
-			_, err := s.Get(t.Context(), group, topic)
+			_, err := s.Get(t.Context())
 			return err == nil
 		})
 		s.write(t, "x", 1, 3)
@@ -189,7 +189,7 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 		var list []groups.Behind
 		eventually(t, "it is listed with its failure", func() bool {
 			var err error
-			list, err = collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+			list, err = collect(s.Behind(t.Context(), aggregate.ID{}))
 			return err == nil && len(list) == 1 && list[0].Failure != nil
 		})
 		assert.EqualValues(t, 2, list[0].Failure.Number)
@@ -215,7 +215,7 @@ func TestAnAggregateWhoseLastEventIsSkippedIsNotListed(t *testing.T) {
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 3)) // no member removes the entry
 
-	listed, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	listed, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 	require.NoError(t, err)
 	assert.Empty(t, listed)
 }
@@ -236,7 +236,7 @@ func TestAnAggregateThatALaterEventBlocksStaysListed(t *testing.T) {
 	next := func(number uint64) func() bool {
 		return func() bool {
 			var err error
-			list, err = collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+			list, err = collect(s.Behind(t.Context(), aggregate.ID{}))
 			return err == nil && len(list) == 1 && list[0].Next == number
 		}
 	}
@@ -263,7 +263,7 @@ func TestAFailureOfAnEventThatIsHandledDoesNotShow(t *testing.T) {
 	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1},
 		checkpoint.Behind{Aggregate: account("x"), Head: 3, Failure: &checkpoint.Failure{Number: 2, At: time.UnixMilli(5), Reason: "broken"}}))
 	shown := func() []groups.Behind {
-		listed, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+		listed, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 		require.NoError(t, err)
 		var compared []groups.Behind
 		lag := s.lag(t, groups.LagOptions{Behind: func(b groups.Behind) { compared = append(compared, b) }})
@@ -299,11 +299,11 @@ func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
 
 	assert.Equal(t, 1, taken.Fired())
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the operator's, the member's, the operator's")
 	assert.Len(t, g.Free(), 1)
-	list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	list, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 	require.NoError(t, err)
 	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3}}, list)
 	assert.Len(t, s.skipped(t), 1, "the record is the operator's last one")

@@ -15,7 +15,7 @@ import (
 )
 
 // Applied returns the position of a group in an aggregate: the number of the last event that the
-// group has applied, 0 for none. It reads strongly consistently. A skipped event ([Groups.Skipped])
+// group has applied, 0 for none. It reads strongly consistently. A skipped event ([Group.Skipped])
 // counts as applied.
 //
 // A projection stores the position together with its writes, so the writes of the event are
@@ -29,23 +29,23 @@ import (
 // Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
 // context.
 func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
-	k := checkpoint.Key{Group: group, Topic: id.Type}
-	number, err := g.applied(ctx, k, id)
+	one := g.Of(group, id.Type)
+	number, err := one.applied(ctx, id)
 	if err != nil {
-		return 0, failed("read the position of", k, err)
+		return 0, one.failed("read the position of", err)
 	}
 	return number, nil
 }
 
-func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID) (uint64, error) {
+func (g *Group) applied(ctx context.Context, id aggregate.ID) (uint64, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
-	membership, err := g.membership(ctx, k) // read each time, since the group may have been reset
+	membership, err := g.membership(ctx) // read each time, since the group may have been reset
 	if err != nil {
 		return 0, err
 	}
-	positions, err := g.positions(ctx, shardOf(k, membership, g.journal.Shard(id)), membership, []aggregate.ID{id}, true)
+	positions, err := g.positions(ctx, shardOf(g.key, membership, g.journal.Shard(id)), membership, []aggregate.ID{id}, true)
 	if err != nil {
 		return 0, err
 	}
@@ -80,13 +80,13 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 // wait is WaitApplied. With mayLack it returns nil if the group has other topics than that of the
 // aggregate.
 func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number uint64, mayLack bool) error {
-	k := checkpoint.Key{Group: group, Topic: id.Type}
+	one := g.Of(group, id.Type)
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(500*time.Millisecond), backoff.WithMaxElapsedTime(0),
 	)
 	var why error
 	for {
-		applied, err := g.applied(ctx, k, id)
+		applied, err := one.applied(ctx, id)
 		if mayLack && errors.Is(err, ErrNoGroup) {
 			keys, failure := g.store.Keys(ctx)
 			switch {
@@ -105,12 +105,12 @@ func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number
 		case errors.Is(err, ErrNoGroup):
 			why = fmt.Errorf("%w: %w", err, notYet)
 		case ctx.Err() == nil:
-			return failed("wait for", k, err)
+			return one.failed("wait for", err)
 		case why == nil:
 			why = fmt.Errorf("%w: event %d of %s by group %q: the context ended during the first read", ErrNotApplied, number, id, group)
 		}
 		if !retry.Sleep(ctx, between.NextBackOff()) {
-			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), why))
+			return one.failed("wait for", fmt.Errorf("%w: %w", ctx.Err(), why))
 		}
 	}
 }
@@ -144,5 +144,5 @@ func (g *Groups) WaitToken(ctx context.Context, group string, token aggregate.To
 // notApplied returns an ErrNotApplied with the position of the group.
 func notApplied(group string, id aggregate.ID, number, applied uint64) error {
 	return fmt.Errorf("%w: event %d of %s by group %q, which is at %d: retry later, or check whether the aggregate "+
-		"is blocked (Groups.Lag with LagOptions.Behind)", ErrNotApplied, number, id, group, applied)
+		"is blocked (Group.Lag with LagOptions.Behind)", ErrNotApplied, number, id, group, applied)
 }

@@ -20,7 +20,7 @@ type Behind struct {
 	// Next is the number of the next event to handle. It is 0 if it is unknown: the aggregate is
 	// not parked, and the group has external positions that cannot be read (see [WithPositions]).
 	//
-	// Head is the number of the last event. From [Groups.Behind] it is the highest number that was
+	// Head is the number of the last event. From [Group.Behind] it is the highest number that was
 	// known when the entry of the aggregate was written, or the last event if Next is beyond that.
 	Next, Head uint64
 	// Parked is nil if the aggregate is not parked.
@@ -46,7 +46,7 @@ type Failure struct {
 // [Groups.Skip].
 type Parked struct {
 	Failure
-	// EventType is the type of the failed event. Only [Groups.SelectParked] sets it. It is empty if
+	// EventType is the type of the failed event. Only [Group.SelectParked] sets it. It is empty if
 	// the event cannot be read, or if a foreign program wrote it.
 	EventType string
 }
@@ -68,8 +68,8 @@ type Parked struct {
 // The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
 // [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
 // journal and the context.
-func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
-	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list aggregates that hold up"}
+func (g *Group) Behind(ctx context.Context, after aggregate.ID) iter.Seq2[Behind, error] {
+	list := list{group: g, after: after, what: "list aggregates that hold up"}
 	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
 		all, err := g.behind(ctx, r, shard, listed)
 		if err != nil {
@@ -82,7 +82,7 @@ func (g *Groups) Behind(ctx context.Context, group, topic string, after aggregat
 // unfinished returns the aggregates with events that the group has not handled. An entry stays on
 // the list until the owner of the shard has removed it, and its Head does not change meanwhile. So
 // the version decides if Next is beyond Head. An aggregate whose head is corrupt is returned.
-func (g *Groups) unfinished(ctx context.Context, all []Behind) ([]Behind, error) {
+func (t tables) unfinished(ctx context.Context, all []Behind) ([]Behind, error) {
 	done := map[aggregate.ID]bool{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(all), func(i int) error {
@@ -90,7 +90,7 @@ func (g *Groups) unfinished(ctx context.Context, all []Behind) ([]Behind, error)
 		if b.Parked != nil || b.Next <= b.Head {
 			return nil
 		}
-		version, err := g.version(ctx, b.Aggregate)
+		version, err := t.version(ctx, b.Aggregate)
 		if errors.As(err, new(*journal.CorruptItemError)) {
 			return nil
 		}
@@ -104,15 +104,15 @@ func (g *Groups) unfinished(ctx context.Context, all []Behind) ([]Behind, error)
 	return slices.DeleteFunc(all, func(b Behind) bool { return done[b.Aggregate] }), err
 }
 
-// Parked yields the parked aggregates of a group, in the order of [Groups.Behind]. The parameter
-// after has the same meaning as there. [Groups.SelectParked] selects some of them, and also returns
+// Parked yields the parked aggregates of a group, in the order of [Group.Behind]. The parameter
+// after has the same meaning as there. [Group.SelectParked] selects some of them, and also returns
 // the types of their events.
 //
 // It costs what Behind costs, but blocked aggregates cost only the read of the list.
 //
 // Errors: those of Behind.
-func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregate.ID) iter.Seq2[Behind, error] {
-	list := list{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, after: after, what: "list parked aggregates of"}
+func (g *Group) Parked(ctx context.Context, after aggregate.ID) iter.Seq2[Behind, error] {
+	list := list{group: g, after: after, what: "list parked aggregates of"}
 	return list.all(ctx, func(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, listed []checkpoint.Behind) ([]Behind, error) {
 		parked := slices.DeleteFunc(slices.Clone(listed), func(b checkpoint.Behind) bool { return b.Parked == nil })
 		return g.behind(ctx, r, shard, parked)
@@ -121,10 +121,9 @@ func (g *Groups) Parked(ctx context.Context, group, topic string, after aggregat
 
 // list reads a group's list of blocked and parked aggregates.
 type list struct {
-	groups *Groups
-	key    checkpoint.Key
-	after  aggregate.ID // zero for the beginning
-	what   string       // for errors
+	group *Group
+	after aggregate.ID // zero for the beginning
+	what  string       // for errors
 }
 
 // describer returns the values to yield for some entries of one shard.
@@ -145,25 +144,25 @@ func (l list) all(ctx context.Context, describe describer) iter.Seq2[Behind, err
 			return err == nil, err
 		})
 		if err != nil {
-			yield(Behind{}, failed(l.what, l.key, err))
+			yield(Behind{}, l.group.failed(l.what, err))
 		}
 	}
 }
 
 // pages passes the entries to visit until it returns false or an error.
 func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, checkpoint.Shard, []checkpoint.Behind) (bool, error)) error {
-	membership, err := l.groups.membership(ctx, l.key)
+	membership, err := l.group.membership(ctx)
 	if err != nil {
 		return err
 	}
-	first, err := l.groups.firstShard(l.key, l.after)
+	first, err := l.group.firstShard(l.after)
 	if err != nil {
 		return err
 	}
 	after := l.after
-	for number := first; number < l.groups.journal.Config.Shards; number++ {
-		shard := shardOf(l.key, membership, number)
-		for page, err := range l.groups.store.BehindAfter(ctx, shard, after) {
+	for number := first; number < l.group.journal.Config.Shards; number++ {
+		shard := shardOf(l.group.key, membership, number)
+		for page, err := range l.group.store.BehindAfter(ctx, shard, after) {
 			if err != nil {
 				return err
 			}
@@ -179,22 +178,22 @@ func (l list) pages(ctx context.Context, visit func(checkpoint.Membership, check
 }
 
 // firstShard returns the shard in which a list that begins after an aggregate starts.
-func (g *Groups) firstShard(k checkpoint.Key, after aggregate.ID) (int, error) {
+func (g *Group) firstShard(after aggregate.ID) (int, error) {
 	if after == (aggregate.ID{}) {
 		return 0, nil
 	}
 	if err := after.Validate(); err != nil {
 		return 0, err
 	}
-	if after.Type != k.Topic {
-		return 0, &aggregate.InvalidIDError{ID: after, Reason: fmt.Sprintf("the list is of topic %q: continue after an aggregate of that type", k.Topic)}
+	if after.Type != g.key.Topic {
+		return 0, &aggregate.InvalidIDError{ID: after, Reason: fmt.Sprintf("the list is of topic %q: continue after an aggregate of that type", g.key.Topic)}
 	}
 	return g.journal.Shard(after), nil
 }
 
 // behind returns the aggregates of some entries of a shard, with the next event of each.
-func (g *Groups) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
-	positions, err := g.positions(ctx, shard, r, idsOf(entries), true)
+func (t tables) behind(ctx context.Context, r checkpoint.Membership, shard checkpoint.Shard, entries []checkpoint.Behind) ([]Behind, error) {
+	positions, err := t.positions(ctx, shard, r, idsOf(entries), true)
 	unknown := errors.Is(err, ErrExternalPositions)
 	if err != nil && !unknown {
 		return nil, err
@@ -203,7 +202,7 @@ func (g *Groups) behind(ctx context.Context, r checkpoint.Membership, shard chec
 	for i, listed := range entries {
 		position, found := positions[listed.Aggregate]
 		if !found && !unknown {
-			if position, err = g.baseline(ctx, listed.Aggregate, r.Start); err != nil {
+			if position, err = t.baseline(ctx, listed.Aggregate, r.Start); err != nil {
 				return nil, err
 			}
 		}
@@ -244,16 +243,16 @@ func idsOf(listed []checkpoint.Behind) []aggregate.ID {
 }
 
 // baseline returns the position with which a group begins in an aggregate without a position.
-func (g *Groups) baseline(ctx context.Context, id aggregate.ID, start time.Time) (uint64, error) {
+func (t tables) baseline(ctx context.Context, id aggregate.ID, start time.Time) (uint64, error) {
 	if start.IsZero() {
 		return 0, nil
 	}
-	head, err := g.journal.Raw().Head(ctx, id)
+	head, err := t.journal.Raw().Head(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	return g.store.Baseline(ctx, head, start)
+	return t.store.Baseline(ctx, head, start)
 }

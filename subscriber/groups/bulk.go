@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Selection selects parked aggregates for [Groups.UnparkAll], [Groups.SkipAll] and
-// [Groups.SelectParked]. The zero value selects all of them.
+// Selection selects parked aggregates for [Group.UnparkAll], [Group.SkipAll] and
+// [Group.SelectParked]. The zero value selects all of them.
 type Selection struct {
 	// Reason selects the aggregates whose [Parked].Reason contains this text.
 	Reason string
@@ -27,9 +27,6 @@ type Selection struct {
 	// skipped before it. So an edit does not include entries that an operator has not seen in a
 	// list. Times are of the members' clocks. Default: any time.
 	Before time.Time
-	// After selects the aggregates that follow this one in the order of [Groups.Behind], by shard
-	// and id. Default: all of them.
-	After aggregate.ID
 	// Edited, if set, is called for each aggregate that was edited, with the number of its failed
 	// event. Calls are made one at a time.
 	Edited func(id aggregate.ID, number uint64)
@@ -48,12 +45,12 @@ type Selection struct {
 // also costs one read unit for about 40 entries of the list, at least one for each shard, and the
 // same again for each shard with selected aggregates.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], [*aggregate.InvalidIDError] if Selection.After is not an
-// aggregate of the topic, subscriber.ErrFenced, and the errors of the journal and the context.
-func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection) (int, error) {
-	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).unpark}
+// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors of the journal and the
+// context.
+func (g *Group) UnparkAll(ctx context.Context, s Selection) (int, error) {
+	b := &bulk{group: g, selection: s, edit: (*bulk).unpark}
 	if err := b.run(ctx); err != nil {
-		return b.count, failed("unpark aggregates of", b.key, err)
+		return b.count, g.failed("unpark aggregates of", err)
 	}
 	return b.count, nil
 }
@@ -71,18 +68,17 @@ func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection
 // its event. Other costs are those of UnparkAll.
 //
 // Errors: [ErrExternalPositions] and those of UnparkAll.
-func (g *Groups) SkipAll(ctx context.Context, group, topic string, s Selection) (int, error) {
-	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).skip, skips: true, types: true}
+func (g *Group) SkipAll(ctx context.Context, s Selection) (int, error) {
+	b := &bulk{group: g, selection: s, edit: (*bulk).skip, skips: true, types: true}
 	if err := b.run(ctx); err != nil {
-		return b.count, failed("skip failed events of", b.key, err)
+		return b.count, g.failed("skip failed events of", err)
 	}
 	return b.count, nil
 }
 
 // bulk is an edit of many parked aggregates.
 type bulk struct {
-	groups    *Groups
-	key       checkpoint.Key
+	group     *Group
 	selection Selection
 	skips     bool // so it needs positions
 	types     bool // it needs the type of each event
@@ -107,18 +103,14 @@ type failedEvent struct {
 }
 
 func (b *bulk) run(ctx context.Context) error {
-	first, err := b.groups.firstShard(b.key, b.selection.After)
-	if err != nil {
-		return err
-	}
-	err = patiently(ctx, func() error {
+	err := patiently(ctx, func() error {
 		_, err := b.membership(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for number := first; number < b.groups.journal.Config.Shards; number++ {
+	for number := range b.group.journal.Config.Shards {
 		if err := b.editShard(ctx, number); err != nil {
 			return err
 		}
@@ -127,7 +119,7 @@ func (b *bulk) run(ctx context.Context) error {
 }
 
 func (b *bulk) membership(ctx context.Context) (checkpoint.Membership, error) {
-	membership, err := b.groups.membership(ctx, b.key)
+	membership, err := b.group.membership(ctx)
 	if err == nil && b.skips {
 		err = edit{external: membership.ExternalPositions}.own()
 	}
@@ -170,16 +162,16 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 		return err
 	}
 	if !lost {
-		if some, err := b.any(ctx, shardOf(b.key, membership, number)); !some || err != nil {
+		if some, err := b.any(ctx, shardOf(b.group.key, membership, number)); !some || err != nil {
 			return err
 		}
 	}
-	return b.groups.store.Operate(ctx, b.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+	return b.group.store.Operate(ctx, b.group.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 		if err := (edit{external: b.skips && r.ExternalPositions}).own(); err != nil {
 			return err
 		}
 		h := hold{shard: shard, start: r.Start, epoch: r.Epochs[number]}
-		for page, err := range b.groups.store.BehindPages(ctx, shard) {
+		for page, err := range b.group.store.BehindPages(ctx, shard) {
 			if err != nil {
 				return err
 			}
@@ -201,14 +193,14 @@ func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
 func (b *bulk) show(ctx context.Context, number int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), showTimeout)
 	defer cancel()
-	_ = b.groups.store.Operate(ctx, b.key, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
+	_ = b.group.store.Operate(ctx, b.group.key, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
 }
 
 const showTimeout = 5 * time.Second
 
 // any reports whether a shard has aggregates that are selected.
 func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
-	for page, err := range b.groups.store.BehindPages(ctx, shard) {
+	for page, err := range b.group.store.BehindPages(ctx, shard) {
 		if err != nil {
 			return false, err
 		}
@@ -232,7 +224,7 @@ func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
 func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 	for _, listed := range page {
 		_, done := b.done[listed.Aggregate]
-		if p := listed.Parked; p != nil && !done && b.isAfter(listed.Aggregate) && strings.Contains(p.Reason, b.selection.Reason) && b.selection.isBefore(p.At) {
+		if p := listed.Parked; p != nil && !done && strings.Contains(p.Reason, b.selection.Reason) && b.selection.isBefore(p.At) {
 			candidates = append(candidates, failedEvent{Behind: listed})
 		}
 	}
@@ -241,16 +233,6 @@ func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 
 // isBefore reports whether Before selects a time.
 func (s Selection) isBefore(t time.Time) bool { return s.Before.IsZero() || t.Before(s.Before) }
-
-// isAfter reports whether an aggregate follows Selection.After in the order of the list.
-func (b *bulk) isAfter(id aggregate.ID) bool {
-	after := b.selection.After
-	if after == (aggregate.ID{}) {
-		return true
-	}
-	mine, its := b.groups.journal.Shard(id), b.groups.journal.Shard(after)
-	return mine > its || mine == its && id.Value > after.Value
-}
 
 // selected returns the candidates whose event has the selected type. It sets their event types if
 // these are needed.
@@ -261,7 +243,7 @@ func (b *bulk) selected(ctx context.Context, candidates []failedEvent) (selected
 	err = inParallel(readers, len(candidates), func(i int) error {
 		c := &candidates[i]
 		return patiently(ctx, func() (err error) {
-			c.eventType, err = edit{groups: b.groups, id: c.Aggregate}.eventType(ctx, c.Parked.Number)
+			c.eventType, err = edit{group: b.group, id: c.Aggregate}.eventType(ctx, c.Parked.Number)
 			return err
 		})
 	})
@@ -279,7 +261,7 @@ func (b *bulk) unpark(ctx context.Context, h hold, parked []failedEvent) error {
 	return inParallel(writers, len(parked), func(i int) error {
 		listed := checkpoint.Behind{Aggregate: parked[i].Aggregate, Head: max(parked[i].Head, parked[i].Parked.Number)}
 		err := patiently(ctx, func() error {
-			return b.groups.store.ListBehind(ctx, h.shard.Group, checkpoint.Revision{Epoch: h.epoch}, listed)
+			return b.group.store.ListBehind(ctx, h.shard.Group, checkpoint.Revision{Epoch: h.epoch}, listed)
 		})
 		if err == nil {
 			b.edited(parked[i])
@@ -300,7 +282,7 @@ func (b *bulk) skip(ctx context.Context, h hold, parked []failedEvent) error {
 	}
 	var positions map[aggregate.ID]uint64
 	err := patiently(ctx, func() (err error) {
-		positions, err = b.groups.store.Positions(ctx, h.shard, ids, true)
+		positions, err = b.group.store.Positions(ctx, h.shard, ids, true)
 		return err
 	})
 	if err != nil {
@@ -317,7 +299,7 @@ func (b *bulk) skipOne(ctx context.Context, h hold, p failedEvent, position uint
 	moved := false
 	err := patiently(ctx, func() (err error) {
 		if moved {
-			positions, err := b.groups.store.Positions(ctx, h.shard, []aggregate.ID{p.Aggregate}, true)
+			positions, err := b.group.store.Positions(ctx, h.shard, []aggregate.ID{p.Aggregate}, true)
 			if err != nil {
 				return err
 			}
@@ -339,7 +321,7 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 	at := position
 	if !found {
 		var err error
-		if at, err = b.groups.baseline(ctx, p.Aggregate, h.start); err != nil {
+		if at, err = b.group.baseline(ctx, p.Aggregate, h.start); err != nil {
 			return false, err
 		}
 	}
@@ -348,7 +330,7 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 		return false, nil
 	}
 	if p.eventType == "" {
-		version, err := b.groups.version(ctx, p.Aggregate)
+		version, err := b.group.version(ctx, p.Aggregate)
 		if errors.Is(err, journal.ErrNotFound) {
 			return false, nil
 		}
@@ -358,8 +340,8 @@ func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint
 	}
 	listed := p.Behind
 	listed.Head = max(listed.Head, number)
-	err := b.groups.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
-		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.groups.journal.Config.Now(),
+	err := b.group.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
+		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.group.journal.Config.Now(),
 		Reason: skipReason(p.Parked), Epoch: h.epoch,
 	})
 	return err == nil, err

@@ -43,7 +43,7 @@ func (s store) owned(t *testing.T) {
 // epochs returns the epochs of the shards.
 func (s store) epochs(t *testing.T) (epochs []uint64) {
 	t.Helper()
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	for _, shard := range g.Shards {
 		epochs = append(epochs, shard.Epoch)
@@ -81,7 +81,7 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 		before := s.epochs(t)
 		recording.Reset()
 
-		done, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+		done, err := s.UnparkAll(t.Context(), groups.Selection{})
 
 		require.NoError(t, err)
 		assert.Equal(t, aggregates-1, done)
@@ -92,11 +92,11 @@ func TestManyAggregatesAreUnparkedAtAProportionalCost(t *testing.T) {
 			assert.Equal(t, before[shard]+1, epoch, "one takeover of shard %d", shard)
 		}
 		s.parked(t, 0)
-		list, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+		list, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 		require.NoError(t, err)
 		assert.Len(t, list, aggregates, "the next owners look at all of them")
 
-		done, err = s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+		done, err = s.UnparkAll(t.Context(), groups.Selection{})
 		require.NoError(t, err)
 		assert.Zero(t, done)
 		for shard, epoch := range s.epochs(t) {
@@ -113,7 +113,7 @@ func TestManyEventsAreSkippedAtAProportionalCost(t *testing.T) {
 		recording := db.Record()
 		defer recording.Stop()
 
-		done, err := s.SkipAll(t.Context(), group, topic, groups.Selection{})
+		done, err := s.SkipAll(t.Context(), groups.Selection{})
 
 		require.NoError(t, err)
 		assert.Equal(t, aggregates, done)
@@ -124,7 +124,7 @@ func TestManyEventsAreSkippedAtAProportionalCost(t *testing.T) {
 			assert.EqualValues(t, 2, epoch, "one takeover of shard %d", shard)
 		}
 		assert.Len(t, s.skipped(t), aggregates)
-		lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+		lag, err := s.Lag(t.Context(), groups.LagOptions{})
 		require.NoError(t, err)
 		assert.Zero(t, lag.Events)
 	})
@@ -143,12 +143,12 @@ func TestParkedAggregatesAreSelectedByReasonAndEventType(t *testing.T) {
 	s.park(t, "a", 1, "mail server: timeout")
 	s.park(t, "b", 1, "mail server: timeout")
 	s.park(t, "c", 1, "no such customer")
-	edited := func(all func(context.Context, string, string, groups.Selection) (int, error), selection groups.Selection) (ids []string) {
+	edited := func(all func(context.Context, groups.Selection) (int, error), selection groups.Selection) (ids []string) {
 		selection.Edited = func(id aggregate.ID, number uint64) {
 			assert.EqualValues(t, 1, number)
 			ids = append(ids, id.Value)
 		}
-		done, err := all(t.Context(), group, topic, selection)
+		done, err := all(t.Context(), selection)
 		require.NoError(t, err)
 		assert.Equal(t, len(ids), done)
 		return ids
@@ -182,7 +182,7 @@ func TestMembersGoOnAfterEditsOfManyAggregates(t *testing.T) {
 			s.waitApplied(t, id, 1) // so that no member handles it again after the skip
 		}
 
-		done, err := s.SkipAll(t.Context(), group, topic, groups.Selection{})
+		done, err := s.SkipAll(t.Context(), groups.Selection{})
 		require.NoError(t, err)
 		assert.Equal(t, 4, done)
 		s.caughtUp(t)
@@ -208,7 +208,7 @@ func TestUnparkedAggregatesAreTriedAgain(t *testing.T) {
 		s.parked(t, 10)
 
 		mended.Store(true)
-		done, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+		done, err := s.UnparkAll(t.Context(), groups.Selection{})
 
 		require.NoError(t, err)
 		assert.Equal(t, 10, done)
@@ -229,7 +229,7 @@ func TestEditsOfManyGoOnUnderThrottling(t *testing.T) {
 
 		var done int
 		for calls := 0; done < 200 && calls < 10; calls++ { // the membership is written rarely
-			n, err := throttled.UnparkAll(t.Context(), group, topic, groups.Selection{})
+			n, err := throttled.UnparkAll(t.Context(), groups.Selection{})
 			if err != nil {
 				require.ErrorIs(t, err, journal.ErrThrottled)
 			}
@@ -248,21 +248,21 @@ func TestEditsOfManyGoOnUnderThrottling(t *testing.T) {
 func TestWhatWasEditedBeforeAnOutageIsKept(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
-		for name, all := range map[string]func(store, context.Context, string, string, groups.Selection) (int, error){
+		for name, all := range map[string]func(store, context.Context, groups.Selection) (int, error){
 			"unpark": store.UnparkAll, "skip": store.SkipAll,
 		} {
 			db, s := manyParked(t, 100)
 			var edits atomic.Int64
 			outage := db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"),
 				dynamotest.Matching(func(string, any) bool { return edits.Load() >= 40 }))
-			first, err := all(s, t.Context(), group, topic, groups.Selection{Edited: func(aggregate.ID, uint64) { edits.Add(1) }})
+			first, err := all(s, t.Context(), groups.Selection{Edited: func(aggregate.ID, uint64) { edits.Add(1) }})
 			require.ErrorIs(t, err, journal.ErrThrottled, name)
 			assert.GreaterOrEqual(t, first, 40, name)
 			assert.Less(t, first, 100, name)
 			assert.Less(t, outage.Fired(), 16*11*3*5, "%s: it gives up", name)
 			outage.Remove()
 
-			rest, err := all(s, t.Context(), group, topic, groups.Selection{})
+			rest, err := all(s, t.Context(), groups.Selection{})
 
 			require.NoError(t, err, name)
 			assert.Equal(t, 100, first+rest, name)
@@ -286,7 +286,7 @@ func TestAnEditOfManyTakesAShardAgainThatWasTakenAway(t *testing.T) {
 		seen = progress.Behind
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1), dynamotest.Matching(func(string, any) bool { return edits.Load() == 0 }))
 
-	done, err := s.SkipAll(t.Context(), group, topic, groups.Selection{Edited: func(aggregate.ID, uint64) { edits.Add(1) }})
+	done, err := s.SkipAll(t.Context(), groups.Selection{Edited: func(aggregate.ID, uint64) { edits.Add(1) }})
 
 	require.NoError(t, err)
 	assert.Equal(t, 1, taken.Fired())
@@ -305,7 +305,7 @@ func TestNothingIsSkippedThatTheGroupHasHandledMeanwhile(t *testing.T) {
 		r.takeOver(t, 0, func(epoch uint64) { r.handle(t, epoch, 0, 1) })
 	}
 
-	done, err := operator.SkipAll(t.Context(), group, topic, groups.Selection{})
+	done, err := operator.SkipAll(t.Context(), groups.Selection{})
 
 	require.NoError(t, err)
 	assert.Zero(t, done)
@@ -328,7 +328,7 @@ func TestAFormerOwnersWriteIsRefusedOrNoticedByASkipOfMany(t *testing.T) {
 		r.handle(t, 1, 0, 2)
 	}
 
-	done, err := operator.SkipAll(t.Context(), group, topic, groups.Selection{})
+	done, err := operator.SkipAll(t.Context(), groups.Selection{})
 
 	require.NoError(t, err)
 	assert.Zero(t, done, "it has handled the event after all")
@@ -337,7 +337,7 @@ func TestAFormerOwnersWriteIsRefusedOrNoticedByASkipOfMany(t *testing.T) {
 
 	r.park(t, "y", 1, "late")
 	r.write(t, "y", 0, 2)
-	done, err = operator.SkipAll(t.Context(), group, topic, groups.Selection{})
+	done, err = operator.SkipAll(t.Context(), groups.Selection{})
 	require.NoError(t, err)
 	assert.Equal(t, 1, done)
 	require.ErrorIs(t, r.rows.Advance(t.Context(), rivals, account("y"), 1, 0, 1), checkpoint.ErrFenced)
@@ -349,7 +349,7 @@ func TestASkipOfManyWhoseRepliesAreLostIsDoneOnce(t *testing.T) {
 	once := open(t, db.Client(testdb.Once), journal.Config{})
 	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(5))
 
-	done, err := once.SkipAll(t.Context(), group, topic, groups.Selection{})
+	done, err := once.SkipAll(t.Context(), groups.Selection{})
 
 	require.NoError(t, err)
 	assert.Equal(t, 5, lost.Fired())
@@ -384,16 +384,16 @@ func TestNothingIsSkippedOfAGroupWithExternalPositions(t *testing.T) {
 		s, l, got := parkedWithExternalPositions(t)
 		before := s.epochs(t)
 
-		_, err := s.SkipAll(t.Context(), group, topic, groups.Selection{})
+		_, err := s.SkipAll(t.Context(), groups.Selection{})
 		require.ErrorIs(t, err, groups.ErrExternalPositions)
 		assert.Equal(t, before, s.epochs(t))
 
 		l.put("x", 2)
-		done, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+		done, err := s.UnparkAll(t.Context(), groups.Selection{})
 		require.NoError(t, err)
 		assert.Equal(t, 1, done)
 		eventually(t, "the group continues", func() bool { return len(got.of("x")) == 2 })
-		_, err = s.UnparkAll(t.Context(), "nobody", topic, groups.Selection{})
+		_, err = s.Of("nobody", topic).UnparkAll(t.Context(), groups.Selection{})
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	})
 }
@@ -409,7 +409,7 @@ func TestAnEditOfManyIsRepeatedWhereItsFirstReadIsThrottled(t *testing.T) {
 	// The SDK makes three attempts.
 	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3))
 
-	_, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+	_, err := s.UnparkAll(t.Context(), groups.Selection{})
 
 	require.NoError(t, err)
 }

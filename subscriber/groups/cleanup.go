@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// FenceTime is how long the rows of a group stay after a [Groups.Reset] or [Groups.Remove], rounded
+// FenceTime is how long the rows of a group stay after a [Group.Reset] or [Group.Remove], rounded
 // up to a full hour. While they exist, no transaction of a handler from before can commit, even if
 // its request is delayed. AWS accepts a request for at most 15 minutes. A process that was
 // suspended sends a request again when it continues: if that can take longer than FenceTime, end
@@ -33,14 +33,13 @@ var _ = [1]struct{}{}[FenceTime-checkpoint.FenceTime] // they are equal
 //
 // Errors: [ErrNoGroup] if there never was such a group, [ErrCorrupt], and the errors of the journal
 // and the context.
-func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func(rows int)) (until time.Time, err error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	ended, err := g.store.Ended(ctx, k)
+func (g *Group) CleanUp(ctx context.Context, progress func(rows int)) (until time.Time, err error) {
+	ended, err := g.store.Ended(ctx, g.key)
 	if err == nil {
-		err = g.cleanUp(ctx, k, ended, progress)
+		err = g.cleanUp(ctx, ended, progress)
 	}
 	if err != nil {
-		return time.Time{}, failed("clean up after", k, err)
+		return time.Time{}, g.failed("clean up after", err)
 	}
 	if until = ended.Until(); !until.After(g.journal.Config.Now()) {
 		until = time.Time{} // all were deleted
@@ -53,7 +52,7 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 const removers = 4
 
 // cleanUp deletes the rows of ended generations whose time has passed.
-func (g *Groups) cleanUp(ctx context.Context, k checkpoint.Key, ended checkpoint.Ended, progress func(rows int)) error {
+func (g *Group) cleanUp(ctx context.Context, ended checkpoint.Ended, progress func(rows int)) error {
 	var mu sync.Mutex
 	report := func(rows int) {
 		mu.Lock()
@@ -68,22 +67,23 @@ func (g *Groups) cleanUp(ctx context.Context, k checkpoint.Key, ended checkpoint
 	}
 	for resets := first; resets < before; resets++ {
 		err := inParallel(removers, g.journal.Config.Shards, func(number int) error {
-			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Membership{Resets: resets}, number), report)
+			return g.store.RemoveShard(ctx, shardOf(g.key, checkpoint.Membership{Resets: resets}, number), report)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return g.store.Forget(ctx, k, ended, before)
+	return g.store.Forget(ctx, g.key, ended, before)
 }
 
 // cleanUpRemoved deletes the rows of removed groups whose time has passed. An error of one group
 // does not stop the others.
-func (g *Groups) cleanUpRemoved(ctx context.Context, progress func(rows int)) error {
-	removed, err := g.store.Removed(ctx)
+func (t tables) cleanUpRemoved(ctx context.Context, progress func(rows int)) error {
+	removed, err := t.store.Removed(ctx)
 	for k, ended := range removed {
-		if failure := g.cleanUp(ctx, k, ended, progress); failure != nil {
-			if err = errors.Join(err, failed("clean up after", k, failure)); ctx.Err() != nil {
+		one := &Group{t, k}
+		if failure := one.cleanUp(ctx, ended, progress); failure != nil {
+			if err = errors.Join(err, one.failed("clean up after", failure)); ctx.Err() != nil {
 				break
 			}
 		}

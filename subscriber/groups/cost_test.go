@@ -35,9 +35,9 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 			return recording.Units()
 		}
 
-		read, write := cost(func() error { _, err := s.Get(t.Context(), group, topic); return err })
+		read, write := cost(func() error { _, err := s.Get(t.Context()); return err })
 		assert.Equal(t, []float64{1, 0}, []float64{read, write}, "Get")
-		read, write = cost(func() error { return s.Pause(t.Context(), group, topic) })
+		read, write = cost(func() error { return s.Pause(t.Context()) })
 		assert.Equal(t, []float64{1, 1}, []float64{read, write}, "Pause")
 
 		var token aggregate.Token
@@ -58,13 +58,13 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		assert.InDelta(t, 2*12, read, 2*6, "WaitApplied: reads of two seconds, at random intervals")
 
 		read, _ = cost(func() error {
-			_, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+			_, err := s.Lag(t.Context(), groups.LagOptions{})
 			return err
 		})
 		heads, positions, membership, progress := aggregates*0.2/4/2, aggregates/40.0, 1.0, 1.0*shards
 		assert.InDelta(t, heads+positions+membership+progress, read, 2*shards*0.5, "Lag: half a unit is the least for each query")
 
-		read, _ = cost(func() error { _, err := s.Estimate(t.Context(), group, topic); return err })
+		read, _ = cost(func() error { _, err := s.Estimate(t.Context()); return err })
 		tail := aggregates * 0.4 / 4 / 2
 		assert.InDelta(t, membership+progress+tail+aggregates/2, read, 2*shards*0.5, "Estimate, from the beginning of the tail")
 
@@ -75,7 +75,7 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		assert.LessOrEqual(t, read, 8.0, "ResetAggregate")
 		assert.LessOrEqual(t, write, 8.0, "ResetAggregate: of one skipped event")
 		read, _ = cost(func() error {
-			for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+			for _, err := range s.Skipped(t.Context(), aggregate.ID{}, 0) {
 				if err != nil {
 					return err
 				}
@@ -84,11 +84,11 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 		})
 		assert.InDelta(t, membership+shards, read, 0.1, "Skipped, where there is nothing")
 
-		read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
+		read, write = cost(func() error { return s.Remove(t.Context(), groups.RemoveOptions{}) })
 		assert.InDelta(t, 1+2*2, write, 0.1, "Remove: the pause, and a transaction of two rows")
 		assert.LessOrEqual(t, read, 2.0, "Remove: the membership and the registry")
 		late := s.after(t, groups.FenceTime+time.Hour)
-		cleanUp := func() error { _, err := late.CleanUp(t.Context(), group, topic, nil); return err }
+		cleanUp := func() error { _, err := late.CleanUp(t.Context(), nil); return err }
 		read, write = cost(cleanUp)
 		assert.InDelta(t, aggregates+1+1, write, 0.1, "CleanUp: the rows, the record, and that they are deleted")
 		assert.Less(t, read, 20.0)

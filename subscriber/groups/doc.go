@@ -2,15 +2,16 @@
 // groups and measures their lag. It pauses, resumes, resets and removes groups, and it unblocks
 // aggregates.
 //
-//	g := groups.New(j)
-//	all, err := g.List(ctx)
+//	g := groups.Of(j, "order-history", "order") // a handle of the group on its topic
+//	lag, err := g.Lag(ctx, groups.LagOptions{})
 //	if err != nil {
 //		return err
 //	}
-//	for _, group := range all {
-//		fmt.Printf("%s on %s: %d members, %d of %d shards free\n",
-//			group.Name, group.Topic, len(group.Members), len(group.Free()), len(group.Shards))
-//	}
+//	fmt.Printf("%s on %s has %d events to handle\n", g.Name(), g.Topic(), lag.Events)
+//
+// [Of] returns a [Group], which operates one group on one topic. [New] returns [Groups], which
+// lists all groups, returns their handles, and operates a group on one aggregate: its id holds the
+// topic.
 //
 // # Terms
 //
@@ -30,17 +31,18 @@
 //
 // # Lag
 //
-// [Groups.Lag] is exact: it compares the last events of all aggregates with the group's positions.
-// [Groups.Estimate] is cheap: it reads one page of each shard's tail, from the group's cursor on.
+// [Group.Lag] is exact: it compares the last events of all aggregates with the group's positions.
+// [Group.Estimate] is cheap: it reads one page of each shard's tail, from the group's cursor on.
 // Its result is a lower bound.
 //
 // # Rebuild a read model
 //
-//	g.Pause(ctx, group, topic)                              // members deliver no more messages
-//	g.WaitIdle(ctx, group, topic)                           // no handler has an effect any more
-//	...                                                     // clear the read model
-//	g.Reset(ctx, group, topic, subscriber.Beginning(), nil) // the group has no positions any more
-//	g.Resume(ctx, group, topic)
+//	g := groups.Of(j, "order-history", "order")
+//	g.Pause(ctx)                              // members deliver no more messages
+//	g.WaitIdle(ctx)                           // no handler has an effect any more
+//	...                                       // clear the read model
+//	g.Reset(ctx, subscriber.Beginning(), nil) // the group has no positions any more
+//	g.Resume(ctx)
 //
 // Members keep running. They see each change with their next heartbeat, within a quarter of
 // subscriber.Config.LeaseDuration, which is 2.5 seconds by default.
@@ -55,21 +57,21 @@
 //
 // # Edit one aggregate, or many
 //
-// [Groups.Behind] lists the aggregates that are blocked or parked, and [Groups.Parked] lists only
+// [Group.Behind] lists the aggregates that are blocked or parked, and [Group.Parked] lists only
 // the parked ones. For one aggregate:
 //
 //   - [Groups.Unpark] tries the events of a parked aggregate again.
 //   - [Groups.Skip] skips a single event.
 //   - [Groups.ResetAggregate] sets the group's position in the aggregate.
 //
-// For many parked aggregates, which a [Selection] selects: [Groups.SelectParked] lists them,
-// [Groups.UnparkAll] tries their events again, and [Groups.SkipAll] skips the failed events.
+// For many parked aggregates, which a [Selection] selects: [Group.SelectParked] lists them,
+// [Group.UnparkAll] tries their events again, and [Group.SkipAll] skips the failed events.
 //
-// [Groups.Skipped] lists the events that were skipped, by an operator or because they kept failing
+// [Group.Skipped] lists the events that were skipped, by an operator or because they kept failing
 // (subscriber.Skip), and those that were deferred (subscriber.Defer). [Groups.RetrySkipped] tries
 // such an event again, and [Groups.ForgetSkipped] deletes its record.
 //
-// A group that was stopped by an event (subscriber.Stop) is a paused group. [Group].Stopped holds
+// A group that was stopped by an event (subscriber.Stop) is a paused group. [Status].Stopped holds
 // the event and the reason.
 //
 // An edit takes the aggregate's logical shard from its owner, changes rows, and frees the shard.
@@ -88,12 +90,12 @@
 //
 // Reconciliation compares the last events of all aggregates with the group's positions. It finds
 // events that the tail shows at the wrong place, such as imported events. Members reconcile once an
-// hour (subscriber.Config.ReconcileInterval). [Groups.Reconcile] requests it at once, and
-// [Groups.WaitReconciled] waits for its end.
+// hour (subscriber.Config.ReconcileInterval). [Group.Reconcile] requests it at once, and
+// [Group.WaitReconciled] waits for its end.
 //
 // In the packed layout the tail shows imported events at the right place. There the hourly
 // reconciliation compares only recent writes. It compares all aggregates once a week, and after
-// [Groups.Reconcile].
+// [Group.Reconcile].
 //
 // # Cost
 //

@@ -13,12 +13,12 @@ import (
 
 // edit holds the data with which an operator edits the rows of an aggregate.
 type edit struct {
-	groups *Groups
-	id     aggregate.ID
-	head   uint64 // number of the aggregate's last event
-	shard  checkpoint.Shard
-	start  time.Time // start of the group
-	epoch  uint64    // epoch of the operator; 0 while it does not hold the shard
+	group *Group
+	id    aggregate.ID
+	head  uint64 // number of the aggregate's last event
+	shard checkpoint.Shard
+	start time.Time // start of the group
+	epoch uint64    // epoch of the operator; 0 while it does not hold the shard
 
 	external bool // the group has external positions
 }
@@ -31,10 +31,10 @@ const editAttempts = 5
 // the end of do, it calls do again. Since the next owner may have continued from the changes of the
 // first call, do must not repeat these. In every call do must list the aggregate.
 func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, verify, do func(context.Context, edit) error) error {
-	k := checkpoint.Key{Group: group, Topic: id.Type}
+	one := g.Of(group, id.Type)
 	err := id.Validate()
 	for attempt := 1; err == nil; attempt++ {
-		err = g.tryEdit(ctx, k, id, verify, do)
+		err = one.tryEdit(ctx, id, verify, do)
 		if err == nil {
 			return nil
 		}
@@ -49,20 +49,20 @@ func failedEdit(what, group string, id aggregate.ID, err error) error {
 	return fmt.Errorf("%s of %s for consumer group %q: %w", what, id, group, err)
 }
 
-func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID, verify, do func(context.Context, edit) error) error {
-	membership, err := g.membership(ctx, k)
+func (g *Group) tryEdit(ctx context.Context, id aggregate.ID, verify, do func(context.Context, edit) error) error {
+	membership, err := g.membership(ctx)
 	if err != nil {
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, membership, number), start: membership.Start, external: membership.ExternalPositions}
+	e := edit{group: g, id: id, shard: shardOf(g.key, membership, number), start: membership.Start, external: membership.ExternalPositions}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
 	if err := verify(ctx, e); err != nil {
 		return err
 	}
-	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+	return g.store.Operate(ctx, g.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 		e.shard, e.start, e.epoch, e.external = shard, r.Start, r.Epochs[number], r.ExternalPositions
 		if err := verify(ctx, e); err != nil {
 			return err
@@ -72,8 +72,8 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 }
 
 // version returns the number of the last event, also for an aggregate that was deleted.
-func (g *Groups) version(ctx context.Context, id aggregate.ID) (uint64, error) {
-	version, err := g.journal.Version(ctx, id)
+func (t tables) version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	version, err := t.journal.Version(ctx, id)
 	var deleted *journal.DeletedError
 	if errors.As(err, &deleted) {
 		return deleted.Version, nil
@@ -94,16 +94,16 @@ func (e edit) has(number uint64) error {
 func (e edit) position(ctx context.Context) (position uint64, err error) {
 	var found bool
 	if e.epoch > 0 {
-		position, found, err = e.groups.store.Claim(ctx, e.shard.Group, e.id, e.epoch)
+		position, found, err = e.group.store.Claim(ctx, e.shard.Group, e.id, e.epoch)
 	} else {
 		var positions map[aggregate.ID]uint64
-		positions, err = e.groups.store.Positions(ctx, e.shard, []aggregate.ID{e.id}, true)
+		positions, err = e.group.store.Positions(ctx, e.shard, []aggregate.ID{e.id}, true)
 		position, found = positions[e.id]
 	}
 	if err != nil || found {
 		return position, err
 	}
-	return e.groups.baseline(ctx, e.id, e.start)
+	return e.group.baseline(ctx, e.id, e.start)
 }
 
 // move sets the position. It lists the aggregate first. If it fails after that, the only effect is
@@ -112,11 +112,11 @@ func (e edit) move(ctx context.Context, position uint64) error {
 	if err := e.list(ctx); err != nil {
 		return err
 	}
-	return e.groups.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
+	return e.group.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
 }
 
 // list makes the next owner of the shard check the aggregate. It writes the entry under the new
 // epoch and does not delete it, since a former owner could write a deleted entry again.
 func (e edit) list(ctx context.Context) error {
-	return e.groups.store.ListBehind(ctx, e.shard.Group, checkpoint.Revision{Epoch: e.epoch}, checkpoint.Behind{Aggregate: e.id, Head: e.head})
+	return e.group.store.ListBehind(ctx, e.shard.Group, checkpoint.Revision{Epoch: e.epoch}, checkpoint.Behind{Aggregate: e.id, Head: e.head})
 }

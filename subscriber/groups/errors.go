@@ -43,7 +43,7 @@ var (
 	ErrNoGroups = errors.New("the topic has no consumer group, so nothing shows that its events were handled")
 	// ErrLeftovers reports that the group was reset or removed, but old rows of earlier resets or
 	// removals could not be deleted. Nothing reads them. The next Reset, Remove or
-	// [Groups.CleanUp] deletes them.
+	// [Group.CleanUp] deletes them.
 	ErrLeftovers = errors.New("old rows could not be deleted")
 	// ErrCorrupt reports a row of the checkpoint table that this module cannot have written. The
 	// text contains its key.

@@ -20,7 +20,7 @@ const (
 	estimateCounted = 400
 )
 
-// Estimate returns a cheap estimate of the lag of a group, for metrics and dashboards. [Groups.Lag]
+// Estimate returns a cheap estimate of the lag of a group, for metrics and dashboards. [Group.Lag]
 // is exact. In each shard Estimate reads up to a hundred events of the tail, from the group's
 // cursor on, and the list of blocked and parked aggregates. It compares these with the positions of
 // their aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
@@ -49,9 +49,8 @@ const (
 //
 // Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
 // context.
-func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	membership, err := g.membership(ctx, k)
+func (g *Group) Estimate(ctx context.Context) (GroupLag, error) {
+	membership, err := g.membership(ctx)
 	if err == nil {
 		err = g.readable(membership)
 	}
@@ -59,12 +58,12 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
-			shards[number].Lag, err = g.estimate(ctx, shardOf(k, membership, number), membership)
+			shards[number].Lag, err = g.estimate(ctx, shardOf(g.key, membership, number), membership)
 			return err
 		})
 	}
 	if err != nil {
-		return GroupLag{}, failed("estimate the lag of", k, err)
+		return GroupLag{}, g.failed("estimate the lag of", err)
 	}
 	var sum GroupLag
 	for _, shard := range shards {
@@ -73,9 +72,9 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membership checkpoint.Membership) (Lag, error) {
+func (t tables) estimate(ctx context.Context, shard checkpoint.Shard, membership checkpoint.Membership) (Lag, error) {
 	start := membership.Start
-	progress, err := g.store.ProgressUpTo(ctx, shard, estimateCounted)
+	progress, err := t.store.ProgressUpTo(ctx, shard, estimateCounted)
 	if err != nil {
 		return Lag{}, err
 	}
@@ -87,23 +86,23 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membershi
 	if !from.IsZero() && from.UnixMilli() > 0 {
 		query.After = storage.CursorAt(from)
 	}
-	tail, err := g.journal.Raw().TailShard(ctx, query)
+	tail, err := t.journal.Raw().TailShard(ctx, query)
 	if err != nil {
 		return Lag{}, err
 	}
 	listed := progress.Behind[:min(len(progress.Behind), estimateLimit)]
-	positions, err := g.positions(ctx, shard, membership, aggregatesOf(listed, tail.Records), false)
+	positions, err := t.positions(ctx, shard, membership, aggregatesOf(listed, tail.Records), false)
 	if err != nil {
 		return Lag{}, err
 	}
 	unplaced := aggregatesOf(listed, nil)
-	if !start.IsZero() && g.journal.TailByWriteTime() {
+	if !start.IsZero() && t.journal.TailByWriteTime() {
 		// The tail may show events from before the start, as after an import.
 		unplaced = aggregatesOf(listed, tail.Records)
 	}
 	for _, id := range unplaced {
 		if _, found := positions[id]; !found {
-			if positions[id], err = g.baseline(ctx, id, start); err != nil {
+			if positions[id], err = t.baseline(ctx, id, start); err != nil {
 				return Lag{}, err
 			}
 		}
@@ -118,7 +117,7 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, membershi
 			held.block(0, b)
 		}
 	}
-	held.Oldest, err = g.oldest(ctx, first, func(*journal.CorruptItemError) {})
+	held.Oldest, err = t.oldest(ctx, first, func(*journal.CorruptItemError) {})
 	lag.add(held)
 	return lag, err
 }

@@ -13,7 +13,7 @@ func TestAnEstimateOfManyParkedAggregatesIsBounded(t *testing.T) {
 	recording := db.Record()
 	defer recording.Stop()
 
-	lag, err := s.Estimate(t.Context(), group, topic)
+	lag, err := s.Estimate(t.Context())
 
 	require.NoError(t, err)
 	assert.True(t, lag.AtLeast)

@@ -43,7 +43,7 @@ func audit(ctx context.Context, refuse string) *journal.Journal {
 		msg.Ack()
 	}
 	for parked := 0; refuse != "" && parked == 0; {
-		for _, err := range groups.New(j).Parked(ctx, "audit", "account", aggregate.ID{}) {
+		for _, err := range groups.Of(j, "audit", "account").Parked(ctx, aggregate.ID{}) {
 			must(err)
 			parked++
 		}
@@ -87,13 +87,27 @@ func ExampleGroups_List() {
 	// audit on account: 0 members, 4 of 4 shards free
 }
 
-func ExampleGroups_Lag() {
+// A handle operates one group on one topic.
+func Example() {
 	ctx := context.Background()
 	j := audit(ctx, "")
-	g := groups.New(j)
 	deposit(j, "bob", 2)
 
-	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{
+	g := groups.Of(j, "audit", "account")
+	lag, err := g.Lag(ctx, groups.LagOptions{})
+	must(err)
+	fmt.Printf("%s on %s has %d events to handle\n", g.Name(), g.Topic(), lag.Events)
+	// Output:
+	// audit on account has 2 events to handle
+}
+
+func ExampleGroup_Lag() {
+	ctx := context.Background()
+	j := audit(ctx, "")
+	g := groups.Of(j, "audit", "account")
+	deposit(j, "bob", 2)
+
+	lag, err := g.Lag(ctx, groups.LagOptions{
 		Behind: func(b groups.Behind) { fmt.Printf("%s: the next event is %d of %d\n", b.Aggregate, b.Next, b.Head) },
 	})
 	must(err)
@@ -103,30 +117,30 @@ func ExampleGroups_Lag() {
 	// 2 events behind
 }
 
-func ExampleGroups_Estimate() {
+func ExampleGroup_Estimate() {
 	ctx := context.Background()
 	j := audit(ctx, "")
-	g := groups.New(j)
+	g := groups.Of(j, "audit", "account")
 	deposit(j, "bob", 2)
 
-	lag, err := g.Estimate(ctx, "audit", "account")
+	lag, err := g.Estimate(ctx)
 	must(err)
 	fmt.Printf("%d events behind, at least: %t\n", lag.Events, lag.AtLeast)
 	// Output:
 	// 2 events behind, at least: false
 }
 
-func ExampleGroups_Reset() {
+func ExampleGroup_Reset() {
 	ctx := context.Background()
-	g := groups.New(audit(ctx, ""))
+	g := groups.Of(audit(ctx, ""), "audit", "account")
 
-	must(g.Pause(ctx, "audit", "account"))
-	must(g.WaitIdle(ctx, "audit", "account"))
+	must(g.Pause(ctx))
+	must(g.WaitIdle(ctx))
 	// ... clear the read model ...
-	must(g.Reset(ctx, "audit", "account", subscriber.Beginning(), nil))
-	must(g.Resume(ctx, "audit", "account"))
+	must(g.Reset(ctx, subscriber.Beginning(), nil))
+	must(g.Resume(ctx))
 
-	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})
+	lag, err := g.Lag(ctx, groups.LagOptions{})
 	must(err)
 	fmt.Printf("%d events to handle\n", lag.Events)
 	// Output:
@@ -137,13 +151,14 @@ func ExampleGroups_Skip() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, "bob/2"))
 
-	for b, err := range g.Parked(ctx, "audit", "account", aggregate.ID{}) {
+	handle := g.Of("audit", "account")
+	for b, err := range handle.Parked(ctx, aggregate.ID{}) {
 		must(err)
 		reason, _, _ := strings.Cut(b.Parked.Reason, " (")
 		fmt.Printf("%s: event %d failed: %s\n", b.Aggregate, b.Next, reason)
 		must(g.Skip(ctx, "audit", b.Aggregate, b.Next)) // or g.Unpark, after the cause is fixed
 	}
-	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})
+	lag, err := handle.Lag(ctx, groups.LagOptions{})
 	must(err)
 	fmt.Printf("%d event to handle\n", lag.Events)
 	// Output:
@@ -152,14 +167,14 @@ func ExampleGroups_Skip() {
 }
 
 // After the cause of failures is fixed, the group tries the parked aggregates again.
-func ExampleGroups_UnparkAll() {
+func ExampleGroup_UnparkAll() {
 	ctx := context.Background()
-	g := groups.New(audit(ctx, "bob/2"))
+	g := groups.Of(audit(ctx, "bob/2"), "audit", "account")
 
-	unparked, err := g.UnparkAll(ctx, "audit", "account", groups.Selection{Reason: "nacked"})
+	unparked, err := g.UnparkAll(ctx, groups.Selection{Reason: "nacked"})
 	must(err)
 	parked := 0
-	for _, err := range g.Parked(ctx, "audit", "account", aggregate.ID{}) {
+	for _, err := range g.Parked(ctx, aggregate.ID{}) {
 		must(err)
 		parked++
 	}
@@ -169,13 +184,13 @@ func ExampleGroups_UnparkAll() {
 }
 
 // To read a long list in pages, begin each page after the last aggregate of the page before.
-func ExampleGroups_Parked() {
+func ExampleGroup_Parked() {
 	const size = 50
 	ctx := context.Background()
-	g := groups.New(audit(ctx, "bob/2"))
+	g := groups.Of(audit(ctx, "bob/2"), "audit", "account")
 
 	page := func(after aggregate.ID) (last aggregate.ID, n int) {
-		for b, err := range g.Parked(ctx, "audit", "account", after) {
+		for b, err := range g.Parked(ctx, after) {
 			must(err)
 			fmt.Printf("%s: event %d\n", b.Aggregate, b.Parked.Number)
 			last = b.Aggregate
@@ -195,11 +210,11 @@ func ExampleGroups_Parked() {
 	// second page: 0
 }
 
-func ExampleGroups_SkipAll() {
+func ExampleGroup_SkipAll() {
 	ctx := context.Background()
-	g := groups.New(audit(ctx, "bob/2"))
+	g := groups.Of(audit(ctx, "bob/2"), "audit", "account")
 
-	skipped, err := g.SkipAll(ctx, "audit", "account", groups.Selection{
+	skipped, err := g.SkipAll(ctx, groups.Selection{
 		EventType: "account.deposited.v1",
 		Edited:    func(id aggregate.ID, number uint64) { fmt.Printf("event %d of %s is skipped\n", number, id) },
 	})
@@ -210,12 +225,12 @@ func ExampleGroups_SkipAll() {
 	// 1 skipped
 }
 
-func ExampleGroups_Skipped() {
+func ExampleGroup_Skipped() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, "bob/2"))
 	must(g.Skip(ctx, "audit", aggregate.ID{Type: "account", Value: "bob"}, 2))
 
-	for e, err := range g.Skipped(ctx, "audit", "account", aggregate.ID{}, 0) {
+	for e, err := range g.Of("audit", "account").Skipped(ctx, aggregate.ID{}, 0) {
 		must(err)
 		reason, _, _ := strings.Cut(e.Reason, ",")
 		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, reason)
@@ -227,25 +242,25 @@ func ExampleGroups_Skipped() {
 }
 
 // After an import, members reconcile to find events that are dated before their cursors.
-func ExampleGroups_Reconcile() {
+func ExampleGroup_Reconcile() {
 	ctx := context.Background()
-	g := groups.New(audit(ctx, ""))
+	g := groups.Of(audit(ctx, ""), "audit", "account")
 
-	must(g.Reconcile(ctx, "audit", "account"))
-	one, err := g.Get(ctx, "audit", "account")
+	must(g.Reconcile(ctx))
+	one, err := g.Get(ctx)
 	must(err)
 	fmt.Printf("%d shards are free for members that reconcile them\n", len(one.Free()))
 	// Output:
 	// 4 shards are free for members that reconcile them
 }
 
-func ExampleGroups_Remove() {
+func ExampleGroup_Remove() {
 	ctx := context.Background()
-	g := groups.New(audit(ctx, ""))
+	g := groups.Of(audit(ctx, ""), "audit", "account")
 
 	rows := 0
-	must(g.Remove(ctx, "audit", "account", groups.Removal{Progress: func(n int) { rows += n }}))
-	_, err := g.Get(ctx, "audit", "account")
+	must(g.Remove(ctx, groups.RemoveOptions{Progress: func(n int) { rows += n }}))
+	_, err := g.Get(ctx)
 	fmt.Println(err)
 	// Output:
 	// read consumer group "audit" on topic "account": there is no such consumer group

@@ -93,7 +93,7 @@ func parkedWithExternalPositions(t *testing.T) (store, *ledger, *handled) {
 func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, _, _ := parkedWithExternalPositions(t)
-	before, err := s.Get(t.Context(), group, topic)
+	before, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.True(t, before.ExternalPositions)
 
@@ -102,13 +102,13 @@ func TestOperationsThatNeedExternalPositionsAreRefused(t *testing.T) {
 		"ResetAggregate": func() error { return s.ResetAggregate(t.Context(), group, account("x"), 0) },
 		"Applied":        func() error { _, err := s.Applied(t.Context(), group, account("x")); return err },
 		"WaitApplied":    func() error { return s.WaitApplied(t.Context(), group, account("x"), 1) },
-		"Lag":            func() error { _, err := s.Lag(t.Context(), group, topic, groups.LagOptions{}); return err },
-		"Estimate":       func() error { _, err := s.Estimate(t.Context(), group, topic); return err },
+		"Lag":            func() error { _, err := s.Lag(t.Context(), groups.LagOptions{}); return err },
+		"Estimate":       func() error { _, err := s.Estimate(t.Context()); return err },
 	} {
 		require.ErrorIs(t, do(), groups.ErrExternalPositions, name)
 	}
 
-	after, err := s.Get(t.Context(), group, topic)
+	after, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, before.Shards, after.Shards, "no shard has changed hands")
 	assert.Empty(t, s.skipped(t))
@@ -121,16 +121,17 @@ func TestExternalPositionsAreReadFromTheirStore(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s, l, got := parkedWithExternalPositions(t)
 		reading := groups.New(s.Journal, groups.WithPositions(l))
+		handle := reading.Of(group, topic)
 
 		applied, err := reading.Applied(t.Context(), group, account("x"))
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, applied)
 		require.NoError(t, reading.WaitApplied(t.Context(), group, account("y"), 1))
-		lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+		lag, err := handle.Lag(t.Context(), groups.LagOptions{})
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, lag.Events)
 		assert.Equal(t, 1, lag.Parked)
-		estimate, err := reading.Estimate(t.Context(), group, topic)
+		estimate, err := handle.Estimate(t.Context())
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, estimate.Events)
 		require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrExternalPositions)
@@ -140,7 +141,7 @@ func TestExternalPositionsAreReadFromTheirStore(t *testing.T) {
 		require.NoError(t, reading.WaitApplied(t.Context(), group, account("x"), 3))
 		assert.Equal(t, []string{"x/1", "x/3"}, got.of("x"))
 		eventually(t, "nothing is left", func() bool {
-			lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+			lag, err := handle.Lag(t.Context(), groups.LagOptions{})
 			return err == nil && lag.Events == 0
 		})
 	})
@@ -153,12 +154,13 @@ func TestAStoreThatCannotBeReadSaysSo(t *testing.T) {
 	l.err = errors.New("the connection is gone")
 	l.mu.Unlock()
 	reading := groups.New(s.Journal, groups.WithPositions(l))
+	handle := reading.Of(group, topic)
 
 	_, err := reading.Applied(t.Context(), group, account("x"))
 	require.ErrorIs(t, err, l.err)
-	_, err = reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+	_, err = handle.Lag(t.Context(), groups.LagOptions{})
 	require.ErrorIs(t, err, l.err)
-	_, err = collect(reading.Behind(t.Context(), group, topic, aggregate.ID{}))
+	_, err = collect(handle.Behind(t.Context(), aggregate.ID{}))
 	require.ErrorIs(t, err, l.err)
 }
 
@@ -173,17 +175,17 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	sub := got.consume(t, config, nil)
 	eventually(t, "it is handled", func() bool { return got.count() == 1 })
 	require.NoError(t, sub.Close())
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.True(t, g.ExternalPositions, "also without members")
-	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
 	applied, err := reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Zero(t, applied, "since the reset")
 
 	got.consume(t, s.alone(), nil)
 	s.caughtUp(t)
-	g, err = s.Get(t.Context(), group, topic)
+	g, err = s.Get(t.Context())
 	require.NoError(t, err)
 	assert.False(t, g.ExternalPositions)
 	applied, err = reading.Applied(t.Context(), group, account("x"))

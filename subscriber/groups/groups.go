@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"time"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Groups operates the consumer groups of a journal. It is safe for concurrent use.
-type Groups struct {
+// Groups operates the consumer groups of a journal. [Groups.Of] returns the handle of one group on
+// one topic. The methods that take an aggregate find the topic in its id. Groups is safe for
+// concurrent use.
+type Groups struct{ tables }
+
+// tables are what groups are read from.
+type tables struct {
 	journal  *engine.Engine
 	store    *checkpoint.Store
 	external Positions // nil without WithPositions
@@ -23,88 +24,11 @@ type Groups struct {
 
 // New returns the groups of a journal. It makes no requests.
 func New(j *journal.Journal, options ...Option) *Groups {
-	g := &Groups{journal: j.Internal(), store: checkpoint.New(j)}
+	g := &Groups{tables{journal: j.Internal(), store: checkpoint.New(j)}}
 	for _, option := range options {
 		option(g)
 	}
 	return g
-}
-
-// Group is a consumer group of that Name on one Topic.
-type Group struct {
-	Name, Topic string
-	// Resets is the number of resets. It also rises when a group that was removed begins again. See
-	// subscriber.Group.
-	Resets uint64
-	// Start is the time at which the group begins: it does not handle events that occurred before.
-	// The zero time is the beginning.
-	Start time.Time
-	// Paused reports that the group delivers no messages.
-	Paused bool
-	// OldRowsUntil is until when rows from before the last reset stay, at least, see [FenceTime].
-	// It is zero if there are none.
-	OldRowsUntil time.Time
-	// Stopped is the failed event that has paused the group (subscriber.Stop). It is nil if the
-	// group is not paused, or if an operator has paused it.
-	Stopped *Stopped
-	// ExternalPositions reports that members store the positions outside of the checkpoint table
-	// (subscriber.Config.Positions). The member that joined last has set it.
-	ExternalPositions bool
-	Members           []Member // by number
-	Shards            []Shard  // by number
-}
-
-// Stopped is a failed event that has stopped a group. The group tries it again after
-// [Groups.Resume]. To skip it, call [Groups.Skip] before.
-type Stopped struct {
-	Aggregate aggregate.ID // the aggregate of the event that stopped the group
-	Number    uint64       // the sequence number of the event
-	EventType string       // empty if the event could not be read, or if a foreign program wrote it
-	At        time.Time    // the time of the stop
-	Reason    string       // limit: 1 KB
-}
-
-// Member is one subscription of the group, or an operator. An operator is an edit of this package
-// that holds a shard for a moment. A member that crashed stays in the list until another member has
-// missed its heartbeats for subscriber.Config.LeaseDuration. If there is no other member, it stays
-// until one joins.
-type Member struct {
-	Number uint64 // unique in the group
-	// Name is subscriber.Config.MemberName, by default host name and process id. It is empty for an
-	// operator.
-	Name      string
-	Heartbeat uint64 // number of heartbeats; it rises while the member is alive
-	Operator  bool   // whether it is an operator, which owns a shard for an edit only
-	// LastHeartbeat is the time of the last heartbeat by the member's clock (journal.Config.Now).
-	// It may be up to an eighth of Lease too early.
-	LastHeartbeat time.Time
-	// Lease is the time for which the member keeps its shards after a heartbeat
-	// (subscriber.Config.LeaseDuration).
-	Lease time.Duration
-	// Dead reports that the last heartbeat is older than nine eighths of Lease, by the clock of the
-	// reader (journal.Config.Now). Members do not compare clocks: they take over the shards of a
-	// member when they have missed its heartbeats for the time of a lease.
-	Dead bool
-}
-
-func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
-	last := m.LastHeartbeat()
-	return Member{
-		Number: number, Name: m.Name, Heartbeat: m.Heartbeat, Operator: m.Operator, LastHeartbeat: last, Lease: m.Lease,
-		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
-	}
-}
-
-// Shard is a logical shard of the topic, and its owner in the group.
-type Shard struct {
-	Number int    // the number of the shard, from 0
-	Owner  uint64 // number of the member that owns the shard; 0 if it is free
-	Epoch  uint64 // rises each time that the owner changes
-}
-
-// Free returns the shards without an owner.
-func (g Group) Free() []Shard {
-	return slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.Owner != 0 })
 }
 
 // List returns all groups in the order of names and topics. If some groups cannot be read, it
@@ -113,12 +37,12 @@ func (g Group) Free() []Shard {
 //
 // Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, and the
 // error of the context.
-func (g *Groups) List(ctx context.Context) ([]Group, error) {
+func (g *Groups) List(ctx context.Context) ([]Status, error) {
 	keys, err := g.store.Keys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list consumer groups: %w", err)
 	}
-	var all []Group
+	var all []Status
 	var errs []error
 	for _, k := range keys {
 		now := g.journal.Config.Now()
@@ -127,60 +51,11 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
 		case membership.Exists(): // else it was removed meanwhile
-			all = append(all, groupOf(k, membership, now))
+			all = append(all, statusOf(k, membership, now))
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return all, errors.Join(errs...)
-}
-
-// Get returns a group. It makes one strongly consistent read.
-//
-// Errors: [ErrNoGroup] and those of List.
-func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	now := g.journal.Config.Now()
-	membership, err := g.membership(ctx, k)
-	if err != nil {
-		return Group{}, failed("read", k, err)
-	}
-	return groupOf(k, membership, now), nil
-}
-
-func (g *Groups) membership(ctx context.Context, k checkpoint.Key) (checkpoint.Membership, error) {
-	membership, err := g.store.ReadMembership(ctx, k)
-	if err == nil && !membership.Exists() {
-		err = ErrNoGroup
-	}
-	return membership, err
-}
-
-func groupOf(k checkpoint.Key, r checkpoint.Membership, now time.Time) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, OldRowsUntil: r.Ended.Until(), ExternalPositions: r.ExternalPositions}
-	if why := r.Stopped; why != nil {
-		stopped := Stopped(*why)
-		group.Stopped = &stopped
-	}
-	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
-		m := r.Members[number]
-		group.Members = append(group.Members, memberOf(number, m, now))
-	}
-	for number, owner := range r.Owners {
-		if _, lives := r.Members[owner]; !lives {
-			owner = 0
-		}
-		group.Shards = append(group.Shards, Shard{Number: number, Owner: owner, Epoch: r.Epochs[number]})
-	}
-	return group
-}
-
-func shardOf(k checkpoint.Key, r checkpoint.Membership, number int) checkpoint.Shard {
-	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Resets: r.Resets}, Topic: k.Topic, Number: number}
-}
-
-// failed returns err with the operation that failed and its group.
-func failed(what string, k checkpoint.Key, err error) error {
-	return fmt.Errorf("%s consumer group %q on topic %q: %w", what, k.Group, k.Topic, err)
 }

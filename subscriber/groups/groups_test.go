@@ -40,14 +40,14 @@ func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
 		other, _ := subscribe(t, config)
 
 		eventually(t, "both members have their share", func() bool {
-			g, err := s.Get(t.Context(), group, topic)
+			g, err := s.Get(t.Context())
 			shares := map[uint64]int{}
 			for _, shard := range g.Shards {
 				shares[shard.Owner]++
 			}
 			return err == nil && len(g.Members) == 2 && shares[1] == 2 && shares[2] == 2
 		})
-		g, err := s.Get(t.Context(), group, topic)
+		g, err := s.Get(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, group, g.Name)
 		assert.Equal(t, topic, g.Topic)
@@ -72,26 +72,26 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 	s := setup(t, 1)
 	s.write(t, "x", 0, 1)
 	for name, ask := range map[string]func(context.Context) error{
-		"Get": func(ctx context.Context) error { _, err := s.Get(ctx, group, topic); return err },
+		"Get": func(ctx context.Context) error { _, err := s.Get(ctx); return err },
 		"Lag": func(ctx context.Context) error {
-			_, err := s.Lag(ctx, group, topic, groups.LagOptions{})
+			_, err := s.Lag(ctx, groups.LagOptions{})
 			return err
 		},
-		"Estimate": func(ctx context.Context) error { _, err := s.Estimate(ctx, group, topic); return err },
+		"Estimate": func(ctx context.Context) error { _, err := s.Estimate(ctx); return err },
 		"Behind": func(ctx context.Context) error {
-			_, err := collect(s.Behind(ctx, group, topic, aggregate.ID{}))
+			_, err := collect(s.Behind(ctx, aggregate.ID{}))
 			return err
 		},
 		"Parked": func(ctx context.Context) error {
-			_, err := collect(s.Parked(ctx, group, topic, aggregate.ID{}))
+			_, err := collect(s.Parked(ctx, aggregate.ID{}))
 			return err
 		},
-		"Pause":          func(ctx context.Context) error { return s.Pause(ctx, group, topic) },
-		"Resume":         func(ctx context.Context) error { return s.Resume(ctx, group, topic) },
-		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx, group, topic) },
-		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, group, topic, subscriber.Now(), nil) },
-		"CleanUp":        func(ctx context.Context) error { _, err := s.CleanUp(ctx, group, topic, nil); return err },
-		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, group, topic, groups.Removal{}) },
+		"Pause":          func(ctx context.Context) error { return s.Pause(ctx) },
+		"Resume":         func(ctx context.Context) error { return s.Resume(ctx) },
+		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx) },
+		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, subscriber.Now(), nil) },
+		"CleanUp":        func(ctx context.Context) error { _, err := s.CleanUp(ctx, nil); return err },
+		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, groups.RemoveOptions{}) },
 		"Unpark":         func(ctx context.Context) error { return s.Unpark(ctx, group, account("x")) },
 		"Skip":           func(ctx context.Context) error { return s.Skip(ctx, group, account("x"), 1) },
 		"ResetAggregate": func(ctx context.Context) error { return s.ResetAggregate(ctx, group, account("x"), 0) },
@@ -111,7 +111,7 @@ func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 		config.ConsumerGroup = name
 		sub, _ := subscribe(t, config)
 		eventually(t, "the group exists", func() bool {
-			_, err := s.Get(t.Context(), name, topic)
+			_, err := s.Of(name, topic).Get(t.Context())
 			return err == nil
 		})
 		require.NoError(t, sub.Close())
@@ -140,7 +140,7 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 			time.Sleep(10 * lease)
 			dead := func(after time.Duration) bool {
 				later := open(t, s.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(after) }})
-				g, err := later.Get(t.Context(), group, topic)
+				g, err := later.Get(t.Context())
 				require.NoError(t, err)
 				all, err := later.List(t.Context())
 				require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 				return g.Members[0].Dead
 			}
 
-			g, err := s.Get(t.Context(), group, topic)
+			g, err := s.Get(t.Context())
 			require.NoError(t, err)
 			require.Len(t, g.Members, 1)
 			m, now := g.Members[0], time.Now()

@@ -15,7 +15,7 @@ import (
 
 // WaitIdle waits until no member owns a shard, and no transaction of a handler can commit any more.
 // Then no event is being handled, and no projection has an effect. Pause the group first, and wait
-// before a [Groups.Reset]: WaitIdle does not wait for handlers that began before a reset. A member
+// before a [Group.Reset]: WaitIdle does not wait for handlers that began before a reset. A member
 // that crashed may still store positions of acked events.
 //
 // It reads the group at growing intervals, from 50 ms to one second, and each read costs one unit.
@@ -42,24 +42,23 @@ import (
 //
 // Errors: [*ActiveError] with the error of the context, [ErrNoGroup], [ErrCorrupt],
 // subscriber.ErrFenced, and the errors of the journal.
-func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
-	k := checkpoint.Key{Group: group, Topic: topic}
+func (g *Group) WaitIdle(ctx context.Context) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
 	)
 	var active *ActiveError
 	for {
-		membership, err := g.membership(ctx, k)
+		membership, err := g.membership(ctx)
 		if err != nil && ctx.Err() != nil && active != nil {
 			err = fmt.Errorf("%w: %w", ctx.Err(), active)
 		}
 		if err != nil {
-			return failed("wait for", k, err)
+			return g.failed("wait for", err)
 		}
 		if active = busyOf(membership); active == nil {
-			fenced, err := g.fence(ctx, k, membership)
+			fenced, err := g.fence(ctx, membership)
 			if err != nil {
-				return failed("fence former members of", k, err)
+				return g.failed("fence former members of", err)
 			}
 			if !fenced {
 				return nil
@@ -67,7 +66,7 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 			continue // an operator may have resumed the group meanwhile
 		}
 		if !retry.Sleep(ctx, between.NextBackOff()) {
-			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), active))
+			return g.failed("wait for", fmt.Errorf("%w: %w", ctx.Err(), active))
 		}
 	}
 }
@@ -92,7 +91,7 @@ func busyOf(r checkpoint.Membership) *ActiveError {
 
 // fence claims the positions that transactions of former members may move. It returns false if
 // there is nothing to fence.
-func (g *Groups) fence(ctx context.Context, k checkpoint.Key, membership checkpoint.Membership) (fenced bool, err error) {
+func (g *Group) fence(ctx context.Context, membership checkpoint.Membership) (fenced bool, err error) {
 	if membership.ExternalPositions {
 		return false, nil
 	}
@@ -102,7 +101,7 @@ func (g *Groups) fence(ctx context.Context, k checkpoint.Key, membership checkpo
 		}
 		fenced = true
 		err := again(ctx, func() error {
-			return g.store.Fence(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+			return g.store.Fence(ctx, g.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 				return g.fenceShard(ctx, shard, r)
 			})
 		})
@@ -113,14 +112,14 @@ func (g *Groups) fence(ctx context.Context, k checkpoint.Key, membership checkpo
 	return fenced, nil
 }
 
-func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+func (t tables) fenceShard(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 	since, epoch := r.UnfencedSince(shard.Number), r.Epochs[shard.Number]
 	if since == 0 {
 		return nil // another operator has fenced it
 	}
-	for ids, err := range g.store.ClaimedPositions(ctx, shard, since, epoch-1) {
+	for ids, err := range t.store.ClaimedPositions(ctx, shard, since, epoch-1) {
 		if err == nil {
-			err = g.claim(ctx, shard, ids, epoch)
+			err = t.claim(ctx, shard, ids, epoch)
 		}
 		if err != nil {
 			return err
@@ -131,9 +130,9 @@ func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r check
 	}
 	// The first owner of a shard claims no positions, since there are none yet. It may have sent
 	// transactions for aggregates without a position.
-	for ids, err := range g.store.Unclaimed(ctx, shard) {
+	for ids, err := range t.store.Unclaimed(ctx, shard) {
 		if err == nil {
-			err = g.claim(ctx, shard, ids, epoch)
+			err = t.claim(ctx, shard, ids, epoch)
 		}
 		if err != nil {
 			return err
@@ -142,11 +141,11 @@ func (g *Groups) fenceShard(ctx context.Context, shard checkpoint.Shard, r check
 	return nil
 }
 
-func (g *Groups) claim(ctx context.Context, shard checkpoint.Shard, ids []aggregate.ID, epoch uint64) error {
+func (t tables) claim(ctx context.Context, shard checkpoint.Shard, ids []aggregate.ID, epoch uint64) error {
 	return inParallel(writers, len(ids), func(i int) error {
 		// A transaction may hold the row; it commits or fails before the claim succeeds.
 		return patiently(ctx, func() error {
-			_, _, err := g.store.Claim(ctx, shard.Group, ids[i], epoch)
+			_, _, err := t.store.Claim(ctx, shard.Group, ids[i], epoch)
 			return err
 		})
 	})

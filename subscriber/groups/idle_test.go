@@ -110,13 +110,13 @@ func TestATransactionOfAnEvictedMemberNeverCommitsOnceTheGroupIsIdle(t *testing.
 			u.proxy.Inject(dynamotest.CutConnection()) // like a crash
 			var got handled
 			got.consume(t, u.quick(), nil)
-			require.NoError(t, u.Pause(t.Context(), group, topic))
+			require.NoError(t, u.Pause(t.Context()))
 
-			require.NoError(t, u.WaitIdle(t.Context(), group, topic), name)
+			require.NoError(t, u.WaitIdle(t.Context()), name)
 
 			assert.Empty(t, u.terms(t), name)
 			u.never(t)
-			require.NoError(t, u.Resume(t.Context(), group, topic))
+			require.NoError(t, u.Resume(t.Context()))
 			eventually(t, "the other member handles the event", func() bool { return got.count() == 1 })
 		}
 	})
@@ -130,16 +130,16 @@ func TestATransactionOfAMemberThatLostItsShardNeverCommitsOnceTheGroupIsIdle(t *
 		deaf := u.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"))
 		require.NoError(t, checkpoint.New(u.Journal).Operate(t.Context(), rivalsWork, 0,
 			func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil }))
-		require.NoError(t, u.Pause(t.Context(), group, topic))
+		require.NoError(t, u.Pause(t.Context()))
 		assert.Equal(t, []checkpoint.Term{{Shard: 0, Epoch: 2, Member: 2}}, u.terms(t))
 		brief, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		var active *groups.ActiveError
-		require.ErrorAs(t, u.WaitIdle(brief, group, topic), &active, "the member does not know yet")
+		require.ErrorAs(t, u.WaitIdle(brief), &active, "the member does not know yet")
 		assert.Equal(t, []int{0}, active.Shards)
 		deaf.Remove()
 
-		require.NoError(t, u.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, u.WaitIdle(t.Context()))
 
 		assert.Empty(t, u.terms(t))
 		u.never(t)
@@ -157,7 +157,7 @@ func TestATransactionThatItsMemberCouldNotShutOutNeverCommitsOnceTheGroupIsIdle(
 		require.NotZero(t, refused.Fired())
 		assert.Equal(t, []checkpoint.Term{{Shard: 0, Epoch: 2}}, u.terms(t))
 
-		require.NoError(t, u.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, u.WaitIdle(t.Context()))
 
 		assert.Empty(t, u.terms(t))
 		u.never(t)
@@ -202,12 +202,12 @@ func TestFencingCostsAWriteForEachAggregateHandledSince(t *testing.T) {
 		recording := db.Record()
 		defer recording.Stop()
 
-		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, s.WaitIdle(t.Context()))
 
 		_, write := recording.Units()
 		assert.InDelta(t, 7+2, write, 0.1, "the aggregates, and the membership twice")
 		recording.Reset()
-		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, s.WaitIdle(t.Context()))
 		assert.Equal(t, map[string]int{"GetItem": 1}, recording.Counts())
 	})
 }
@@ -219,16 +219,16 @@ func TestAShardWhoseFencingFailsStaysUnfenced(t *testing.T) {
 		u.proxy.Inject(dynamotest.CutConnection())
 		got := handled{}
 		got.consume(t, u.quick(), nil)
-		require.NoError(t, u.Pause(t.Context(), group, topic))
+		require.NoError(t, u.Pause(t.Context()))
 		refused := u.db.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
 			return text(in.(*dynamodb.UpdateItemInput).Key["skey"]) == "position/x-0"
 		}))
 
-		require.ErrorIs(t, u.WaitIdle(t.Context(), group, topic), journal.ErrThrottled)
+		require.ErrorIs(t, u.WaitIdle(t.Context()), journal.ErrThrottled)
 
 		assert.NotEmpty(t, u.terms(t))
 		refused.Remove()
-		require.NoError(t, u.WaitIdle(t.Context(), group, topic))
+		require.NoError(t, u.WaitIdle(t.Context()))
 		u.never(t)
 	})
 }

@@ -23,7 +23,7 @@ type Lag struct {
 	// Parked is the number of parked aggregates, and ParkedEvents is the number of their events.
 	Parked       int
 	ParkedEvents uint64 // the events of parked aggregates that are not handled
-	// Blocked is the number of aggregates that [Groups.Behind] lists and that are not parked: an
+	// Blocked is the number of aggregates that [Group.Behind] lists and that are not parked: an
 	// event has failed and is tried again, or its handler takes long. It does not include a blocked
 	// aggregate that is not listed, because its shard has no later events.
 	Blocked int
@@ -86,7 +86,7 @@ func (l *GroupLag) add(shard ShardLag) {
 	l.Lag.add(shard.Lag)
 }
 
-// LagOptions configures [Groups.Lag]. The zero value is suitable for most uses.
+// LagOptions configures [Group.Lag]. The zero value is suitable for most uses.
 type LagOptions struct {
 	// OldestOf limits the number of aggregates in each shard whose first unhandled event is read to
 	// find its time. If more aggregates have unhandled events, the result has AtLeast set, since
@@ -96,7 +96,7 @@ type LagOptions struct {
 	// count. Such an event counts, but its time is unknown.
 	Corrupt func(*journal.CorruptItemError)
 	// Behind, if set, is called for each aggregate with unhandled events, also for aggregates that
-	// [Groups.Behind] does not list.
+	// [Group.Behind] does not list.
 	Behind func(Behind)
 	// Progress, if set, is called after each page of heads, with the number of aggregates that have
 	// been compared, and the number of shards in which all have been compared.
@@ -138,17 +138,16 @@ func (o *LagOptions) setDefaults() {
 //
 // Errors: [ErrNoGroup], [ErrExternalPositions], [ErrCorrupt], and the errors of the journal and the
 // context.
-func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
+func (g *Group) Lag(ctx context.Context, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
-	k := checkpoint.Key{Group: group, Topic: topic}
-	membership, err := g.membership(ctx, k)
+	membership, err := g.membership(ctx)
 	if err == nil {
 		err = g.readable(membership)
 	}
 	var sum GroupLag
 	compared := 0
 	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
-		comparison := comparison{groups: g, shard: shardOf(k, membership, number), membership: membership, options: options}
+		comparison := comparison{group: g, shard: shardOf(g.key, membership, number), membership: membership, options: options}
 		comparison.compared = func(aggregates int) {
 			compared += aggregates
 			options.Progress(compared, number)
@@ -159,14 +158,14 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 		}
 	}
 	if err != nil {
-		return GroupLag{}, failed("read the lag of", k, err)
+		return GroupLag{}, g.failed("read the lag of", err)
 	}
 	return sum, nil
 }
 
 // comparison compares heads and positions of one shard.
 type comparison struct {
-	groups     *Groups
+	group      *Group
 	shard      checkpoint.Shard
 	membership checkpoint.Membership
 	options    LagOptions
@@ -178,7 +177,7 @@ type comparison struct {
 }
 
 func (c *comparison) run(ctx context.Context) error {
-	progress, err := c.groups.store.Progress(ctx, c.shard)
+	progress, err := c.group.store.Progress(ctx, c.shard)
 	if err != nil {
 		return err
 	}
@@ -186,7 +185,7 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for aggregates, err := range c.groups.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
+	for aggregates, err := range c.group.store.AggregateProgress(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}
@@ -202,10 +201,10 @@ func (c *comparison) page(ctx context.Context, aggregates []checkpoint.Aggregate
 	err := inParallel(readers, len(aggregates), func(i int) (err error) {
 		s := &aggregates[i]
 		if c.membership.ExternalPositions {
-			s.Position, s.Found, err = c.groups.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
+			s.Position, s.Found, err = c.group.external.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
-			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.membership.Start)
+			s.Position, err = c.group.store.Baseline(ctx, s.Head, c.membership.Start)
 		}
 		return err
 	})
@@ -241,7 +240,7 @@ func (c *comparison) page(ctx context.Context, aggregates []checkpoint.Aggregate
 		c.dated++
 		first = append(first, place{s.Head.Aggregate, done + 1})
 	}
-	oldest, err := c.groups.oldest(ctx, first, c.options.Corrupt)
+	oldest, err := c.group.oldest(ctx, first, c.options.Corrupt)
 	c.lag.older(oldest)
 	return err
 }
@@ -253,11 +252,11 @@ type place struct {
 }
 
 // oldest returns the time of the oldest of some events. It costs one read unit for each 4 KB.
-func (g *Groups) oldest(ctx context.Context, events []place, corrupt func(*journal.CorruptItemError)) (time.Time, error) {
+func (t tables) oldest(ctx context.Context, events []place, corrupt func(*journal.CorruptItemError)) (time.Time, error) {
 	times := make([]time.Time, len(events))
 	unreadable := make([]*journal.CorruptItemError, len(events))
 	err := inParallel(readers, len(events), func(i int) error {
-		for record, err := range g.journal.Raw().Events(ctx, events[i].id, events[i].number, events[i].number) {
+		for record, err := range t.journal.Raw().Events(ctx, events[i].id, events[i].number, events[i].number) {
 			switch {
 			case errors.As(err, &unreadable[i]), errors.As(err, new(*journal.TruncatedError)):
 			case err != nil:

@@ -57,14 +57,14 @@ func openAt(t *testing.T, client journal.Client) store {
 
 func (s store) lag(t *testing.T, options groups.LagOptions) groups.GroupLag {
 	t.Helper()
-	lag, err := s.Lag(t.Context(), group, topic, options)
+	lag, err := s.Lag(t.Context(), options)
 	require.NoError(t, err)
 	return lag
 }
 
 func (s store) estimate(t *testing.T) groups.GroupLag {
 	t.Helper()
-	lag, err := s.Estimate(t.Context(), group, topic)
+	lag, err := s.Estimate(t.Context())
 	require.NoError(t, err)
 	return lag
 }

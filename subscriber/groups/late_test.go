@@ -100,7 +100,7 @@ func (d *deposits) clear() {
 }
 
 // A transaction of a handler is held up, and arrives when the read model was cleared, as
-// Groups.WaitIdle describes it. It must not commit.
+// Group.WaitIdle describes it. It must not commit.
 func TestATransactionOfBeforeAResetOrRemovalNeverCommits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ repeats, crashes, removes bool }{
@@ -131,16 +131,16 @@ func TestATransactionOfBeforeAResetOrRemovalNeverCommits(t *testing.T) {
 					members = append(members, d.run(client, pause, func(error) {}))
 				}
 
-				require.NoError(t, d.Pause(t.Context(), group, topic))
-				require.NoError(t, d.WaitIdle(t.Context(), group, topic))
+				require.NoError(t, d.Pause(t.Context()))
+				require.NoError(t, d.WaitIdle(t.Context()))
 				d.clear()
 				if test.removes {
 					for _, member := range members {
 						require.NoError(t, member.Close())
 					}
-					require.NoError(t, d.Remove(t.Context(), group, topic, groups.Removal{Force: test.crashes}))
+					require.NoError(t, d.Remove(t.Context(), groups.RemoveOptions{Force: test.crashes}))
 				} else {
-					require.NoError(t, d.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+					require.NoError(t, d.Reset(t.Context(), subscriber.Beginning(), nil))
 				}
 				require.Equal(t, 1, late.Arrive())
 				assert.Empty(t, d.total(), "it has committed")
@@ -148,7 +148,7 @@ func TestATransactionOfBeforeAResetOrRemovalNeverCommits(t *testing.T) {
 				if test.removes {
 					d.run(client, pause, func(error) {})
 				} else {
-					require.NoError(t, d.Resume(t.Context(), group, topic))
+					require.NoError(t, d.Resume(t.Context()))
 				}
 				d.waitApplied(t, "x", 1)
 				assert.Equal(t, "100", d.total())

@@ -21,19 +21,19 @@ func TestTopicsWhosePartitionsCollideAreResetAndRemovedSeparately(t *testing.T) 
 	t.Parallel()
 	for name, c := range map[string]struct {
 		edited, other string
-		edit          func(ctx context.Context, s store, topic string) error
+		edit          func(ctx context.Context, g *groups.Group) error
 	}{
-		"reset of the shorter": {"account", "account-0", func(ctx context.Context, s store, topic string) error {
-			return s.Reset(ctx, group, topic, subscriber.Beginning(), nil)
+		"reset of the shorter": {"account", "account-0", func(ctx context.Context, g *groups.Group) error {
+			return g.Reset(ctx, subscriber.Beginning(), nil)
 		}},
-		"reset of the longer": {"account-0", "account", func(ctx context.Context, s store, topic string) error {
-			return s.Reset(ctx, group, topic, subscriber.Beginning(), nil)
+		"reset of the longer": {"account-0", "account", func(ctx context.Context, g *groups.Group) error {
+			return g.Reset(ctx, subscriber.Beginning(), nil)
 		}},
-		"removal of the shorter": {"account", "account-0", func(ctx context.Context, s store, topic string) error {
-			return s.Remove(ctx, group, topic, groups.Removal{Force: true})
+		"removal of the shorter": {"account", "account-0", func(ctx context.Context, g *groups.Group) error {
+			return g.Remove(ctx, groups.RemoveOptions{Force: true})
 		}},
-		"removal of the longer": {"account-0", "account", func(ctx context.Context, s store, topic string) error {
-			return s.Remove(ctx, group, topic, groups.Removal{Force: true})
+		"removal of the longer": {"account-0", "account", func(ctx context.Context, g *groups.Group) error {
+			return g.Remove(ctx, groups.RemoveOptions{Force: true})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,13 +49,13 @@ func TestTopicsWhosePartitionsCollideAreResetAndRemovedSeparately(t *testing.T) 
 				require.NoError(t, rows.PutPosition(t.Context(), checkpoint.Group{Name: group}, id, 1, 1))
 			}
 			lag := func(topic string) string {
-				lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+				lag, err := s.Of(group, topic).Lag(t.Context(), groups.LagOptions{})
 				return fmt.Sprint(lag.Events, err)
 			}
 			require.Equal(t, "0 <nil>", lag(c.other))
 
-			require.NoError(t, c.edit(t.Context(), s, c.edited))
-			_, err := s.after(t, groups.FenceTime+time.Hour).CleanUp(t.Context(), group, c.edited, nil)
+			require.NoError(t, c.edit(t.Context(), s.Of(group, c.edited)))
+			_, err := s.after(t, groups.FenceTime+time.Hour).Of(group, c.edited).CleanUp(t.Context(), nil)
 			require.NoError(t, err)
 
 			assert.Equal(t, "0 <nil>", lag(c.other))

@@ -85,11 +85,11 @@ func TestAPageOfALongListCostsWhatItShows(t *testing.T) {
 		most float64 // maximum read units for 50 entries
 		all  int
 	}{
-		"Behind":  {func(n int) int { return len(first(t, n, s.Behind(t.Context(), group, topic, zero))) }, 1 + 75 + 75/40.0 + 2, aggregates},
-		"Parked":  {func(n int) int { return len(first(t, n, s.Parked(t.Context(), group, topic, zero))) }, 1 + 90 + 3*75/40.0 + 2, aggregates * 9 / 10},
-		"Skipped": {func(n int) int { return len(first(t, n, s.Skipped(t.Context(), group, topic, zero, 0))) }, 1 + 75/20.0 + 2, aggregates},
+		"Behind":  {func(n int) int { return len(first(t, n, s.Behind(t.Context(), zero))) }, 1 + 75 + 75/40.0 + 2, aggregates},
+		"Parked":  {func(n int) int { return len(first(t, n, s.Parked(t.Context(), zero))) }, 1 + 90 + 3*75/40.0 + 2, aggregates * 9 / 10},
+		"Skipped": {func(n int) int { return len(first(t, n, s.Skipped(t.Context(), zero, 0))) }, 1 + 75/20.0 + 2, aggregates},
 		"SelectParked, none": {func(n int) int {
-			return len(first(t, n, s.SelectParked(t.Context(), group, topic, groups.Selection{Reason: "no such", After: account("a09999")})))
+			return len(first(t, n, s.SelectParked(t.Context(), groups.Selection{Reason: "no such"})))
 		}, 1 + aggregates/40.0 + 5*shards, 0},
 	} {
 		got := 0
@@ -98,11 +98,11 @@ func TestAPageOfALongListCostsWhatItShows(t *testing.T) {
 		assert.LessOrEqual(t, read, test.most, name)
 		assert.Equal(t, test.all, test.page(math.MaxInt), name)
 	}
-	last := first(t, math.MaxInt, s.Behind(t.Context(), group, topic, zero))[aggregates-100].Aggregate
-	read := cost(func() { assert.Len(t, first(t, 50, s.Behind(t.Context(), group, topic, last)), 50) })
+	last := first(t, math.MaxInt, s.Behind(t.Context(), zero))[aggregates-100].Aggregate
+	read := cost(func() { assert.Len(t, first(t, 50, s.Behind(t.Context(), last)), 50) })
 	assert.LessOrEqual(t, read, 1+75+75/40.0+2, "Behind, near the end")
 
-	read = cost(func() { assert.Len(t, first(t, math.MaxInt, s.Behind(t.Context(), group, topic, zero)), aggregates) })
+	read = cost(func() { assert.Len(t, first(t, math.MaxInt, s.Behind(t.Context(), zero)), aggregates) })
 	assert.InDelta(t, 1+aggregates+aggregates/40.0, read, 40, "Behind, all")
 }
 
@@ -112,7 +112,7 @@ func TestSelectParkedReadsAsItIsConsumed(t *testing.T) {
 	recording := db.Record()
 	defer recording.Stop()
 
-	assert.Len(t, first(t, 50, s.SelectParked(t.Context(), group, topic, groups.Selection{})), 50)
+	assert.Len(t, first(t, 50, s.SelectParked(t.Context(), groups.Selection{})), 50)
 
 	read, _ := recording.Units()
 	assert.LessOrEqual(t, read, 1+2*75+75/40.0+2, "the group, events and positions, the list")
@@ -129,13 +129,10 @@ func TestListsContinueBehindTheLastOfAPage(t *testing.T) {
 	s.skipMany(t, aggregates/3, 3)
 	lists := map[string]func(after aggregate.ID) iter.Seq2[groups.Behind, error]{
 		"Behind": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
-			return s.Behind(t.Context(), group, topic, after)
+			return s.Behind(t.Context(), after)
 		},
 		"Parked": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
-			return s.Parked(t.Context(), group, topic, after)
-		},
-		"SelectParked": func(after aggregate.ID) iter.Seq2[groups.Behind, error] {
-			return s.SelectParked(t.Context(), group, topic, groups.Selection{Reason: "fails", After: after})
+			return s.Parked(t.Context(), after)
 		},
 	}
 	for name, list := range lists {
@@ -148,31 +145,31 @@ func TestListsContinueBehindTheLastOfAPage(t *testing.T) {
 			assert.Equal(t, want, got, "%s, %d at a time", name, size)
 		}
 	}
-	want := first(t, math.MaxInt, s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0))
+	want := first(t, math.MaxInt, s.Skipped(t.Context(), aggregate.ID{}, 0))
 	require.Len(t, want, aggregates)
 	for _, size := range []int{1, 7, 60} {
 		var got []groups.SkippedEvent
-		for page := first(t, size, s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0)); len(page) > 0; {
+		for page := first(t, size, s.Skipped(t.Context(), aggregate.ID{}, 0)); len(page) > 0; {
 			got = append(got, page...)
 			last := page[len(page)-1]
-			page = first(t, size, s.Skipped(t.Context(), group, topic, last.Aggregate, last.Number))
+			page = first(t, size, s.Skipped(t.Context(), last.Aggregate, last.Number))
 		}
 		assert.Equal(t, want, got, "%d at a time", size)
 	}
 	one := slices.IndexFunc(want, func(e groups.SkippedEvent) bool { return e.Aggregate == account("a00007") })
-	assert.Equal(t, want[one:], first(t, math.MaxInt, s.Skipped(t.Context(), group, topic, account("a00007"), 0)), "from its first record")
-	assert.Equal(t, want[one+3:], first(t, math.MaxInt, s.Skipped(t.Context(), group, topic, account("a00007"), math.MaxUint64)))
+	assert.Equal(t, want[one:], first(t, math.MaxInt, s.Skipped(t.Context(), account("a00007"), 0)), "from its first record")
+	assert.Equal(t, want[one+3:], first(t, math.MaxInt, s.Skipped(t.Context(), account("a00007"), math.MaxUint64)))
 }
 
 func TestAListContinuesBehindAnAggregateThatIsNotListedAnyMore(t *testing.T) {
 	t.Parallel()
 	_, s := onDynamotest(t)
 	s.listMany(t, 100)
-	all := first(t, math.MaxInt, s.Behind(t.Context(), group, topic, aggregate.ID{}))
+	all := first(t, math.MaxInt, s.Behind(t.Context(), aggregate.ID{}))
 	gone := all[30].Aggregate
 	require.NoError(t, checkpoint.New(s.Journal).UnlistBehind(t.Context(), checkpoint.Group{Name: group}, gone, checkpoint.Revision{Epoch: 1}))
 
-	assert.Equal(t, all[31:], first(t, math.MaxInt, s.Behind(t.Context(), group, topic, gone)))
+	assert.Equal(t, all[31:], first(t, math.MaxInt, s.Behind(t.Context(), gone)))
 }
 
 func TestAListDoesNotContinueBehindAnAggregateOfAnotherTopic(t *testing.T) {
@@ -180,32 +177,11 @@ func TestAListDoesNotContinueBehindAnAggregateOfAnotherTopic(t *testing.T) {
 	_, s := onDynamotest(t)
 	s.listMany(t, 3)
 	for _, after := range []aggregate.ID{{Type: "order", Value: "a"}, {Type: topic}} {
-		_, err := collect(s.Behind(t.Context(), group, topic, after))
+		_, err := collect(s.Behind(t.Context(), after))
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = collect(s.Parked(t.Context(), group, topic, after))
+		_, err = collect(s.Parked(t.Context(), after))
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = collect(s.Skipped(t.Context(), group, topic, after, 1))
-		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = collect(s.SelectParked(t.Context(), group, topic, groups.Selection{After: after}))
-		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-		_, err = s.UnparkAll(t.Context(), group, topic, groups.Selection{After: after})
+		_, err = collect(s.Skipped(t.Context(), after, 1))
 		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	}
-}
-
-func TestABulkEditOfASelectionBehindAnAggregateLeavesTheOthers(t *testing.T) {
-	t.Parallel()
-	_, s := manyParked(t, 100)
-	all := first(t, math.MaxInt, s.Parked(t.Context(), group, topic, aggregate.ID{}))
-	require.Len(t, all, 100)
-
-	done, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{After: all[39].Aggregate})
-
-	require.NoError(t, err)
-	assert.Equal(t, 60, done)
-	left := first(t, math.MaxInt, s.Parked(t.Context(), group, topic, aggregate.ID{}))
-	assert.Equal(t, all[:40], left)
-	done, err = s.SkipAll(t.Context(), group, topic, groups.Selection{After: all[29].Aggregate})
-	require.NoError(t, err)
-	assert.Equal(t, 10, done)
 }

@@ -8,20 +8,20 @@ import (
 )
 
 // SelectParked yields the selected parked aggregates of a group, in the order of shard and id, with
-// the types of their failed events. These are the aggregates that [Groups.UnparkAll] and
-// [Groups.SkipAll] would edit; but SkipAll does not edit an aggregate if Next is not its failed
+// the types of their failed events. These are the aggregates that [Group.UnparkAll] and
+// [Group.SkipAll] would edit; but SkipAll does not edit an aggregate if Next is not its failed
 // event any more. SelectParked does not call Selection.Edited. The sequence ends with the first
 // error.
 //
-// It reads as the sequence is consumed, like [Groups.Behind]. It costs one read unit for the group,
+// It reads as the sequence is consumed, like [Group.Behind]. It costs one read unit for the group,
 // and one for about 40 entries, at least one for each page and each shard. The event of each
 // aggregate whose reason is selected costs one read unit for each 4 KB. Each selected aggregate
 // costs one more for its position.
 //
-// Errors: those of [Groups.Behind].
-func (g *Groups) SelectParked(ctx context.Context, group, topic string, s Selection) iter.Seq2[Behind, error] {
-	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, types: true}
-	list := list{groups: g, key: b.key, after: s.After, what: "list parked aggregates of"}
+// Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
+func (g *Group) SelectParked(ctx context.Context, s Selection) iter.Seq2[Behind, error] {
+	b := &bulk{group: g, selection: s, types: true}
+	list := list{group: g, what: "list parked aggregates of"}
 	return list.all(ctx, b.describe)
 }
 
@@ -35,7 +35,7 @@ func (b *bulk) describe(ctx context.Context, r checkpoint.Membership, shard chec
 	for i, s := range selected {
 		listed[i] = s.Behind
 	}
-	all, err := b.groups.behind(ctx, r, shard, listed)
+	all, err := b.group.behind(ctx, r, shard, listed)
 	if err != nil {
 		return nil, err
 	}

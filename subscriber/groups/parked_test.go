@@ -17,7 +17,7 @@ import (
 func (s store) selectParked(t *testing.T, selection groups.Selection) map[string]groups.Behind {
 	t.Helper()
 	found := map[string]groups.Behind{}
-	for b, err := range s.SelectParked(t.Context(), group, topic, selection) {
+	for b, err := range s.SelectParked(t.Context(), selection) {
 		require.NoError(t, err)
 		assert.NotContains(t, found, b.Aggregate.Value)
 		found[b.Aggregate.Value] = b
@@ -54,12 +54,12 @@ func TestParkedAggregatesAreSelectedByReasonAndType(t *testing.T) {
 func TestASelectionOfParkedAggregatesEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	db, s := manyParked(t, 3)
-	for _, err := range s.SelectParked(t.Context(), "nobody", topic, groups.Selection{}) {
+	for _, err := range s.Of("nobody", topic).SelectParked(t.Context(), groups.Selection{}) {
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	}
 	db.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("Query"), dynamotest.Table("checkpoint"))
 	failures := 0
-	for _, err := range s.SelectParked(t.Context(), group, topic, groups.Selection{}) {
+	for _, err := range s.SelectParked(t.Context(), groups.Selection{}) {
 		require.ErrorContains(t, err, `list parked aggregates of consumer group "group" on topic "account"`)
 		failures++
 	}

@@ -23,10 +23,10 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 		s.write(t, "x", 0, 2)
 		eventually(t, "the events were handled", func() bool { return got.count() == 2 })
 
-		require.NoError(t, s.Pause(t.Context(), group, topic))
-		require.NoError(t, s.Pause(t.Context(), group, topic), "it is paused already")
-		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-		g, err := s.Get(t.Context(), group, topic)
+		require.NoError(t, s.Pause(t.Context()))
+		require.NoError(t, s.Pause(t.Context()), "it is paused already")
+		require.NoError(t, s.WaitIdle(t.Context()))
+		g, err := s.Get(t.Context())
 		require.NoError(t, err)
 		assert.True(t, g.Paused)
 		assert.Len(t, g.Free(), 4)
@@ -37,16 +37,12 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 		got.consume(t, s.quick(), nil)
 		heartbeats := map[uint64]uint64{}
 		eventually(t, "all members have looked several times since", func() bool {
-			g, err := s.Get(t.Context(), group, topic)
-			if err != nil {
-				return false
-			}
 			looked := 0
-			for _, m := range g.Members {
-				if _, seen := heartbeats[m.Number]; !seen {
-					heartbeats[m.Number] = m.Heartbeat
+			for number, now := range s.heartbeats(t) {
+				if _, seen := heartbeats[number]; !seen {
+					heartbeats[number] = now
 				}
-				if m.Heartbeat >= heartbeats[m.Number]+2 {
+				if now >= heartbeats[number]+2 {
 					looked++
 				}
 			}
@@ -54,7 +50,7 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 		})
 		assert.Equal(t, 2, got.count(), "nothing came")
 
-		require.NoError(t, s.Resume(t.Context(), group, topic))
+		require.NoError(t, s.Resume(t.Context()))
 		eventually(t, "the group continues", func() bool { return got.count() == 4 })
 		assert.Equal(t, expect("x", 1, 3), got.of("x"))
 		assert.Equal(t, expect("y", 1, 1), got.of("y"))
@@ -70,15 +66,15 @@ func TestAPauseLetsHandlersFinish(t *testing.T) {
 		_, messages := subscribe(t, config)
 		s.write(t, "x", 0, 2)
 		msg := receive(t, messages)
-		require.NoError(t, s.Pause(t.Context(), group, topic))
+		require.NoError(t, s.Pause(t.Context()))
 		brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
 		defer cancel()
-		require.ErrorAs(t, s.WaitIdle(brief, group, topic), new(*groups.ActiveError), "a message is out")
+		require.ErrorAs(t, s.WaitIdle(brief), new(*groups.ActiveError), "a message is out")
 
 		require.NoError(t, msg.Context().Err())
 		msg.Ack()
-		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-		lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+		require.NoError(t, s.WaitIdle(t.Context()))
+		lag, err := s.Lag(t.Context(), groups.LagOptions{})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, lag.Events, "the ack was stored")
 	})
@@ -92,11 +88,11 @@ func TestWhoWaitsInVainIsToldWhoWorks(t *testing.T) {
 		crashed, number := checkpoint.NewMembership(2, time.Time{}).Join(checkpoint.Member{})
 		_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), k, checkpoint.Membership{}, crashed.Take(number, []int{1}))
 		require.NoError(t, err)
-		require.NoError(t, s.Pause(t.Context(), group, topic))
+		require.NoError(t, s.Pause(t.Context()))
 
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		err = s.WaitIdle(ctx, group, topic)
+		err = s.WaitIdle(ctx)
 
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var active *groups.ActiveError

@@ -20,7 +20,7 @@ type Positions interface {
 	Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error)
 }
 
-// Option is an option of [New].
+// Option is an option of [New] and [Of].
 type Option func(*Groups)
 
 // WithPositions returns an option to read external positions from a store. The positions of other
@@ -30,19 +30,19 @@ func WithPositions(store Positions) Option { return func(g *Groups) { g.external
 
 // positions returns the positions in aggregates of a shard. Aggregates without a position are not
 // in the map.
-func (g *Groups) positions(
+func (t tables) positions(
 	ctx context.Context, k checkpoint.Shard, r checkpoint.Membership, ids []aggregate.ID, consistent bool,
 ) (map[aggregate.ID]uint64, error) {
 	if !r.ExternalPositions {
-		return g.store.Positions(ctx, k, ids, consistent)
+		return t.store.Positions(ctx, k, ids, consistent)
 	}
-	if err := g.readable(r); err != nil {
+	if err := t.readable(r); err != nil {
 		return nil, err
 	}
 	positions := map[aggregate.ID]uint64{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(ids), func(i int) error {
-		position, found, err := g.external.Position(ctx, subscriber.Group(k.Group), ids[i])
+		position, found, err := t.external.Position(ctx, subscriber.Group(k.Group), ids[i])
 		if err != nil {
 			return fmt.Errorf("read position on %s: %w", ids[i], err)
 		}
@@ -57,8 +57,8 @@ func (g *Groups) positions(
 }
 
 // readable returns an error if the group has external positions and there is no store to read them.
-func (g *Groups) readable(r checkpoint.Membership) error {
-	if r.ExternalPositions && g.external == nil {
+func (t tables) readable(r checkpoint.Membership) error {
+	if r.ExternalPositions && t.external == nil {
 		return fmt.Errorf("%w: to read them, make Groups with WithPositions and their store", ErrExternalPositions)
 	}
 	return nil

@@ -24,7 +24,7 @@ import (
 // stored yet (subscriber.Config.CommitInterval) are delivered again. A member begins within a
 // minute and a half after it has caught up with the shard's tail. It compares one shard after the
 // other. The mark stays until the shard was compared, also while the group is paused.
-// [Groups.Reconciling] returns the shards that are still marked, and [Groups.WaitReconciled] waits
+// [Group.Reconciling] returns the shards that are still marked, and [Group.WaitReconciled] waits
 // for them.
 //
 // Members with a negative ReconcileInterval, the default for external positions, never reconcile.
@@ -36,50 +36,48 @@ import (
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors of the journal and the
 // context. After an error some shards may be marked; call it again.
-func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	_, err := g.membership(ctx, k)
+func (g *Group) Reconcile(ctx context.Context) error {
+	_, err := g.membership(ctx)
 	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
 		err = again(ctx, func() error {
-			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+			return g.store.Operate(ctx, g.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 				return g.store.RequestReconciliation(ctx, shard, r.Epochs[number])
 			})
 		})
 	}
 	if err != nil {
-		return failed("reconcile", k, err)
+		return g.failed("reconcile", err)
 	}
 	return nil
 }
 
-// Reconciling returns the shards that [Groups.Reconcile] has marked and for which the
+// Reconciling returns the shards that [Group.Reconcile] has marked and for which the
 // reconciliation has not ended. It ends when the events that it has found are handled, or when
-// their aggregates are listed by [Groups.Behind], as parked or blocked aggregates are. It costs one
+// their aggregates are listed by [Group.Behind], as parked or blocked aggregates are. It costs one
 // read unit for each shard.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context.
-func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
+func (g *Group) Reconciling(ctx context.Context) ([]int, error) {
 	all := make([]int, g.journal.Config.Shards)
 	for number := range all {
 		all[number] = number
 	}
-	left, err := g.reconciling(ctx, k, all)
+	left, err := g.reconciling(ctx, all)
 	if err != nil {
-		return nil, failed("read the shards that are left to reconcile for", k, err)
+		return nil, g.failed("read the shards that are left to reconcile for", err)
 	}
 	return left, nil
 }
 
-func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int) ([]int, error) {
-	membership, err := g.membership(ctx, k)
+func (g *Group) reconciling(ctx context.Context, shards []int) ([]int, error) {
+	membership, err := g.membership(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: k.Group, Resets: membership.Resets}, k.Topic, shards)
+	return g.store.ReconciliationRequested(ctx, checkpoint.Group{Name: g.key.Group, Resets: membership.Resets}, g.key.Topic, shards)
 }
 
-// WaitReconciled waits until [Groups.Reconciling] returns no shards. It calls progress, if not nil,
+// WaitReconciled waits until [Group.Reconciling] returns no shards. It calls progress, if not nil,
 // with the number of shards that are left, after each poll. Members need up to two minutes to
 // begin, and then the time of the comparison.
 //
@@ -90,22 +88,21 @@ func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int
 // group and one for each shard that is left.
 //
 // Errors: those of Reconciling. If ctx ends, the text contains the number of shards that are left.
-func (g *Groups) WaitReconciled(ctx context.Context, group, topic string, progress func(left int)) error {
-	k := checkpoint.Key{Group: group, Topic: topic}
+func (g *Group) WaitReconciled(ctx context.Context, progress func(left int)) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0),
 	)
-	left, err := g.Reconciling(ctx, group, topic)
+	left, err := g.Reconciling(ctx)
 	for err == nil && len(left) > 0 {
 		if progress != nil {
 			progress(len(left))
 		}
 		if !retry.Sleep(ctx, between.NextBackOff()) {
-			return failed("wait for", k, fmt.Errorf("%w: %d shards are left to compare", ctx.Err(), len(left)))
+			return g.failed("wait for", fmt.Errorf("%w: %d shards are left to compare", ctx.Err(), len(left)))
 		}
 		var now []int
-		if now, err = g.reconciling(ctx, k, left); err != nil {
-			return failed("wait for", k, err)
+		if now, err = g.reconciling(ctx, left); err != nil {
+			return g.failed("wait for", err)
 		}
 		left = now
 	}

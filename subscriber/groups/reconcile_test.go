@@ -64,12 +64,12 @@ func TestAReconciliationFindsWhatWasImportedBehindTheCursor(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.Empty(t, got.of("w"), "nothing shows it")
 
-		require.NoError(t, s.Reconcile(t.Context(), group, topic))
-		left, err := s.Reconciling(t.Context(), group, topic)
+		require.NoError(t, s.Reconcile(t.Context()))
+		left, err := s.Reconciling(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []int{0, 1}, left)
 		var seen []int
-		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, func(left int) { seen = append(seen, left) }))
+		require.NoError(t, s.WaitReconciled(t.Context(), func(left int) { seen = append(seen, left) }))
 
 		assert.Len(t, got.of("w"), 1)
 		assert.Equal(t, 2, seen[0])
@@ -92,7 +92,7 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 		recording := db.Record()
 		defer recording.Stop()
 
-		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		require.NoError(t, s.Reconcile(t.Context()))
 
 		_, write := recording.Units()
 		assert.InDelta(t, 4*3, write, 0.1)
@@ -101,7 +101,7 @@ func TestAReconciliationCostsThreeWritesForAShard(t *testing.T) {
 		assert.True(t, progress.Cursor.Equal(at(5)), "the cursor stays")
 		assert.True(t, progress.Reconciled.Equal(time.UnixMilli(0)))
 		require.ErrorIs(t, rows.SaveCursor(t.Context(), shard, 1, at(7), at(7)), checkpoint.ErrFenced, "the former owner's write")
-		require.ErrorIs(t, s.Reconcile(t.Context(), "nobody", topic), groups.ErrNoGroup)
+		require.ErrorIs(t, s.Of("nobody", topic).Reconcile(t.Context()), groups.ErrNoGroup)
 	})
 }
 
@@ -129,7 +129,7 @@ func TestAReconciliationContinuesWhereAnErrorEndedIt(t *testing.T) {
 		recording := db.Record()
 		defer recording.Stop()
 
-		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		require.NoError(t, s.Reconcile(t.Context()))
 
 		within(t, "the reconciliation continues", func() bool { return len(got.of("h")) == 2 && failed.Fired() == 2 })
 		time.Sleep(time.Minute)
@@ -148,18 +148,18 @@ func TestAWaitForAReconciliationEndsWithItsContext(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 3)
 		s.owned(t)
-		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, nil), "nothing was asked for")
-		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		require.NoError(t, s.WaitReconciled(t.Context(), nil), "nothing was asked for")
+		require.NoError(t, s.Reconcile(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 
-		err := s.WaitReconciled(ctx, group, topic, nil)
+		err := s.WaitReconciled(ctx, nil)
 
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "3 shards are left to compare")
-		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
-		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, nil), "a reset has nothing to compare")
-		require.ErrorIs(t, s.WaitReconciled(t.Context(), "nobody", topic, nil), groups.ErrNoGroup)
+		require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
+		require.NoError(t, s.WaitReconciled(t.Context(), nil), "a reset has nothing to compare")
+		require.ErrorIs(t, s.Of("nobody", topic).WaitReconciled(t.Context(), nil), groups.ErrNoGroup)
 	})
 }
 
@@ -174,14 +174,14 @@ func TestAWaitForAReconciliationLeavesOutWhatStaysBlocked(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.importEarly(t, "w", 0)
 		s.importEarly(t, "x", 1)
-		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		require.NoError(t, s.Reconcile(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 
-		require.NoError(t, s.WaitReconciled(ctx, group, topic, nil))
+		require.NoError(t, s.WaitReconciled(ctx, nil))
 
 		assert.Len(t, got.of("x"), 2)
-		behind, err := collect(s.Behind(t.Context(), group, topic, aggregate.ID{}))
+		behind, err := collect(s.Behind(t.Context(), aggregate.ID{}))
 		require.NoError(t, err)
 		require.Len(t, behind, 1)
 		assert.Equal(t, account("w"), behind[0].Aggregate)

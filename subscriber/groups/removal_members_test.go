@@ -21,13 +21,13 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 		config := s.quick()
 		config.LeaseDuration = time.Second
 		subscribe(t, config)
-		get := func() groups.Group {
-			g, err := s.Get(t.Context(), group, topic)
+		get := func() groups.Status {
+			g, err := s.Get(t.Context())
 			require.NoError(t, err)
 			return g
 		}
 		shared := func() bool {
-			g, err := s.Get(t.Context(), group, topic)
+			g, err := s.Get(t.Context())
 			if err != nil || len(g.Members) != 2 {
 				return false
 			}
@@ -38,22 +38,22 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 			return held[g.Members[0].Number] == 2 && held[g.Members[1].Number] == 2
 		}
 		eventually(t, "the first is in", func() bool {
-			g, err := s.Get(t.Context(), group, topic)
-			return err == nil && len(g.Members) == 1 && g.Members[0].Heartbeat > 0
+			g, err := s.Get(t.Context())
+			return err == nil && len(g.Members) == 1 && s.heartbeats(t)[g.Members[0].Number] > 0
 		})
 		subscribe(t, config)
 		eventually(t, "they share", shared)
-		heartbeat := get().Members[0].Heartbeat
-		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Heartbeat > heartbeat })
+		first := get().Members[0].Number
+		heartbeat := s.heartbeats(t)[first]
+		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return s.heartbeats(t)[first] > heartbeat })
 
-		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+		require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{Force: true}))
 
 		eventually(t, "both are in again", shared)
-		before := get()
+		before, beats := get(), s.heartbeats(t)
 		eventually(t, "time goes by for both", func() bool {
-			now := get()
-			for i, m := range now.Members {
-				if i < len(before.Members) && m.Number == before.Members[i].Number && m.Heartbeat < before.Members[i].Heartbeat+6 {
+			for number, now := range s.heartbeats(t) {
+				if was, known := beats[number]; known && now < was+6 {
 					return false
 				}
 			}
@@ -77,9 +77,9 @@ func TestAGroupWithHundredsOfMembersIsRemoved(t *testing.T) {
 		_, err := checkpoint.New(s.Journal).ChangeMembership(t.Context(), key, checkpoint.Membership{}, membership)
 		require.NoError(t, err)
 
-		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+		require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{Force: true}))
 
-		_, err = s.Get(t.Context(), group, topic)
+		_, err = s.Get(t.Context())
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	})
 }

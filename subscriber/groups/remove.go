@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/retry"
 )
 
-// Removal configures [Groups.Remove].
-type Removal struct {
+// RemoveOptions configures [Group.Remove].
+type RemoveOptions struct {
 	// Force also removes a group that has members. A member that is alive creates the group again
 	// when it notices the removal. The new group begins at the member's subscriber.Config.Start.
 	Force bool
@@ -28,36 +28,35 @@ type Removal struct {
 //
 // Remove pauses the group, and then deletes it, with two writes. For more than 50 members, each 50
 // need another one. If it fails before the end, the group is paused; call Remove again. The rows of
-// the group are not read any more. They stay for [FenceTime], as those of before a [Groups.Reset]
+// the group are not read any more. They stay for [FenceTime], as those of before a [Group.Reset]
 // do. If you clear and reuse what the handlers have written, also pause the group before, and call
-// [Groups.WaitIdle].
+// [Group.WaitIdle].
 //
 // After that, Remove deletes the rows of all removed groups whose time has passed, see
-// [Groups.CleanUp]. So a program that removes a group for each generation of a read model needs
+// [Group.CleanUp]. So a program that removes a group for each generation of a read model needs
 // nothing else. To find these groups it costs one read unit for about 40 groups. A few bytes of a
 // removed group stay: the value of Resets with which a new group of this name would begin.
 //
 // Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the
 // context. With [ErrLeftovers] the group was removed.
-func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	err := g.remove(ctx, k, removal)
+func (g *Group) Remove(ctx context.Context, options RemoveOptions) error {
+	err := g.remove(ctx, options)
 	if err == nil {
-		if err = g.cleanUpRemoved(ctx, removal.Progress); err != nil {
+		if err = g.cleanUpRemoved(ctx, options.Progress); err != nil {
 			err = fmt.Errorf("%w: %w", ErrLeftovers, err)
 		}
 	}
 	if err != nil {
-		return failed("remove", k, err)
+		return g.failed("remove", err)
 	}
 	return nil
 }
 
-func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) error {
+func (g *Group) remove(ctx context.Context, options RemoveOptions) error {
 	between := patience()
 	for began := false; ; began = true {
-		emptied, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) {
-			if active := activeOf(r); active != nil && !removal.Force {
+		emptied, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) {
+			if active := activeOf(r); active != nil && !options.Force {
 				return r, active
 			}
 			members := slices.Collect(maps.Keys(r.Members))
@@ -72,7 +71,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if len(emptied.Members) > 0 {
 			continue
 		}
-		if err = g.store.RemoveMembership(ctx, k, emptied, g.journal.Config.Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
+		if err = g.store.RemoveMembership(ctx, g.key, emptied, g.journal.Config.Now()); !errors.Is(err, checkpoint.ErrMembershipChanged) {
 			return err
 		}
 		// A member has joined, which the next round finds, or has sent a heartbeat.

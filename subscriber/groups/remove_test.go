@@ -27,30 +27,30 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	s.write(t, "x", 0, 3)
 	eventually(t, "all were handled", func() bool { return got.count() == 3 })
 
-	err := s.Remove(t.Context(), group, topic, groups.Removal{})
+	err := s.Remove(t.Context(), groups.RemoveOptions{})
 
 	var active *groups.ActiveError
 	require.ErrorAs(t, err, &active)
 	assert.Equal(t, []uint64{1}, active.Members)
 	assert.Equal(t, []int{0, 1}, active.Shards)
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.False(t, g.Paused, "nothing was changed")
 
 	require.NoError(t, sub.Close())
-	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Now(), nil))
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	require.NoError(t, s.Reset(t.Context(), subscriber.Now(), nil))
+	require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{}))
 
 	all, err := s.List(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, all)
 	assert.NotEmpty(t, s.rowsOf(t, "0"), "they fence transactions that are late")
-	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrNoGroup)
+	require.ErrorIs(t, s.Remove(t.Context(), groups.RemoveOptions{}), groups.ErrNoGroup)
 
 	got.forget()
 	got.consume(t, s.alone(), nil)
 	eventually(t, "a group of the same name begins again", func() bool { return got.count() == 3 })
-	g, err = s.Get(t.Context(), group, topic)
+	g, err = s.Get(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 2, g.Resets, "which no former member writes to")
 	assert.False(t, g.Paused)
@@ -70,7 +70,7 @@ func TestAForcedRemovalHasLiveMembersBeginAnew(t *testing.T) {
 		eventually(t, "all were handled", func() bool { return got.count() == 3 })
 		s.caughtUp(t)
 
-		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+		require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{Force: true}))
 
 		eventually(t, "they come again", func() bool { return got.count() == 6 })
 		s.caughtUp(t)
@@ -85,13 +85,13 @@ func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	s.begin(t, time.Time{})
 	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"))
 
-	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), io.ErrUnexpectedEOF)
-	g, err := s.Get(t.Context(), group, topic)
+	require.ErrorIs(t, s.Remove(t.Context(), groups.RemoveOptions{}), io.ErrUnexpectedEOF)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.True(t, g.Paused, "no member handles its events")
 
 	cut.Remove()
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{}))
 	assert.Len(t, s.rows(t), 1)
 }
 
@@ -100,19 +100,19 @@ func TestTheRowsOfARemovedGroupAreCleanedUpAfterTheFenceTime(t *testing.T) {
 	s := setup(t, 2)
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
-	until, err := s.CleanUp(t.Context(), group, topic, func(int) { assert.Fail(t, "a row was deleted") })
+	require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{}))
+	until, err := s.CleanUp(t.Context(), func(int) { assert.Fail(t, "a row was deleted") })
 	require.NoError(t, err)
 	assert.True(t, until.After(time.Now().Add(groups.FenceTime-time.Minute)))
 	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
 
-	until, err = late.CleanUp(t.Context(), group, topic, func(rows int) { removed += rows })
+	until, err = late.CleanUp(t.Context(), func(rows int) { removed += rows })
 
 	require.NoError(t, err)
 	assert.Zero(t, until)
 	assert.Equal(t, 1, removed)
 	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the next count of resets stays")
-	_, err = late.CleanUp(t.Context(), group, topic, nil)
+	_, err = late.CleanUp(t.Context(), nil)
 	require.NoError(t, err, "again")
 }
 
@@ -128,17 +128,17 @@ func TestARemovalCleansUpAfterEarlierRemovals(t *testing.T) {
 		_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.Remove(t.Context(), "totals.1", topic, groups.Removal{}))
+	require.NoError(t, s.Of("totals.1", topic).Remove(t.Context(), groups.RemoveOptions{}))
 	late, removed := s.after(t, groups.FenceTime+time.Hour), 0
 	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
 
-	require.ErrorIs(t, late.Remove(t.Context(), "totals.2", topic, groups.Removal{}), groups.ErrLeftovers)
-	_, err := s.Get(t.Context(), "totals.2", topic)
+	require.ErrorIs(t, late.Of("totals.2", topic).Remove(t.Context(), groups.RemoveOptions{}), groups.ErrLeftovers)
+	_, err := s.Of("totals.2", topic).Get(t.Context())
 	require.ErrorIs(t, err, groups.ErrNoGroup, "it was removed")
 
 	cut.Remove()
 	s.begin(t, time.Time{})
-	require.NoError(t, late.Remove(t.Context(), group, topic, groups.Removal{Progress: func(n int) { removed += n }}))
+	require.NoError(t, late.Remove(t.Context(), groups.RemoveOptions{Progress: func(n int) { removed += n }}))
 	assert.Equal(t, 1, removed)
 	var left []string
 	for _, row := range s.rows(t) {
@@ -160,13 +160,13 @@ func TestARemovalCleansUpAfterTheOthersIfItCannotAfterOneGroup(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: name}, account("x"), 1, 3)
 		require.NoError(t, err)
-		require.NoError(t, s.Remove(t.Context(), name, topic, groups.Removal{}))
+		require.NoError(t, s.Of(name, topic).Remove(t.Context(), groups.RemoveOptions{}))
 	}
 	s.begin(t, time.Time{})
 	proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"), dynamotest.Times(1))
 	removed := 0
 
-	err := s.after(t, groups.FenceTime+time.Hour).Remove(t.Context(), group, topic, groups.Removal{Progress: func(n int) { removed += n }})
+	err := s.after(t, groups.FenceTime+time.Hour).Remove(t.Context(), groups.RemoveOptions{Progress: func(n int) { removed += n }})
 
 	require.ErrorIs(t, err, groups.ErrLeftovers)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -178,11 +178,11 @@ func TestAGroupThatIsMadeAgainCleansUpAfterTheFormerOne(t *testing.T) {
 	s := setup(t, 2)
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{}))
 	s.begin(t, time.Time{})
 	require.Len(t, s.rowsOf(t, "0"), 1)
 
-	until, err := s.after(t, groups.FenceTime+time.Hour).CleanUp(t.Context(), group, topic, nil)
+	until, err := s.after(t, groups.FenceTime+time.Hour).CleanUp(t.Context(), nil)
 
 	require.NoError(t, err)
 	assert.Zero(t, until)
@@ -204,9 +204,9 @@ func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
 		assert.NoError(t, err)
 	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	require.ErrorAs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), new(*groups.ActiveError))
+	require.ErrorAs(t, s.Remove(t.Context(), groups.RemoveOptions{}), new(*groups.ActiveError))
 
-	g, err := s.Get(t.Context(), group, topic)
+	g, err := s.Get(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, g.Members, 1)
 }

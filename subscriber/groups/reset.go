@@ -12,10 +12,10 @@ import (
 // without positions, cursors, and records of parked aggregates and skipped events. A paused group
 // stays paused. A group that was stopped (subscriber.Stop) becomes a paused group.
 //
-// The reset is one write, which raises [Group].Resets. The rows from before are not read any more.
+// The reset is one write, which raises [Status].Resets. The rows from before are not read any more.
 // They stay for [FenceTime], because a transaction of a handler may still arrive: the rows make it
 // fail. After the reset, Reset deletes rows of earlier resets whose time has passed, see
-// [Groups.CleanUp]. It calls progress, if not nil, with the number of rows that each request has
+// [Group.CleanUp]. It calls progress, if not nil, with the number of rows that each request has
 // deleted.
 //
 // The group may have members. Until they see the reset, within a quarter of
@@ -26,15 +26,15 @@ import (
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], and the errors of the journal and the context. With
 // [ErrLeftovers] the group was reset.
-func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
-	k, now := checkpoint.Key{Group: group, Topic: topic}, g.journal.Config.Now()
+func (g *Group) Reset(ctx context.Context, to subscriber.Start, progress func(rows int)) error {
+	now := g.journal.Config.Now()
 	start := g.store.Start(to.Time(now))
-	reset, err := g.store.ModifyMembership(ctx, k, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Reset(start, now), nil })
+	reset, err := g.store.ModifyMembership(ctx, g.key, func(r checkpoint.Membership) (checkpoint.Membership, error) { return r.Reset(start, now), nil })
 	if err != nil {
-		return failed("reset", k, err)
+		return g.failed("reset", err)
 	}
-	if err := g.cleanUp(ctx, k, reset.Ended, progress); err != nil {
-		return failed("reset", k, fmt.Errorf("%w: %w", ErrLeftovers, err))
+	if err := g.cleanUp(ctx, reset.Ended, progress); err != nil {
+		return g.failed("reset", fmt.Errorf("%w: %w", ErrLeftovers, err))
 	}
 	return nil
 }

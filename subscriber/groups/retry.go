@@ -26,10 +26,9 @@ import (
 // subscriber.ErrFenced, and the errors of the journal and the context. It can be repeated after an
 // error.
 func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
-	k := checkpoint.Key{Group: group, Topic: id.Type}
 	err := id.Validate()
 	if err == nil {
-		err = g.retrySkipped(ctx, k, id, number)
+		err = g.Of(group, id.Type).retrySkipped(ctx, id, number)
 	}
 	if err != nil {
 		return fmt.Errorf("retry event %d of %s for consumer group %q: %w", number, id, group, err)
@@ -37,13 +36,13 @@ func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID
 	return nil
 }
 
-func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
-	membership, err := g.membership(ctx, k)
+func (g *Group) retrySkipped(ctx context.Context, id aggregate.ID, number uint64) error {
+	membership, err := g.membership(ctx)
 	if err != nil {
 		return err
 	}
 	// This check comes before the shard is taken, so that a wrong number causes no takeover.
-	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, membership, 0).Group, id, number)
+	_, found, err := g.store.ReadSkipped(ctx, shardOf(g.key, membership, 0).Group, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
 	}
@@ -51,7 +50,7 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 		return err
 	}
 	return again(ctx, func() error {
-		return g.store.Operate(ctx, k, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
+		return g.store.Operate(ctx, g.key, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Membership) error {
 			if err := (edit{external: r.ExternalPositions}).own(); err != nil {
 				return err
 			}
@@ -79,43 +78,42 @@ func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregat
 //
 // Errors: [ErrExternalPositions], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, and the errors
 // of the journal and the context.
-func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	membership, err := g.membership(ctx, k)
+func (g *Group) RetryAllSkipped(ctx context.Context, s Selection) (int, error) {
+	membership, err := g.membership(ctx)
 	if err == nil {
 		err = edit{external: membership.ExternalPositions}.own()
 	}
 	count := 0
 	for number := 0; err == nil && number < g.journal.Config.Shards; number++ {
 		var edited int
-		edited, err = g.makeAllDue(ctx, shardOf(k, membership, number), s)
+		edited, err = g.makeAllDue(ctx, shardOf(g.key, membership, number), s)
 		if count += edited; edited > 0 {
-			err = errors.Join(err, g.handOver(ctx, k, number))
+			err = errors.Join(err, g.handOver(ctx, number))
 		}
 	}
 	if err != nil {
-		return count, failed("retry skipped events of", k, err)
+		return count, g.failed("retry skipped events of", err)
 	}
 	return count, nil
 }
 
 // handOver takes a shard from its owner and frees it. The next owner reads the records.
-func (g *Groups) handOver(ctx context.Context, k checkpoint.Key, number int) error {
+func (g *Group) handOver(ctx context.Context, number int) error {
 	return again(ctx, func() error {
-		return g.store.Operate(ctx, k, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
+		return g.store.Operate(ctx, g.key, number, func(context.Context, checkpoint.Shard, checkpoint.Membership) error { return nil })
 	})
 }
 
-// selects reports whether a record matches the selection, apart from After.
+// selects reports whether a record matches the selection.
 func (s Selection) selects(e checkpoint.Skipped) bool {
 	return strings.Contains(e.Reason, s.Reason) && s.isBefore(e.At) && (s.EventType == "" || s.EventType == e.EventType)
 }
 
 // makeAllDue makes the selected records of a shard due, several in parallel.
-func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selection) (count int, err error) {
+func (t tables) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selection) (count int, err error) {
 	var some []checkpoint.Skipped
 	flush := func() error {
-		err := inParallel(writers, len(some), func(i int) error { return g.makeDue(ctx, shard, some[i].Epoch, some[i]) })
+		err := inParallel(writers, len(some), func(i int) error { return t.makeDue(ctx, shard, some[i].Epoch, some[i]) })
 		if err != nil {
 			return err
 		}
@@ -127,7 +125,7 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, s Selec
 		some = some[:0]
 		return nil
 	}
-	for e, err := range g.store.Skipped(ctx, shard) {
+	for e, err := range t.store.Skipped(ctx, shard) {
 		if err != nil {
 			return count, err
 		}
@@ -149,16 +147,16 @@ const retriedAtOnce = 100
 // makeDue makes a record due now. It writes the record under the given epoch or the record's epoch,
 // whichever is later. A record that does not exist any more is not an error: its event was handled,
 // or an operator has deleted the record.
-func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
+func (t tables) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
 	for attempt := 1; ; attempt++ {
 		now := was
-		now.Epoch, now.Due, now.Attempts = max(epoch, was.Epoch), g.journal.Config.Now().Truncate(time.Millisecond), 0
-		err := patiently(ctx, func() error { return g.store.Reschedule(ctx, shard.Group, was, now) })
+		now.Epoch, now.Due, now.Attempts = max(epoch, was.Epoch), t.journal.Config.Now().Truncate(time.Millisecond), 0
+		err := patiently(ctx, func() error { return t.store.Reschedule(ctx, shard.Group, was, now) })
 		if !errors.Is(err, subscriber.ErrFenced) || attempt == editAttempts {
 			return err
 		}
 		// An owner has tried the event meanwhile.
-		changed, found, readErr := g.store.ReadSkipped(ctx, shard.Group, was.Aggregate, was.Number)
+		changed, found, readErr := t.store.ReadSkipped(ctx, shard.Group, was.Aggregate, was.Number)
 		if readErr != nil || !found {
 			return readErr
 		}

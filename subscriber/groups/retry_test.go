@@ -26,7 +26,7 @@ func TestARetryOfAllThatIsInterruptedByAnotherOperatorCountsEachEventOnce(t *tes
 		}
 		before := s.epochs(t)
 		edited := map[string]int{}
-		count, err := s.RetryAllSkipped(t.Context(), group, topic, groups.Selection{Edited: func(id aggregate.ID, _ uint64) {
+		count, err := s.RetryAllSkipped(t.Context(), groups.Selection{Edited: func(id aggregate.ID, _ uint64) {
 			if len(edited) == 0 {
 				assert.Equal(t, before, s.epochs(t), "the owner continues")
 				for n := events - 50; n < events; n++ { // the last events, under a newer epoch

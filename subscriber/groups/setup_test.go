@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -44,7 +45,8 @@ func collect[T any](sequence iter.Seq2[T, error]) (all []T, err error) {
 type store struct {
 	*journal.Journal
 	*groups.Groups
-	clock *clock // if set, it advances by a second with each write
+	*groups.Group        // the group of the tests
+	clock         *clock // if set, it advances by a second with each write
 }
 
 func setup(t *testing.T, shards int) store {
@@ -94,7 +96,8 @@ func open(t *testing.T, client journal.Client, config journal.Config) store {
 	t.Helper()
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
-	return store{Journal: j, Groups: groups.New(j)}
+	g := groups.New(j)
+	return store{Journal: j, Groups: g, Group: g.Of(group, topic)}
 }
 
 // write appends n events to an aggregate that already has a number of events.
@@ -235,9 +238,21 @@ func eventually(t *testing.T, what string, condition func() bool) {
 func (s store) caughtUp(t *testing.T) {
 	t.Helper()
 	eventually(t, "the group has caught up", func() bool {
-		lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+		lag, err := s.Lag(t.Context(), groups.LagOptions{})
 		return err == nil && lag.Events == 0
 	})
+}
+
+// heartbeats returns the number of heartbeats of each member.
+func (s store) heartbeats(t *testing.T) map[uint64]uint64 {
+	t.Helper()
+	membership, err := checkpoint.New(s.Journal).ReadMembership(t.Context(), checkpoint.Key{Group: group, Topic: topic})
+	require.NoError(t, err)
+	heartbeats := map[uint64]uint64{}
+	for number, m := range membership.Members {
+		heartbeats[number] = m.Heartbeat
+	}
+	return heartbeats
 }
 
 // rows returns the sort keys in the checkpoint table.

@@ -34,27 +34,26 @@ import (
 // The sequence ends after an error. Errors: [ErrNoGroup], [ErrCorrupt],
 // [*aggregate.InvalidIDError] if after is not an aggregate of the topic, and the errors of the
 // journal and the context.
-func (g *Groups) Skipped(ctx context.Context, group, topic string, after aggregate.ID, number uint64) iter.Seq2[SkippedEvent, error] {
+func (g *Group) Skipped(ctx context.Context, after aggregate.ID, number uint64) iter.Seq2[SkippedEvent, error] {
 	return func(yield func(SkippedEvent, error) bool) {
-		k := checkpoint.Key{Group: group, Topic: topic}
-		if err := g.skipped(ctx, k, after, number, func(e SkippedEvent) bool { return yield(e, nil) }); err != nil {
-			yield(SkippedEvent{}, failed("list skipped events of", k, err))
+		if err := g.skipped(ctx, after, number, func(e SkippedEvent) bool { return yield(e, nil) }); err != nil {
+			yield(SkippedEvent{}, g.failed("list skipped events of", err))
 		}
 	}
 }
 
 // skipped calls yield for each record until yield returns false.
-func (g *Groups) skipped(ctx context.Context, k checkpoint.Key, after aggregate.ID, number uint64, yield func(SkippedEvent) bool) error {
-	membership, err := g.membership(ctx, k)
+func (g *Group) skipped(ctx context.Context, after aggregate.ID, number uint64, yield func(SkippedEvent) bool) error {
+	membership, err := g.membership(ctx)
 	if err != nil {
 		return err
 	}
-	first, err := g.firstShard(k, after)
+	first, err := g.firstShard(after)
 	if err != nil {
 		return err
 	}
 	for shard := first; shard < g.journal.Config.Shards; shard++ {
-		for e, err := range g.store.SkippedAfter(ctx, shardOf(k, membership, shard), after, number) {
+		for e, err := range g.store.SkippedAfter(ctx, shardOf(g.key, membership, shard), after, number) {
 			if err != nil {
 				return err
 			}
@@ -93,21 +92,21 @@ func skippedOf(e checkpoint.Skipped) SkippedEvent {
 // Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event is skipped
 // again at the same time, and the errors of the journal and the context.
 func (g *Groups) ForgetSkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
-	if err := g.forgetSkipped(ctx, checkpoint.Key{Group: group, Topic: id.Type}, id, number); err != nil {
+	if err := g.Of(group, id.Type).forgetSkipped(ctx, id, number); err != nil {
 		return fmt.Errorf("delete the record that consumer group %q skipped event %d of %s: %w", group, number, id, err)
 	}
 	return nil
 }
 
-func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
+func (g *Group) forgetSkipped(ctx context.Context, id aggregate.ID, number uint64) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	membership, err := g.membership(ctx, k)
+	membership, err := g.membership(ctx)
 	if err != nil {
 		return err
 	}
-	current := shardOf(k, membership, 0).Group
+	current := shardOf(g.key, membership, 0).Group
 	e, found, err := g.store.ReadSkipped(ctx, current, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
@@ -133,14 +132,14 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	if err := e.list(ctx); err != nil {
 		return err
 	}
-	return e.groups.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
-		Aggregate: e.id, Number: number, EventType: eventType, At: e.groups.journal.Config.Now(), Reason: reason, Epoch: e.epoch,
+	return e.group.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
+		Aggregate: e.id, Number: number, EventType: eventType, At: e.group.journal.Config.Now(), Reason: reason, Epoch: e.epoch,
 	})
 }
 
 // eventType returns the type of an event. It is empty if the event cannot be read.
 func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
-	for r, err := range e.groups.journal.Raw().Events(ctx, e.id, number, number) {
+	for r, err := range e.group.journal.Raw().Events(ctx, e.id, number, number) {
 		switch {
 		case errors.As(err, new(*journal.CorruptItemError)), errors.As(err, new(*journal.TruncatedError)), errors.As(err, new(*journal.EventTypeError)):
 			return "", nil
@@ -157,9 +156,9 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 // only records from before the edit. It need not hold the shard, since an event that is skipped
 // again has a record with a newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {
-	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
+	for record, err := range e.group.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
 		if err == nil && record.Epoch <= e.epoch {
-			err = e.groups.store.RemoveSkipped(ctx, e.shard.Group, record)
+			err = e.group.store.RemoveSkipped(ctx, e.shard.Group, record)
 		}
 		if err != nil && !errors.Is(err, checkpoint.ErrFenced) {
 			return err

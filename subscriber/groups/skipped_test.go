@@ -25,7 +25,7 @@ import (
 // skipped returns the records of skipped events.
 func (s store) skipped(t *testing.T) (records []groups.SkippedEvent) {
 	t.Helper()
-	for e, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+	for e, err := range s.Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		records = append(records, e)
 	}
@@ -146,7 +146,7 @@ func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 		}
 		return strings.Compare(a.Aggregate.Value, b.Aggregate.Value)
 	}), "%v", s.skippedNames(t))
-	for _, err := range s.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+	for _, err := range s.Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		break // the sequence need not be read to its end
 	}
@@ -211,7 +211,7 @@ func TestARecordOfASkippedEventIsForgotten(t *testing.T) {
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("nobody"), 1), groups.ErrNotSkipped)
 	require.ErrorAs(t, s.ForgetSkipped(t.Context(), group, aggregate.ID{}, 1), new(*aggregate.InvalidIDError))
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), "nobody", account("x"), 1), groups.ErrNoGroup)
-	for _, err := range s.Skipped(t.Context(), "nobody", topic, aggregate.ID{}, 0) {
+	for _, err := range s.Of("nobody", topic).Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.ErrorIs(t, err, groups.ErrNoGroup)
 	}
 }
@@ -232,17 +232,17 @@ func TestAResetAndARemovalTakeTheRecordsOfSkippedEventsWithThem(t *testing.T) {
 	}
 	require.Equal(t, 1, records())
 
-	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), subscriber.Beginning(), nil))
 	assert.Empty(t, s.skipped(t))
 	late := s.after(t, groups.FenceTime+time.Hour)
-	_, err := late.CleanUp(t.Context(), group, topic, nil)
+	_, err := late.CleanUp(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Zero(t, records())
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
 	assert.Equal(t, []string{"x/1"}, s.skippedNames(t), "since the reset")
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
-	_, err = late.CleanUp(t.Context(), group, topic, nil)
+	require.NoError(t, s.Remove(t.Context(), groups.RemoveOptions{}))
+	_, err = late.CleanUp(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Zero(t, records())
 }

@@ -26,6 +26,6 @@ func TestTheTopicsOfAGroupAreThoseThatItIsOn(t *testing.T) {
 	}
 	assert.Equal(t, []string{"account", "order"}, topics("totals"))
 	assert.Empty(t, topics("nobody"))
-	require.NoError(t, s.Remove(t.Context(), "totals", "order", groups.Removal{}))
+	require.NoError(t, s.Of("totals", "order").Remove(t.Context(), groups.RemoveOptions{}))
 	assert.Equal(t, []string{"account"}, topics("totals"))
 }

@@ -81,7 +81,7 @@ type Trimmed struct {
 //
 // All groups of the topic count, also groups that are paused, stopped, reset or without members.
 // Events that a group has not handled stay. Events of blocked and parked aggregates stay. A skipped
-// or deferred event stays until its record is deleted (see [Groups.Skipped]), together with all
+// or deferred event stays until its record is deleted (see [Group.Skipped]), together with all
 // later events of its stream. Trim reads positions strongly consistently. Readers without a group
 // do not count, such as broadcast subscriptions and tails. A group that begins or is reset later
 // reads the remaining events.

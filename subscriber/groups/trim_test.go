@@ -294,7 +294,7 @@ func TestADeferredEventIsHandledAfterATrim(t *testing.T) {
 		h.consume(t, config, func(payload string) bool { return payload == "1" && refuses.Load() })
 		eventually(t, "two are handled, and one is deferred", func() bool {
 			deferred := 0
-			for _, err := range q.Skipped(t.Context(), group, topic, aggregate.ID{}, 0) {
+			for _, err := range q.Skipped(t.Context(), aggregate.ID{}, 0) {
 				if err != nil {
 					return false // it has not begun
 				}
@@ -321,7 +321,7 @@ func TestAParkedStreamOfAPausedGroupHoldsATrimBack(t *testing.T) {
 		q.acked(t, "worker", 3)
 		q.acked(t, "blocked", 1)
 		q.park(t, "blocked", 2, "it fails")
-		require.NoError(t, q.Pause(t.Context(), group, topic))
+		require.NoError(t, q.Pause(t.Context()))
 
 		q.trim(t)
 
@@ -336,11 +336,11 @@ func TestAGroupThatIsResetHoldsATrimBack(t *testing.T) {
 		q.begin(t, time.Time{})
 		q.publish(t, "worker", 3)
 		q.acked(t, "worker", 3)
-		require.NoError(t, q.Pause(t.Context(), group, topic))
-		require.NoError(t, q.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+		require.NoError(t, q.Pause(t.Context()))
+		require.NoError(t, q.Reset(t.Context(), subscriber.Beginning(), nil))
 		assert.Zero(t, q.trim(t).Events)
 
-		require.NoError(t, q.Reset(t.Context(), group, topic, subscriber.At(time.Now().Add(time.Minute)), nil))
+		require.NoError(t, q.Reset(t.Context(), subscriber.At(time.Now().Add(time.Minute)), nil))
 		assert.Equal(t, uint64(3), q.trim(t).Events, "the group begins behind them")
 	})
 }
@@ -387,7 +387,7 @@ func TestTrimsRunBesideAPublisherAndEachOther(t *testing.T) {
 		h := &handled{}
 		h.consume(t, q.alone(), nil)
 		eventually(t, "the group has begun", func() bool {
-			_, err := q.Get(t.Context(), group, topic)
+			_, err := q.Get(t.Context())
 			return err == nil
 		})
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)

@@ -189,7 +189,7 @@ func (w *consoleOf) consume(t *testing.T, name, topic string) {
 		}
 	}()
 	require.Eventually(t, func() bool {
-		lag, err := groups.New(w.j).Lag(t.Context(), name, topic, groups.LagOptions{})
+		lag, err := groups.Of(w.j, name, topic).Lag(t.Context(), groups.LagOptions{})
 		return err == nil && lag.Events == 0
 	}, patience, 20*time.Millisecond)
 	require.NoError(t, sub.Close())
@@ -209,7 +209,7 @@ func (w *consoleOf) park(t *testing.T, name, topic string, n int) {
 	}()
 	require.Eventually(t, func() bool {
 		parked := 0
-		for _, err := range groups.New(w.j).Parked(t.Context(), name, topic, aggregate.ID{}) {
+		for _, err := range groups.Of(w.j, name, topic).Parked(t.Context(), aggregate.ID{}) {
 			if err != nil {
 				return false
 			}

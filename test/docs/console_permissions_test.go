@@ -38,7 +38,7 @@ func TestConsolesNeedTheirPermissionsAndNoOthers(t *testing.T) {
 				past, err := journal.Open(t.Context(), w.db.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(-2 * groups.FenceTime) }})
 				require.NoError(t, err)
 				// Rows of before this reset may be deleted.
-				require.NoError(t, groups.New(past).Reset(t.Context(), "list.2", "tally", subscriber.Beginning(), nil))
+				require.NoError(t, groups.Of(past, "list.2", "tally").Reset(t.Context(), subscriber.Beginning(), nil))
 				used := spy(w.db)
 				if acts {
 					w.act(t)
@@ -128,7 +128,7 @@ func (w *consoleWorld) park(t *testing.T, group string) {
 	}()
 	require.Eventually(t, func() bool {
 		parked := 0
-		for _, err := range groups.New(w.j).Parked(t.Context(), group, "tally", aggregate.ID{}) {
+		for _, err := range groups.Of(w.j, group, "tally").Parked(t.Context(), aggregate.ID{}) {
 			if err == nil {
 				parked++
 			}

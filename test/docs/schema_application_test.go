@@ -219,14 +219,14 @@ func (a *application) consume() {
 		"checkpoint-shards.stopped", "checkpoint-cursor.occurred_at", "checkpoint-position.position",
 	)
 	leave := a.join(subscriber.Config{ConsumerGroup: "leaves"}, fail("", ""))
-	g := groups.New(a.journal)
-	require.Eventually(a.t, func() bool { return g.Pause(ctx, "leaves", "note") == nil }, time.Minute, 20*time.Millisecond)
-	require.NoError(a.t, g.Resume(ctx, "leaves", "note"))
+	g := groups.Of(a.journal, "leaves", "note")
+	require.Eventually(a.t, func() bool { return g.Pause(ctx) == nil }, time.Minute, 20*time.Millisecond)
+	require.NoError(a.t, g.Resume(ctx))
 	a.await("checkpoint-shards.resumed")
 	leave()
-	require.NoError(a.t, g.Reset(ctx, "leaves", "note", subscriber.Beginning(), nil))
+	require.NoError(a.t, g.Reset(ctx, subscriber.Beginning(), nil))
 	a.await("checkpoint-shards.ended")
-	require.NoError(a.t, g.Remove(ctx, "leaves", "note", groups.Removal{}))
+	require.NoError(a.t, g.Remove(ctx, groups.RemoveOptions{}))
 }
 
 // join subscribes to the topic of notes and handles its messages until the test ends or the

@@ -55,7 +55,7 @@ func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
 
 	require.NoError(t, shutdown.Run(ctx, j, handle))
 
-	g, err := groups.New(j).Get(t.Context(), "mails", "account")
+	g, err := groups.Of(j, "mails", "account").Get(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, g.Members, "it has left, so another member takes over at once")
 	again, end := context.WithCancel(t.Context())

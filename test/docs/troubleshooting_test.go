@@ -173,14 +173,14 @@ func TestAGroupOnAMisspelledTopicLooksHealthy(t *testing.T) {
 	<-app.Running()
 
 	s.logged.await(t, "Starting handler")
-	g, err := app.Groups().Get(t.Context(), "mails", "acount")
+	g, err := app.Groups().Of("mails", "acount").Get(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, g.Free())
-	lag, err := app.Groups().Lag(t.Context(), "mails", "acount", groups.LagOptions{})
+	lag, err := app.Groups().Of("mails", "acount").Lag(t.Context(), groups.LagOptions{})
 	require.NoError(t, err)
 	assert.Zero(t, lag.Events)
 	assert.NotContains(t, s.logged.String(), "level=ERROR")
-	_, err = app.Groups().Get(t.Context(), "mails", "account")
+	_, err = app.Groups().Of("mails", "account").Get(t.Context())
 	require.ErrorIs(t, err, groups.ErrNoGroup)
 }
 

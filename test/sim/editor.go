@@ -134,13 +134,14 @@ func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) 
 			w.oracle.find(Passed, "an operator edits %s #%d, but has selected events of type %s", id, number, t)
 		}
 	}
-	all, what := o.groups.UnparkAll, "edit unpark all"
+	g := o.groups.Of(group.name, topic)
+	all, what := g.UnparkAll, "edit unpark all"
 	if skips {
-		all, what = o.groups.SkipAll, "edit skip all"
+		all, what = g.SkipAll, "edit skip all"
 	}
 	end := o.delayRequests(ctx, group.name)
 	w.touch()
-	n, err := all(ctx, group.name, topic, selection)
+	n, err := all(ctx, selection)
 	w.touch()
 	end()
 	if n != edited {

@@ -48,19 +48,19 @@ func (o *operator) work(ctx context.Context) {
 
 // pause pauses a group for a while.
 func (o *operator) pause(ctx context.Context, group, topic string) {
-	w := o.world
-	if o.groups.Pause(ctx, group, topic) != nil {
+	w, g := o.world, o.groups.Of(group, topic)
+	if g.Pause(ctx) != nil {
 		return // a fault, or no member has joined yet
 	}
 	w.oracle.note("pause", group)
 	// A member that lost its lease to a thief or an operator still works, and no other member
 	// knows.
-	if w.plan.troubles.theft == 0 && !w.wasEdited(2*w.plan.longestLease()) && waitIdle(ctx, o.groups, group, topic) == nil {
+	if w.plan.troubles.theft == 0 && !w.wasEdited(2*w.plan.longestLease()) && waitIdle(ctx, g) == nil {
 		w.oracle.rest(group, topic, true)
 	}
 	pauseFor(ctx, draw.UpTo(o.random, 5*time.Second))
 	w.oracle.rest(group, topic, false)
-	if o.groups.Resume(ctx, group, topic) == nil {
+	if g.Resume(ctx) == nil {
 		w.oracle.note("resume", group)
 	}
 }
@@ -94,13 +94,14 @@ type failing struct {
 
 // waiting returns the events for which a group waits, as far as they can be read.
 func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) (events []failing) {
+	g := o.groups.Of(group.name, topic)
 	switch group.failures.policy {
 	case stops:
-		if g, err := o.groups.Get(ctx, group.name, topic); err == nil && g.Paused && g.Stopped != nil {
-			return []failing{{g.Stopped.Aggregate, g.Stopped.Number}}
+		if s, err := g.Get(ctx); err == nil && s.Paused && s.Stopped != nil {
+			return []failing{{s.Stopped.Aggregate, s.Stopped.Number}}
 		}
 	case parks:
-		for b, err := range o.groups.Parked(ctx, group.name, topic, aggregate.ID{}) {
+		for b, err := range g.Parked(ctx, aggregate.ID{}) {
 			if err == nil {
 				events = append(events, failing{b.Aggregate, b.Parked.Number})
 			}
@@ -113,7 +114,7 @@ func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) 
 func (o *operator) release(ctx context.Context, group *groupPlan, id aggregate.ID, skipped bool) {
 	switch {
 	case group.failures.policy == stops:
-		if o.groups.Resume(ctx, group.name, id.Type) == nil {
+		if o.groups.Of(group.name, id.Type).Resume(ctx) == nil {
 			o.world.oracle.note("resume stopped", group.name)
 		}
 	case !skipped: // or it is not parked any more
@@ -142,17 +143,17 @@ func (o *operator) releaseAll(ctx context.Context) {
 
 // waitIdle waits until a group is idle, for at most 30 seconds. A member that cannot be evicted can
 // keep a group from becoming idle for longer.
-func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error {
+func waitIdle(ctx context.Context, g *groups.Group) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return g.WaitIdle(ctx, group, topic)
+	return g.WaitIdle(ctx)
 }
 
 // reconcileAll makes all groups compare all aggregates.
 func (o *operator) reconcileAll(ctx context.Context) error {
 	for _, group := range o.world.plan.groups {
 		for _, topic := range o.world.plan.topics {
-			if err := o.groups.Reconcile(ctx, group.name, topic); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+			if err := o.groups.Of(group.name, topic).Reconcile(ctx); err != nil && !errors.Is(err, groups.ErrNoGroup) {
 				return err
 			}
 		}
@@ -164,7 +165,7 @@ func (o *operator) reconcileAll(ctx context.Context) error {
 func (o *operator) resumeAll(ctx context.Context) error {
 	for _, group := range o.world.plan.groups {
 		for _, topic := range o.world.plan.topics {
-			if err := o.groups.Resume(ctx, group.name, topic); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+			if err := o.groups.Of(group.name, topic).Resume(ctx); err != nil && !errors.Is(err, groups.ErrNoGroup) {
 				return err
 			}
 		}

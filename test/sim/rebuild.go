@@ -29,7 +29,7 @@ const rebuiltGroup = "rebuilt"
 type rebuilder struct {
 	world   *world
 	random  *rand.Rand
-	groups  *groups.Groups
+	group   *groups.Group
 	members []*life // two; each topic has shards for both
 	born    int
 }
@@ -39,7 +39,7 @@ func (w *world) newRebuilder(ctx context.Context, random *rand.Rand) (*rebuilder
 	if err != nil {
 		return nil, err
 	}
-	return &rebuilder{world: w, random: random, groups: groups.New(j)}, nil
+	return &rebuilder{world: w, random: random, group: groups.Of(j, rebuiltGroup, w.plan.topics[0])}, nil
 }
 
 // run builds the read model a few times, and lets it catch up.
@@ -135,15 +135,15 @@ func (l *life) closeRebuilt() {
 
 // rebuild clears the read model once the group is idle, and resets or removes the group.
 func (r *rebuilder) rebuild(ctx context.Context) {
-	w, topic := r.world, r.world.plan.topics[0]
-	if r.groups.Pause(ctx, rebuiltGroup, topic) != nil {
+	w, g := r.world, r.group
+	if g.Pause(ctx) != nil {
 		return // a fault
 	}
-	if waitIdle(ctx, r.groups, rebuiltGroup, topic) == nil {
+	if waitIdle(ctx, g) == nil {
 		if r.random.IntN(2) == 0 {
 			w.oracle.note("rebuild by a reset", rebuiltGroup)
 			r.clear(ctx)
-			r.insist(ctx, func() error { return r.groups.Reset(ctx, rebuiltGroup, topic, subscriber.Beginning(), nil) })
+			r.insist(ctx, func() error { return g.Reset(ctx, subscriber.Beginning(), nil) })
 		} else {
 			w.oracle.note("rebuild by a removal", rebuiltGroup)
 			for _, l := range r.members {
@@ -151,13 +151,13 @@ func (r *rebuilder) rebuild(ctx context.Context) {
 			}
 			r.members = nil
 			r.clear(ctx)
-			r.insist(ctx, func() error { return r.groups.Remove(ctx, rebuiltGroup, topic, groups.Removal{Force: true}) })
+			r.insist(ctx, func() error { return g.Remove(ctx, groups.RemoveOptions{Force: true}) })
 		}
 		if w.plan.sabotage == Prune {
 			r.insist(ctx, func() error { return r.remove(ctx, checkpointTable, isOldRebuilt) })
 		}
 	}
-	r.insist(ctx, func() error { return r.groups.Resume(ctx, rebuiltGroup, topic) })
+	r.insist(ctx, func() error { return g.Resume(ctx) })
 }
 
 // insist repeats an operation until it succeeds, or there is no group.

@@ -103,7 +103,7 @@ func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error)
 	g := groups.New(w.journal)
 	for _, group := range w.plan.groups {
 		for _, topic := range w.plan.topics {
-			for e, err := range g.Skipped(ctx, group.name, topic, aggregate.ID{}, 0) {
+			for e, err := range g.Of(group.name, topic).Skipped(ctx, aggregate.ID{}, 0) {
 				if errors.Is(err, groups.ErrNoGroup) {
 					break
 				}

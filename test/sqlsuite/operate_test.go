@@ -51,7 +51,7 @@ func TestAResetGroupBeginsAnew(t *testing.T) {
 	_, err := w.db.ExecContext(t.Context(), "DELETE FROM effects")
 	require.NoError(t, err)
 
-	require.NoError(t, groups.New(w.j).Reset(t.Context(), "totals", topic, subscriber.Beginning(), nil))
+	require.NoError(t, groups.Of(w.j, "totals", topic).Reset(t.Context(), subscriber.Beginning(), nil))
 	w.consume(w.config(w.j, w.store), handle)
 
 	eventually(t, "both take effect again", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
@@ -98,7 +98,7 @@ func TestAnEventThatIsSkippedLeavesARecordAndTheOthersTakeEffectOnce(t *testing.
 	require.NoError(t, sub.Close())
 	assert.EqualValues(t, 1, sub.Stats().Skipped)
 	var skipped []uint64
-	for e, err := range groups.New(w.j).Skipped(t.Context(), "totals", topic, aggregate.ID{}, 0) {
+	for e, err := range groups.Of(w.j, "totals", topic).Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		skipped = append(skipped, e.Number)
 		assert.Contains(t, e.Reason, errNotYet.Error())
@@ -119,7 +119,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 		operator := groups.New(w.j, groups.WithPositions(w.store))
 		w.consume(w.config(w.j, w.store), w.react(w.noting()))
 		eventually(t, "the group exists", func() bool {
-			g, err := operator.Get(t.Context(), "totals", topic)
+			g, err := operator.Of("totals", topic).Get(t.Context())
 			return err == nil && g.ExternalPositions
 		})
 		for n := range 5 {
@@ -128,7 +128,7 @@ func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
 			numbers, _ := w.effects("x")
 			require.Equal(t, upTo(n+1), numbers)
 		}
-		lag, err := operator.Lag(t.Context(), "totals", topic, groups.LagOptions{})
+		lag, err := operator.Of("totals", topic).Lag(t.Context(), groups.LagOptions{})
 		require.NoError(t, err)
 		assert.Zero(t, lag.Events)
 		applied, err := operator.Applied(t.Context(), "totals", account("nobody"))

@@ -252,7 +252,7 @@ func account(value string) aggregate.ID { return aggregate.ID{Type: accounts.Typ
 // behind returns the aggregates that are parked or blocked.
 func behind(t *testing.T, b *bank, group string) (all []groups.Behind) {
 	t.Helper()
-	for entry, err := range b.Groups().Behind(t.Context(), group, accounts.Type(), aggregate.ID{}) {
+	for entry, err := range b.Groups().Of(group, accounts.Type()).Behind(t.Context(), aggregate.ID{}) {
 		require.NoError(t, err)
 		all = append(all, entry)
 	}
@@ -262,7 +262,7 @@ func behind(t *testing.T, b *bank, group string) (all []groups.Behind) {
 // skippedBy returns the events that a group has skipped or deferred.
 func skippedBy(t *testing.T, b *bank, group string) (all []groups.SkippedEvent) {
 	t.Helper()
-	for entry, err := range b.Groups().Skipped(t.Context(), group, accounts.Type(), aggregate.ID{}, 0) {
+	for entry, err := range b.Groups().Of(group, accounts.Type()).Skipped(t.Context(), aggregate.ID{}, 0) {
 		require.NoError(t, err)
 		all = append(all, entry)
 	}
@@ -351,7 +351,7 @@ func (r *reader) dedup() {
 // deliverTheRest checks that groups handle what was written after they stopped, and nothing that
 // they had handled.
 func (r *reader) deliverTheRest() {
-	require.NoError(r.t, r.Groups().Resume(r.t.Context(), stopping, accounts.Type()))
+	require.NoError(r.t, r.Groups().Of(stopping, accounts.Type()).Resume(r.t.Context()))
 	for _, group := range recording() {
 		want := r.undelivered(group)
 		if group == parking {

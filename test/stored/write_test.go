@@ -258,7 +258,7 @@ func waitApplied(t *testing.T, b *bank, group string, id aggregate.ID, number ui
 // waitForFailures waits until all failures except the blocked one are in the tables.
 func (w *writer) waitForFailures() {
 	require.Eventually(w.t, func() bool {
-		g, err := w.Groups().Get(w.t.Context(), stopping, accounts.Type())
+		g, err := w.Groups().Of(stopping, accounts.Type()).Get(w.t.Context())
 		return err == nil && g.Stopped != nil &&
 			len(behind(w.t, w.bank, parking)) == 1 &&
 			len(skippedBy(w.t, w.bank, skipping)) == 1 && len(skippedBy(w.t, w.bank, deferring)) == 1 &&

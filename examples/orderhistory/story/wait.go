@@ -35,7 +35,7 @@ func wait(ctx context.Context, done func(context.Context) (bool, error)) error {
 func caughtUp(ctx context.Context, s *service.Service, group string, topics ...string) error {
 	for _, topic := range topics {
 		err := wait(ctx, func(ctx context.Context) (bool, error) {
-			lag, err := s.Groups().Lag(ctx, group, topic, groups.LagOptions{OldestOf: -1})
+			lag, err := s.Groups().Of(group, topic).Lag(ctx, groups.LagOptions{OldestOf: -1})
 			if errors.Is(err, groups.ErrNoGroup) {
 				return false, nil // the group has not begun
 			}

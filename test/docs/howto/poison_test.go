@@ -38,14 +38,16 @@ func TestAParkedAggregateGoesOnAfterTheFix(t *testing.T) {
 	placed, err := orders.Execute(t.Context(), "1", shop.Place("ada", 30))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
-		for parked, err := range app.Groups().Parked(t.Context(), "shipping", "order", aggregate.ID{}) {
+		for parked, err := range app.Groups().Of("shipping", "order").Parked(t.Context(), aggregate.ID{}) {
 			return err == nil && assert.Contains(t, parked.Parked.Reason, "no carrier")
 		}
 		return false
 	}, time.Minute, 10*time.Millisecond)
 
 	fixed.Store(true)
-	require.NoError(t, poison.Retry(t.Context(), app.Groups(), "no carrier"))
+	retried, err := poison.Retry(t.Context(), app, "no carrier")
+	require.NoError(t, err)
+	assert.Equal(t, 1, retried)
 
 	require.NoError(t, app.Groups().WaitApplied(t.Context(), "shipping", placed.ID, placed.Version))
 }

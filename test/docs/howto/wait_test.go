@@ -61,9 +61,9 @@ func TestAReadModelThatIsLateIsNoError(t *testing.T) {
 	t.Parallel()
 	app, orders, _ := world(t)
 	require.Eventually(t, func() bool { // once the group is there
-		return app.Groups().Pause(t.Context(), "totals", "order") == nil
+		return app.Groups().Of("totals", "order").Pause(t.Context()) == nil
 	}, time.Minute, 10*time.Millisecond)
-	require.NoError(t, app.Groups().WaitIdle(t.Context(), "totals", "order"))
+	require.NoError(t, app.Groups().Of("totals", "order").WaitIdle(t.Context()))
 
 	shown, err := wait.PlaceAndWait(t.Context(), orders, app.Groups(), "1")
 

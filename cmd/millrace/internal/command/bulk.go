@@ -75,7 +75,7 @@ type bulkEdit struct {
 	name, topic string
 	selected    parkedSelection
 	kind        string // kind of a line: "unparked", "skipped"
-	edit        func(*groups.Groups, context.Context, string, string, groups.Selection) (int, error)
+	edit        func(*groups.Group, context.Context, groups.Selection) (int, error)
 	known       int // number of selected aggregates before the edit; 0 if it was not counted
 }
 
@@ -86,8 +86,8 @@ const examples = 5
 
 // preview counts the aggregates of an edit, and returns the first of them. If show is not nil, it
 // calls show for each aggregate.
-func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show func(groups.Behind) error) (n int, some []groups.Behind, err error) {
-	one, err := g.Get(ctx, e.name, e.topic)
+func (a *app) preview(ctx context.Context, g *groups.Group, e bulkEdit, show func(groups.Behind) error) (n int, some []groups.Behind, err error) {
+	one, err := g.Get(ctx)
 	switch {
 	case err != nil:
 		return 0, nil, err
@@ -96,7 +96,7 @@ func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show fu
 	}
 	progress := a.showProgress()
 	defer progress.Done()
-	for b, err := range g.SelectParked(ctx, e.name, e.topic, e.selected.get()) {
+	for b, err := range g.SelectParked(ctx, e.selected.get()) {
 		switch {
 		case err != nil:
 			return n, some, err
@@ -122,7 +122,7 @@ func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show fu
 // dryRun prints the number of aggregates of an edit, with examples, and edits none. As JSON it
 // prints all of them.
 func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, e.name, e.topic)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
 func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
 	what := fmt.Sprintf("Group %s will never handle the failed events of its parked aggregates on %s.", e.name, e.topic)
 	if !yes && a.env.InTerminal {
-		g, err := a.openGroups(ctx)
+		g, err := a.openGroup(ctx, e.name, e.topic)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func listed(n int, some []groups.Behind) string {
 // editAll edits the parked aggregates of a group, and prints their number, also if the edit ended
 // early.
 func (a *app) editAll(ctx context.Context, e bulkEdit) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, e.name, e.topic)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 			failed = lines.Encode(l)
 		}
 	}
-	n, err = e.edit(g, ctx, e.name, e.topic, selection)
+	n, err = e.edit(g, ctx, selection)
 	progress.Done()
 	if errors.Is(err, groups.ErrNoGroup) || errors.Is(err, groups.ErrExternalPositions) {
 		return err

@@ -53,24 +53,24 @@ func (a *app) pause() *cobra.Command {
 		Short: "Pause a group until it is resumed",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			g, err := a.openGroups(cmd.Context())
+			g, err := a.openGroup(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
-			if err := g.Pause(cmd.Context(), args[0], args[1]); err != nil {
+			if err := g.Pause(cmd.Context()); err != nil {
 				return err
 			}
 			if wait {
 				progress := a.showProgress()
 				progress.Show(func(time.Duration) string { return "paused; waiting until no event is being handled" })
-				err := g.WaitIdle(cmd.Context(), args[0], args[1])
+				err := g.WaitIdle(cmd.Context())
 				progress.Done()
 				if err != nil {
 					a.note("The group stays paused.")
 					return err
 				}
 			}
-			return a.showGroup(cmd.Context(), g, args[0], args[1])
+			return a.showGroup(cmd.Context(), g)
 		}),
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until members have stopped; this never ends if the last member has crashed; an interrupt leaves the group paused")
@@ -83,14 +83,14 @@ func (a *app) resume() *cobra.Command {
 		Short: "Resume a paused or stopped group at its positions",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			g, err := a.openGroups(cmd.Context())
+			g, err := a.openGroup(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
-			if err := g.Resume(cmd.Context(), args[0], args[1]); err != nil {
+			if err := g.Resume(cmd.Context()); err != nil {
 				return err
 			}
-			return a.showGroup(cmd.Context(), g, args[0], args[1])
+			return a.showGroup(cmd.Context(), g)
 		}),
 	}
 }
@@ -150,8 +150,8 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 	if err != nil {
 		return err
 	}
-	g := groups.New(j)
-	if _, err := g.Get(ctx, name, topic); err != nil {
+	g := groups.Of(j, name, topic)
+	if _, err := g.Get(ctx); err != nil {
 		return err
 	}
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s loses its positions on %s, and begins again at %s.", name, topic, text)); err != nil {
@@ -159,12 +159,12 @@ func (a *app) runReset(ctx context.Context, name, topic string, to moment, text 
 	}
 	rows := 0
 	progress, count := a.rowProgress(&rows)
-	err = g.Reset(ctx, name, topic, start, count)
+	err = g.Reset(ctx, start, count)
 	progress.Done()
 	if err != nil && !errors.Is(err, groups.ErrLeftovers) {
 		return err
 	}
-	return errors.Join(a.showGroup(ctx, g, name, topic), err)
+	return errors.Join(a.showGroup(ctx, g), err)
 }
 
 func (a *app) remove() *cobra.Command {
@@ -192,11 +192,11 @@ If it was the last member, use --force.`,
 }
 
 func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
-	if _, err := g.Get(ctx, name, topic); err != nil {
+	if _, err := g.Get(ctx); err != nil {
 		return err
 	}
 	if err := a.confirm(ctx, yes, name, fmt.Sprintf("Group %s on %s is removed, and loses its positions.", name, topic)); err != nil {
@@ -204,7 +204,7 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	}
 	removed := removedLine{Kind: "removed", Group: name, Topic: topic}
 	progress, count := a.rowProgress(&removed.Rows)
-	err = g.Remove(ctx, name, topic, groups.Removal{Force: force, Progress: count})
+	err = g.Remove(ctx, groups.RemoveOptions{Force: force, Progress: count})
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
@@ -217,9 +217,9 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 }
 
 // runCleanUp deletes the old rows of a group that are due, and prints what was done.
-func (a *app) runCleanUp(ctx context.Context, g *groups.Groups, done removedLine) error {
+func (a *app) runCleanUp(ctx context.Context, g *groups.Group, done removedLine) error {
 	progress, count := a.rowProgress(&done.Rows)
-	until, err := g.CleanUp(ctx, done.Group, done.Topic, count)
+	until, err := g.CleanUp(ctx, count)
 	progress.Done()
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (a *app) cleanUp() *cobra.Command {
 		Short: "Delete the rows from before resets, or of a removed group, a day later",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			g, err := a.openGroups(cmd.Context())
+			g, err := a.openGroup(cmd.Context(), args[0], args[1])
 			if err != nil {
 				return err
 			}
@@ -260,8 +260,8 @@ func (a *app) printRemoved(l removedLine) error {
 }
 
 // showGroup shows the current state of a group, without its lag.
-func (a *app) showGroup(ctx context.Context, g *groups.Groups, name, topic string) error {
-	one, err := g.Get(ctx, name, topic)
+func (a *app) showGroup(ctx context.Context, g *groups.Group) error {
+	one, err := g.Get(ctx)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeo
 	waiting, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if len(args) == 2 {
-		line, err := (&catchUp{app: a, groups: g, group: args[0], topic: args[1], before: before}).run(ctx, waiting)
+		line, err := (&catchUp{app: a, group: g.Of(args[0], args[1]), before: before}).run(ctx, waiting)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeo
 		return err
 	}
 	if len(args) == 1 {
-		all = slices.DeleteFunc(all, func(one groups.Group) bool { return one.Name != args[0] })
+		all = slices.DeleteFunc(all, func(one groups.Status) bool { return one.Name != args[0] })
 	}
 	switch {
 	case len(all) == 0 && len(args) == 1:
@@ -116,7 +116,7 @@ func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeo
 			a.note("Group %s on %s has external positions: compare it in its own store.", printable.Text(one.Name), printable.Text(one.Topic))
 			continue
 		}
-		line, err := (&catchUp{app: a, groups: g, group: one.Name, topic: one.Topic, before: before}).run(ctx, waiting)
+		line, err := (&catchUp{app: a, group: g.Of(one.Name, one.Topic), before: before}).run(ctx, waiting)
 		if err == nil {
 			err = rows.Print(*line)
 		}
@@ -130,9 +130,8 @@ func (a *app) runCatchUp(ctx context.Context, args []string, until moment, timeo
 // catchUp waits until a group has handled its events.
 type catchUp struct {
 	*app
-	groups       *groups.Groups
-	group, topic string
-	before       time.Time // zero: all events count
+	group  *groups.Group
+	before time.Time // zero: all events count
 }
 
 // run returns the group with its lag. waiting limits the wait: it is ctx with a timeout.
@@ -148,7 +147,7 @@ func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 		line, behind, err := c.poll(reading, last, began.Before(exact))
 		switch {
 		case line != nil:
-			return line, line.countSkipped(ctx, c.groups)
+			return line, line.countSkipped(ctx, c.group)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil && (last == nil || waiting.Err() == nil):
@@ -179,12 +178,12 @@ func (c *catchUp) run(ctx, waiting context.Context) (*groupLine, error) {
 // it returns the last result as long as the estimate has events left, except for a group that only
 // an operator can help.
 func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) (*groupLine, *groupBehindError, error) {
-	one, err := c.groups.Get(ctx, c.group, c.topic)
+	one, err := c.group.Get(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if guess && !one.Paused {
-		estimate, err := c.groups.Estimate(ctx, c.group, c.topic)
+		estimate, err := c.group.Estimate(ctx)
 		if err != nil || !c.done(estimate.Lag) && estimate.Parked == 0 {
 			return nil, last, err
 		}
@@ -194,12 +193,12 @@ func (c *catchUp) poll(ctx context.Context, last *groupBehindError, guess bool) 
 	if !c.before.IsZero() {
 		options.OldestOf = 0
 	}
-	lag, err := c.groups.Lag(ctx, c.group, c.topic, options)
+	lag, err := c.group.Lag(ctx, options)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case corrupt != nil:
-		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", printable.Text(c.group), printable.Text(c.topic), corrupt)
+		return nil, nil, fmt.Errorf("it is not known whether %s has handled all events of %s: %w", printable.Text(c.group.Name()), printable.Text(c.group.Topic()), corrupt)
 	}
 	line := newGroupLine(one)
 	line.lagLine = newLagLine(lag.Lag, c.env.Now())

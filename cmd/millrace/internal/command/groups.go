@@ -66,7 +66,7 @@ type groupShardLine struct {
 	*lagLine
 }
 
-func newGroupLine(g groups.Group) groupLine {
+func newGroupLine(g groups.Status) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused, OldRowsUntil: output.Time(g.OldRowsUntil),
 		ExternalPositions: g.ExternalPositions, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
@@ -108,8 +108,8 @@ func (l groupLine) members() string {
 // mostSkipped is the maximum number of skipped events of a group that are counted.
 const mostSkipped = 100
 
-func (l *groupLine) countSkipped(ctx context.Context, g *groups.Groups) error {
-	for _, err := range g.Skipped(ctx, l.Group, l.Topic, aggregate.ID{}, 0) {
+func (l *groupLine) countSkipped(ctx context.Context, g *groups.Group) error {
+	for _, err := range g.Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ the same cost. A terminal is redrawn; otherwise the lists follow each other afte
 			}
 			show := func(ctx context.Context) error { return a.runGroups(ctx, g, args, exact) }
 			if len(args) == 2 {
-				show = func(ctx context.Context) error { return a.runGroup(ctx, g, args[0], args[1], exact) }
+				show = func(ctx context.Context) error { return a.runGroup(ctx, g.Of(args[0], args[1]), exact) }
 			}
 			if watch {
 				return a.watch(cmd.Context(), every, show)
@@ -236,6 +236,15 @@ func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
 	return groups.New(j), nil
 }
 
+// openGroup returns the handle of a group on a topic.
+func (a *app) openGroup(ctx context.Context, name, topic string) (*groups.Group, error) {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return g.Of(name, topic), nil
+}
+
 // runGroups lists all groups, or the groups with a name.
 func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, exact bool) error {
 	all, err := g.List(ctx) // it returns some groups also with an error
@@ -246,7 +255,8 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 			continue
 		}
 		shown = true
-		lag, failed := a.lag(ctx, g, one, exact)
+		handle := g.Of(one.Name, one.Topic)
+		lag, failed := a.lag(ctx, handle, one, exact)
 		if failed != nil {
 			return errors.Join(rows.Flush(), failed)
 		}
@@ -254,7 +264,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 		if lag != nil {
 			line.lagLine = newLagLine(lag.Lag, a.env.Now())
 		}
-		if failed := line.countSkipped(ctx, g); failed != nil {
+		if failed := line.countSkipped(ctx, handle); failed != nil {
 			return errors.Join(rows.Flush(), failed)
 		}
 		if err := rows.Print(line); err != nil {
@@ -272,8 +282,8 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 }
 
 // runGroup shows a group with its shards.
-func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string, exact bool) error {
-	one, err := g.Get(ctx, name, topic)
+func (a *app) runGroup(ctx context.Context, g *groups.Group, exact bool) error {
+	one, err := g.Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -303,7 +313,7 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 	for i, s := range one.Shards {
 		owner := members[s.Owner]
 		shard := groupShardLine{
-			Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, OwnerName: owner.Name,
+			Kind: "group_shard", Group: g.Name(), Topic: g.Topic(), Shard: s.Number, Owner: s.Owner, OwnerName: owner.Name,
 			OwnerDead: owner.Dead, Epoch: s.Epoch,
 		}
 		if lag != nil && i < len(lag.Shards) {

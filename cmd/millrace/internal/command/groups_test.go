@@ -125,7 +125,7 @@ func setupParked(t *testing.T) (*shell, *journal.Journal) {
 // parkedOf returns the number of aggregates that the group audit has parked.
 func parkedOf(t *testing.T, j *journal.Journal) (n int, err error) {
 	t.Helper()
-	for _, err := range groups.New(j).Parked(t.Context(), "audit", "account", aggregate.ID{}) {
+	for _, err := range groups.Of(j, "audit", "account").Parked(t.Context(), aggregate.ID{}) {
 		if err != nil {
 			return n, err
 		}
@@ -319,7 +319,7 @@ func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
 	var looks atomic.Int64
 	proxy := dynamotest.NewProxy(t, db.Client()) // the command's alone
 	proxy.Inject(dynamotest.Pause(func(context.Context) {
-		g, err := groups.New(j).Get(t.Context(), "audit", "account")
+		g, err := groups.Of(j, "audit", "account").Get(t.Context())
 		if assert.NoError(t, err) && g.Paused && looks.Add(1) == 3 {
 			interrupt() // the wait has read the group more than once
 		}
@@ -365,7 +365,7 @@ func TestAGroupReconcilesOnDemand(t *testing.T) {
 	assert.Equal(t, want, reconcile())
 	assert.Equal(t, want, reconcile("--status"))
 	assert.Equal(t, []map[string]any{{"kind": "reconciling", "group": "audit", "topic": "account", "shards": 4.0, "left": 4.0}}, lines(t, reconcile("--json").out))
-	g, err := groups.New(j).Get(t.Context(), "audit", "account")
+	g, err := groups.Of(j, "audit", "account").Get(t.Context())
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the member's, and one for each reconciliation")
 }
@@ -464,10 +464,10 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 	} {
 		s, j := setupGroup(t)
 		unchanged := func() {
-			g, err := groups.New(j).Get(t.Context(), "audit", "account")
+			g, err := groups.Of(j, "audit", "account").Get(t.Context())
 			require.NoError(t, err)
 			assert.Zero(t, g.Resets, line)
-			lag, err := groups.New(j).Lag(t.Context(), "audit", "account", groups.LagOptions{})
+			lag, err := groups.Of(j, "audit", "account").Lag(t.Context(), groups.LagOptions{})
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, lag.Events, line)
 		}

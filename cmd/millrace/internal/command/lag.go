@@ -69,17 +69,17 @@ func (l *lagLine) aggregates() string {
 }
 
 // lag returns the exact lag or an estimate. It returns nil for a group with external positions.
-func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (*groups.GroupLag, error) {
+func (a *app) lag(ctx context.Context, g *groups.Group, one groups.Status, exact bool) (*groups.GroupLag, error) {
 	if one.ExternalPositions {
 		return nil, nil
 	}
 	if !exact {
-		lag, err := g.Estimate(ctx, one.Name, one.Topic)
+		lag, err := g.Estimate(ctx)
 		return &lag, err
 	}
 	progress := a.showProgress()
 	defer progress.Done()
-	lag, err := g.Lag(ctx, one.Name, one.Topic, groups.LagOptions{
+	lag, err := g.Lag(ctx, groups.LagOptions{
 		Corrupt: func(err *journal.CorruptItemError) { a.note("millrace: %v", err) },
 		Progress: func(aggregates, shards int) {
 			progress.Show(func(elapsed time.Duration) string {

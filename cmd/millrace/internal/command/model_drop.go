@@ -65,7 +65,7 @@ func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Gener
 	rows := 0
 	progress, count := a.rowProgress(&rows)
 	progress.Show(func(time.Duration) string { return g.String() + ": waiting until its members have left" })
-	err := m.Drop(ctx, g, groups.Removal{Force: force, Progress: count})
+	err := m.Drop(ctx, g, groups.RemoveOptions{Force: force, Progress: count})
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {

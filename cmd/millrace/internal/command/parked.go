@@ -107,7 +107,7 @@ blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard ha
 }
 
 // lister yields aggregates with events that a group has not handled.
-type lister func(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error]
+type lister func(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error]
 
 // States of aggregates whose next event has not failed.
 const (
@@ -116,15 +116,15 @@ const (
 )
 
 // holdingUp yields the aggregates that hold up the group.
-func holdingUp(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
-	return g.Behind(ctx, name, topic, aggregate.ID{})
+func holdingUp(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error] {
+	return g.Behind(ctx, aggregate.ID{})
 }
 
 // notDone yields all aggregates with events to handle.
-func notDone(ctx context.Context, g *groups.Groups, name, topic string) iter.Seq2[groups.Behind, error] {
+func notDone(ctx context.Context, g *groups.Group) iter.Seq2[groups.Behind, error] {
 	return func(yield func(groups.Behind, error) bool) {
 		var all []groups.Behind
-		_, err := g.Lag(ctx, name, topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
+		_, err := g.Lag(ctx, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
 		if err != nil {
 			yield(groups.Behind{}, err)
 			return
@@ -165,11 +165,11 @@ It costs a read of the event and of the position of each listed aggregate.`,
 }
 
 func (a *app) runParked(ctx context.Context, name, topic string, selected parkedSelection) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
-	none, err := a.printBehind(name, g.SelectParked(ctx, name, topic, selected.get()), slow, parkedColumns)
+	none, err := a.printBehind(name, g.SelectParked(ctx, selected.get()), slow, parkedColumns)
 	if none && err == nil && !a.json {
 		what := "no aggregate"
 		if selected.narrows() {
@@ -181,11 +181,11 @@ func (a *app) runParked(ctx context.Context, name, topic string, selected parked
 }
 
 func (a *app) runBehind(ctx context.Context, name, topic string, list lister, unfailed, nothing string) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
-	none, err := a.printBehind(name, list(ctx, g, name, topic), unfailed, behindColumns)
+	none, err := a.printBehind(name, list(ctx, g), unfailed, behindColumns)
 	if none && err == nil && !a.json {
 		a.note(nothing, printable.Text(name), printable.Text(topic))
 	}
@@ -252,7 +252,7 @@ some examples, and edits none. With --json it shows all of them.`,
 		Args:    selected.wants("ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if selected.all {
-				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "unparked", edit: (*groups.Groups).UnparkAll}
+				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "unparked", edit: (*groups.Group).UnparkAll}
 				if selected.dryRun {
 					return a.dryRun(cmd.Context(), e)
 				}

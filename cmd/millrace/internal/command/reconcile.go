@@ -59,20 +59,20 @@ read unit for each shard that is left.`,
 }
 
 func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileOptions) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
 	if !o.status {
-		if err := g.Reconcile(ctx, name, topic); err != nil {
+		if err := g.Reconcile(ctx); err != nil {
 			return err
 		}
 	}
-	one, err := g.Get(ctx, name, topic)
+	one, err := g.Get(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := g.Reconciling(ctx, name, topic)
+	left, err := g.Reconciling(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (a *app) runReconcile(ctx context.Context, name, topic string, o reconcileO
 }
 
 // noteWhoCompares prints the reason why the comparison may not begin soon.
-func (a *app) noteWhoCompares(one groups.Group) {
+func (a *app) noteWhoCompares(one groups.Status) {
 	switch {
 	case one.ExternalPositions:
 		a.note("The group has external positions. Its members compare only if their ReconcileInterval is set.")
@@ -101,9 +101,9 @@ func (a *app) noteWhoCompares(one groups.Group) {
 	}
 }
 
-func (a *app) waitReconciled(ctx context.Context, g *groups.Groups, l *reconcilingLine) error {
+func (a *app) waitReconciled(ctx context.Context, g *groups.Group, l *reconcilingLine) error {
 	progress := a.showProgress()
-	err := g.WaitReconciled(ctx, l.Group, l.Topic, func(left int) {
+	err := g.WaitReconciled(ctx, func(left int) {
 		l.Left = left
 		progress.Show(func(elapsed time.Duration) string {
 			return fmt.Sprintf("%d of %s left to compare, after %s", left, output.Counted(l.Shards, "shard", "shards"), elapsed.Round(time.Second))

@@ -434,7 +434,7 @@ func runApplication(t *testing.T, w *world) {
 	}
 	_, err = model.Begin(ctx)
 	require.NoError(t, err)
-	_, err = app.Groups().Lag(ctx, "balances", "wallet", groups.LagOptions{})
+	_, err = app.Groups().Of("balances", "wallet").Lag(ctx, groups.LagOptions{})
 	require.NoError(t, err)
 	for _, err := range app.Backlog().Due(ctx, "saga", time.Now().Add(time.Hour)) {
 		require.NoError(t, err)
@@ -473,7 +473,7 @@ func (w *world) operated(t *testing.T) {
 	_, _, err = rows.StorePosition(t.Context(), checkpoint.Group{Name: "former"}, aggregate.ID{Type: "wallet", Value: "1"}, 1, 1)
 	require.NoError(t, err)
 	past := w.open(t, journal.Config{Now: func() time.Time { return time.Now().Add(-2 * groups.FenceTime) }})
-	require.NoError(t, groups.New(past).Remove(t.Context(), "former", "wallet", groups.Removal{}))
+	require.NoError(t, groups.Of(past, "former", "wallet").Remove(t.Context(), groups.RemoveOptions{}))
 	for group, fails := range map[string]bool{"audit": true, "list.2": false} {
 		sub, err := subscriber.NewSubscriber(subscriber.Config{
 			Journal: j, ConsumerGroup: group, Failures: subscriber.Park(1), PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
@@ -512,12 +512,12 @@ func (w *world) operated(t *testing.T) {
 func (w *world) isDone(t *testing.T, j *journal.Journal, group string) bool {
 	t.Helper()
 	parked := 0
-	for _, err := range groups.New(j).Parked(t.Context(), group, "wallet", aggregate.ID{}) {
+	for _, err := range groups.Of(j, group, "wallet").Parked(t.Context(), aggregate.ID{}) {
 		if err == nil {
 			parked++
 		}
 	}
-	lag, err := groups.New(j).Lag(t.Context(), group, "wallet", groups.LagOptions{})
+	lag, err := groups.Of(j, group, "wallet").Lag(t.Context(), groups.LagOptions{})
 	return err == nil && (parked == 3 || lag.Events == 0 && group != "audit")
 }
 

@@ -63,7 +63,7 @@ command shows the number of aggregates before it asks. If it ends early, run it 
 		Args:    selected.wants("ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if selected.all {
-				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "skipped", edit: (*groups.Groups).SkipAll}
+				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "skipped", edit: (*groups.Group).SkipAll}
 				if selected.dryRun {
 					return a.dryRun(cmd.Context(), e)
 				}
@@ -106,13 +106,13 @@ that an operator has skipped.
 }
 
 func (a *app) runSkipped(ctx context.Context, name, topic string) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
 	rows := output.NewRows(a.env.Out, a.json, skippedColumns...)
 	none := true
-	for e, err := range g.Skipped(ctx, name, topic, aggregate.ID{}, 0) {
+	for e, err := range g.Skipped(ctx, aggregate.ID{}, 0) {
 		if err != nil {
 			return errors.Join(rows.Flush(), err)
 		}

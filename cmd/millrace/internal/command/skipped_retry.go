@@ -58,7 +58,7 @@ the rest.`,
 }
 
 func (a *app) retryAllSkipped(ctx context.Context, name, topic string, selection groups.Selection) error {
-	g, err := a.openGroups(ctx)
+	g, err := a.openGroup(ctx, name, topic)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *app) retryAllSkipped(ctx context.Context, name, topic string, selection
 			failed = lines.Encode(editedLine{Kind: "retried", Group: name, Aggregate: nameOf(id), Number: number})
 		}
 	}
-	n, err := g.RetryAllSkipped(ctx, name, topic, selection)
+	n, err := g.RetryAllSkipped(ctx, selection)
 	if err != nil {
 		a.note("The command ended early. Some events are tried again. Run it again for the rest.")
 		return errors.Join(failed, a.printRetried(name, topic, n), err)

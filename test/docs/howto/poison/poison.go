@@ -3,10 +3,8 @@ package poison
 
 import (
 	"context"
-	"log"
 
 	"github.com/millrace-dev/millrace"
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -19,14 +17,7 @@ func Group(attempts int) millrace.Group {
 }
 
 // Retry retries the aggregates that were parked for a reason.
-func Retry(ctx context.Context, g *groups.Groups, reason string) error {
-	for parked, err := range g.Parked(ctx, "shipping", "order", aggregate.ID{}) {
-		if err != nil {
-			return err
-		}
-		log.Println(parked.Aggregate, "waits with event", parked.Next, "because", parked.Parked.Reason)
-	}
-	n, err := g.UnparkAll(ctx, "shipping", "order", groups.Selection{Reason: reason})
-	log.Println(n, "aggregates are retried")
-	return err
+func Retry(ctx context.Context, app *millrace.App, reason string) (retried int, err error) {
+	g := app.Groups().Of("shipping", "order") // one group on one topic
+	return g.UnparkAll(ctx, groups.Selection{Reason: reason})
 }
