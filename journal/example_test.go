@@ -110,13 +110,13 @@ func ExampleAdopt() {
 	createTablesOfAnotherProgram(client)
 
 	err := journal.Adopt(ctx, client, journal.Config{
-		Shards:   64,                // the number of shards of the other program
-		Resolver: resolver.JavaHash, // the resolver for a program in Java
+		Shards:  64,                                                  // the number of shards of the other program
+		Classic: journal.ClassicOptions{Resolver: resolver.JavaHash}, // the resolver for a program in Java
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	j, err := journal.Open(ctx, client, journal.Config{Resolver: resolver.JavaHash})
+	j, err := journal.Open(ctx, client, journal.Config{Classic: journal.ClassicOptions{Resolver: resolver.JavaHash}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func ExampleAdopt() {
 
 // createTablesOfAnotherProgram creates the tables like the other program.
 func createTablesOfAnotherProgram(client *dynamodb.Client) {
-	config := journal.Config{Layout: journal.Classic, Shards: 64, Resolver: resolver.JavaHash}
+	config := journal.Config{Layout: journal.Classic, Shards: 64, Classic: journal.ClassicOptions{Resolver: resolver.JavaHash}}
 	if err := journal.Create(context.Background(), client, config); err != nil {
 		log.Fatal(err)
 	}

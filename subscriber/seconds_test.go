@@ -20,7 +20,7 @@ import (
 func TestAGroupThatStartsNowMissesNothingInAJournalOfSeconds(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Second}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1, Classic: journal.ClassicOptions{OccurredAtUnit: time.Second}}))
 	present := time.Now().Truncate(time.Second)
 	config := quick(at(t, client, func() time.Time { return present.Add(300 * time.Millisecond) }))
 	config.Start = subscriber.Now()
@@ -34,7 +34,7 @@ func TestAGroupThatStartsNowMissesNothingInAJournalOfSeconds(t *testing.T) {
 func TestATrailingReadReadsTheWholeSecondOfItsHorizon(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Second}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, Classic: journal.ClassicOptions{OccurredAtUnit: time.Second}}))
 	var shown atomic.Bool
 	db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
 		sort, _ := item["skey"].(*types.AttributeValueMemberS)

@@ -153,7 +153,7 @@ func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 		a := j.Config.Attributes
 		return Descriptor{}, &journaltype.DescriptorMismatchError{
 			Table: name, Field: keysOfTable, Stored: "other names",
-			Given: fmt.Sprintf("%q and %q in Attributes.PartitionKey and SortKey", a.PartitionKey, a.SortKey),
+			Given: fmt.Sprintf("%q and %q in Classic.Attributes", a.PartitionKey, a.SortKey),
 		}
 	}
 	if err != nil {

@@ -4,7 +4,7 @@
 // [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for JavaScript, [CRC32] for PHP
 // and [SipHash13] for Rust.
 //
-//	err := journal.Adopt(ctx, client, journal.Config{Resolver: resolver.JavaHash, Shards: 64})
+//	err := journal.Adopt(ctx, client, journal.Config{Shards: 64, Classic: journal.ClassicOptions{Resolver: resolver.JavaHash}})
 //
 // New tables need no setting: the default is [FNV1a].
 //
