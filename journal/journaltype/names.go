@@ -1,9 +1,6 @@
 package journaltype
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Tables names the tables of a journal. DynamoDB allows 3 to 255 letters, digits and _.- in a name.
 type Tables struct {
@@ -52,10 +49,4 @@ type Attributes struct {
 	OccurredAt     string // default "occurred_at"
 	Version        string // default "version"
 	TTL            string // default "ttl"
-}
-
-// String returns the names as JSON, the form in which the descriptor stores them.
-func (a Attributes) String() string {
-	text, _ := json.Marshal(a) // a struct of strings always marshals
-	return string(text)
 }
