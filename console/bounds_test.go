@@ -62,7 +62,7 @@ func hold(t *testing.T, j *journal.Journal, n int) {
 		require.NoError(t, groups.New(j).Skip(t.Context(), "mails", id, 1))
 		g, err := groups.Of(j, "mails", "cart").Get(t.Context())
 		require.NoError(t, err)
-		epoch := g.Shards[j.Config().Resolver.Shard(id, 4)].Epoch
+		epoch := g.Shards[j.Internal().Shard(id)].Epoch
 		require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "mails"}, checkpoint.Revision{Epoch: epoch, Number: 1}, checkpoint.Behind{
 			Aggregate: id, Head: 2, Parked: &checkpoint.Failure{Number: 2, At: time.Now(), Reason: "broken"},
 		}))

@@ -176,7 +176,7 @@ func (r *reading) entries(records []*journal.Record) int {
 }
 
 func (r *reading) shard(id aggregate.ID) int {
-	return r.config.Journal.Config().Resolver.Shard(id, r.config.Journal.Shards())
+	return r.config.Journal.Internal().Shard(id)
 }
 
 // topicView is the page of a topic.

@@ -19,7 +19,7 @@ import (
 // stores the descriptor. It does not change events or snapshots. Adopt may be called again.
 //
 // Adopt reads the snapshot table once, at half a read unit for each 4 KB. It also reads up to 1,000
-// events from eight parts of the journal table; see [Config.OccurredAtUnit]. While DynamoDB
+// events from eight parts of the journal table; see [ClassicOptions.OccurredAtUnit]. While DynamoDB
 // throttles, fails or cannot be reached, Adopt tries each request again for up to 30 seconds.
 //
 // The tail index must exist. Add it first: DynamoDB can do this while the table is in use. Config
@@ -52,7 +52,7 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if err := tables.VerifyShards(ctx); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	if j.Config.OccurredAtUnit, err = findUnit(ctx, j, tables, config.OccurredAtUnit); err != nil {
+	if j.Config.OccurredAtUnit, err = findUnit(ctx, j, tables, config.Classic.OccurredAtUnit); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	if err := dynamo.Start(ctx, j.WriteDescriptor); err != nil {
@@ -88,16 +88,16 @@ func findUnit(ctx context.Context, j *engine.Engine, tables adoptable, given tim
 	}
 	switch {
 	case events == 0 && given == 0:
-		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: "is 0, and there are no events yet: set the unit in which the other program will write their times"}
+		return 0, &ConfigError{Field: "Classic.OccurredAtUnit", Reason: "is 0, and there are no events yet: set the unit in which the other program will write their times"}
 	case len(found) == 0 && given == 0:
 		return time.Millisecond, nil
 	case len(found) == 1 && given == 0:
 		return found[0], nil
 	case given == 0:
-		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
+		return 0, &ConfigError{Field: "Classic.OccurredAtUnit", Reason: fmt.Sprintf(
 			"is 0, and events have their times in %s: choose the unit in which all programs write from now on", table.UnitNames(found...))}
 	case len(found) > 0 && !slices.Contains(found, given):
-		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
+		return 0, &ConfigError{Field: "Classic.OccurredAtUnit", Reason: fmt.Sprintf(
 			"is %s, and events have their times in %s", table.UnitNames(given), table.UnitNames(found...))}
 	}
 	return given, nil

@@ -21,7 +21,7 @@ import (
 
 // document is the config for tables that follow the schema document exactly. The document names the
 // attribute of the sequence number ser_nr.
-var document = journal.Config{Layout: journal.Classic, Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
+var document = journal.Config{Layout: journal.Classic, Shards: 16, Classic: journal.ClassicOptions{Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}}
 
 // foreignTables creates a journal and a snapshot table like an application of the
 // event-store-adapter family, with the given indexes on the journal.
@@ -125,7 +125,7 @@ func TestAdoptRefusesAWrongResolverOrShardCount(t *testing.T) {
 		"half the shards": func(c *journal.Config) { c.Shards = 8 },
 		"one shard less":  func(c *journal.Config) { c.Shards = 15 },
 		"more shards":     func(c *journal.Config) { c.Shards = 64 },
-		"another hash":    func(c *journal.Config) { c.Resolver = shifted{} },
+		"another hash":    func(c *journal.Config) { c.Classic.Resolver = shifted{} },
 	} {
 		wrong := config
 		change(&wrong)
@@ -196,7 +196,7 @@ func TestAdoptRefusesAnIDThatIsTooLong(t *testing.T) {
 func TestAdoptReportsAnAggregateThatJavaPutIntoANegativePartition(t *testing.T) {
 	t.Parallel()
 	client, config := database(t), ownTables(document)
-	config.Resolver, config.Shards = resolver.JavaHash, 7
+	config.Classic.Resolver, config.Shards = resolver.JavaHash, 7
 	foreignTables(t, client, config, aidIndex, tailIndex)
 	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &config.Tables.Snapshot, Item: item{
 		"pkey": text("user-account--2"), "skey": text("user-account-polygenelubricants-0"),
@@ -266,7 +266,7 @@ func TestAdoptRefusesTablesThatLackSomething(t *testing.T) {
 			t.Parallel()
 			client, config := database(t), ownTables(document)
 			c.make(t, client, config)
-			config.Attributes.SequenceNumber = c.number
+			config.Classic.Attributes.SequenceNumber = c.number
 
 			err := journal.Adopt(t.Context(), client, config)
 

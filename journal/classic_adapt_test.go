@@ -24,7 +24,7 @@ func putBack(t *testing.T, s store) {
 		})
 		require.NoError(t, err)
 	}
-	a := s.Config().Attributes
+	a := s.Engine.Config.Attributes
 	s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Version: number(3)})
 	for n := 4; n <= 5; n++ {
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), n))
@@ -164,7 +164,7 @@ func TestRedundantSnapshotsAheadAreForgottenBesideATimeToLive(t *testing.T) {
 
 func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		c, a := s.Config(), s.Config().Attributes
+		c, a := s.Config(), s.Engine.Config.Attributes
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for n := uint64(1); n <= 2; n++ {
 			_, err := j.Append(t.Context(), storage.Commit{
@@ -235,7 +235,7 @@ func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 				if c.truncateBefore > 0 {
 					require.NoError(t, s.Truncate(t.Context(), id, c.truncateBefore, journal.Removal{}))
 				}
-				s.change(t, s.Config().Tables.Snapshot, s.keyOf(id, 0), item{s.Config().Attributes.Version: number(c.version)})
+				s.change(t, s.Config().Tables.Snapshot, s.keyOf(id, 0), item{s.Engine.Config.Attributes.Version: number(c.version)})
 				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))
 				older := &journal.Snapshot{Number: uint64(c.version) + 1, Payload: []byte("older"), Schema: 1}
 

@@ -366,7 +366,7 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 		_, err = s.execute(t, user("2"), 0, 0, "no aggregate")
 		require.NoError(t, err)
 
-		for _, index := range []string{c.Indexes.JournalAggregate, c.Indexes.JournalTail} {
+		for _, index := range []string{c.Classic.Indexes.JournalAggregate, c.Classic.Indexes.JournalTail} {
 			out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.Tables.Journal, IndexName: &index})
 			require.NoError(t, err)
 			assert.Len(t, out.Items, 20, index)
@@ -438,7 +438,7 @@ func TestAGuardThatCannotBeReadIsCorrupt(t *testing.T) {
 				if guard["command_id"] == nil && guard["commit_id"] == nil {
 					continue // the descriptor
 				}
-				key := item{c.Attributes.PartitionKey: guard[c.Attributes.PartitionKey], c.Attributes.SortKey: guard[c.Attributes.SortKey]}
+				key := item{c.Classic.Attributes.PartitionKey: guard[c.Classic.Attributes.PartitionKey], c.Classic.Attributes.SortKey: guard[c.Classic.Attributes.SortKey]}
 				s.change(t, c.Tables.Journal, key, item{attribute: nil})
 
 				_, _, commandErr := s.Command(t.Context(), id, "pay")
@@ -447,7 +447,7 @@ func TestAGuardThatCannotBeReadIsCorrupt(t *testing.T) {
 				for _, err := range []error{err, commandErr} {
 					var corrupt *journal.CorruptItemError
 					require.ErrorAs(t, err, &corrupt, attribute)
-					assert.Equal(t, text(corrupt.SortKey), guard[c.Attributes.SortKey])
+					assert.Equal(t, text(corrupt.SortKey), guard[c.Classic.Attributes.SortKey])
 				}
 				s.put(t, c.Tables.Journal, guard)
 			}

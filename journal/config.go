@@ -16,12 +16,8 @@ import (
 // Config names the tables and describes how they are used. The zero value opens tables that were
 // created with default names.
 type Config struct {
-	// Tables and Indexes are the names in DynamoDB.
-	Tables  Tables
-	Indexes Indexes
-
-	// Attributes are the names of the attributes that the event-store-adapter schema defines.
-	Attributes Attributes
+	// Tables are the names in DynamoDB.
+	Tables Tables
 
 	// Shards is the number of logical shards over which each aggregate type is spread, 1 to 65,536.
 	// [Create] and [Adopt] need it, and it can never be changed afterwards. Choose one for each 250
@@ -37,15 +33,16 @@ type Config struct {
 	// docs/operations/scaling.md.
 	Shards int
 
-	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for new
-	// tables. [Adopt] needs the resolver of the application that made the tables.
-	Resolver KeyResolver
-
 	// Layout selects how events and snapshots are stored: [Packed] for new applications, [Classic]
 	// for tables that programs of the event-store-adapter family share. [Create] and [Schema] need
 	// it, and it can never be changed afterwards. [Open] takes it from the descriptor, and refuses
 	// another one. [Adopt] always takes Classic.
 	Layout Layout
+
+	// Classic holds what only concerns tables that another program has created or also uses. The
+	// layout Packed refuses each field that is set. Default: no field is set, which is right for
+	// new tables.
+	Classic ClassicOptions
 
 	// CommandRetention is how long the journal remembers the command id of a commit, at least.
 	// DynamoDB's time to live or, in the layout Packed, a later snapshot removes it afterwards. The
@@ -54,11 +51,11 @@ type Config struct {
 	// about 200 bytes each.
 	CommandRetention time.Duration
 
-	// EventType returns the type of a stored event that has none. It is for tables to which a
-	// program of the event-store-adapter family also writes: that program stores the type somewhere
-	// in the payload. EventType must not change the record. An error fails the read with an
-	// [*EventTypeError]. Default: nil; such events have no type, and only readers that need no type
-	// can use them.
+	// EventType returns the type of a stored event that has none. Programs of the
+	// event-store-adapter family store the type somewhere in the payload. Their events keep that
+	// form if they are moved to other tables. So tables in the layout Packed can need it too.
+	// EventType must not change the record. An error fails the read with an [*EventTypeError].
+	// Default: nil; such events have no type, and only readers that need no type can use them.
 	EventType func(*Record) (string, error)
 
 	// Throughput makes [Create] provision the tables and their indexes. Default: nil, which selects
@@ -72,16 +69,6 @@ type Config struct {
 	// event-store-adapter family can only read payloads without encodings. Event types and metadata
 	// are never encoded. Default: none.
 	Encodings []Encoding
-
-	// OccurredAtUnit is the unit of the stored times of events since 1970: time.Second,
-	// time.Millisecond, time.Microsecond or time.Nanosecond. It is for tables to which another
-	// program also writes. Records have milliseconds in any case. With seconds, an event can arrive
-	// up to subscriber.Config.TrailingDelay late.
-	//
-	// [Create] stores it; default: time.Millisecond. [Adopt] stores it too. Its default is the unit
-	// of the sampled events, if there are any, and it refuses a unit that no sampled event has.
-	// [Open] takes it from the descriptor, and refuses another one.
-	OccurredAtUnit time.Duration
 
 	// RequiredEncodings names encodings that every payload must have. The journal does not write an
 	// event or a snapshot that lacks one. Readers refuse it with an [*EncodingError]. So a program
@@ -121,25 +108,26 @@ func (c *Config) setDefaults() {
 	set(&c.Tables.Journal, "journal")
 	set(&c.Tables.Snapshot, "snapshot")
 	set(&c.Tables.Checkpoint, "checkpoint")
-	set(&c.Indexes.JournalAggregate, "journal-aid-index")
-	set(&c.Indexes.SnapshotAggregate, "snapshot-aid-index")
-	set(&c.Indexes.JournalTail, "journal-tail-index")
-	set(&c.Attributes.PartitionKey, "pkey")
-	set(&c.Attributes.SortKey, "skey")
-	set(&c.Attributes.AggregateID, "aid")
-	set(&c.Attributes.SequenceNumber, "seq_nr")
-	set(&c.Attributes.Payload, "payload")
-	set(&c.Attributes.OccurredAt, "occurred_at")
-	set(&c.Attributes.Version, "version")
-	set(&c.Attributes.TTL, "ttl")
-	if c.Resolver == nil {
-		c.Resolver = resolver.FNV1a
+	indexes, attributes := &c.Classic.Indexes, &c.Classic.Attributes
+	set(&indexes.JournalAggregate, "journal-aid-index")
+	set(&indexes.SnapshotAggregate, "snapshot-aid-index")
+	set(&indexes.JournalTail, "journal-tail-index")
+	set(&attributes.PartitionKey, "pkey")
+	set(&attributes.SortKey, "skey")
+	set(&attributes.AggregateID, "aid")
+	set(&attributes.SequenceNumber, "seq_nr")
+	set(&attributes.Payload, "payload")
+	set(&attributes.OccurredAt, "occurred_at")
+	set(&attributes.Version, "version")
+	set(&attributes.TTL, "ttl")
+	if c.Classic.Resolver == nil {
+		c.Classic.Resolver = resolver.FNV1a
 	}
 	if c.Layout == "" {
 		c.Layout = Classic
 	}
-	if c.OccurredAtUnit == 0 {
-		c.OccurredAtUnit = time.Millisecond
+	if c.Classic.OccurredAtUnit == 0 {
+		c.Classic.OccurredAtUnit = time.Millisecond
 	}
 	if c.RetryBudget == 0 {
 		c.RetryBudget = 5 * time.Second
@@ -153,27 +141,34 @@ func (c *Config) setDefaults() {
 func (c *Config) settings() engine.Settings {
 	return engine.Settings{
 		Settings: table.Settings{
-			Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
-			CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget,
-			Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
+			Tables: c.Tables, Shards: c.Shards, ClassicOptions: c.Classic, CommandRetention: c.CommandRetention,
+			RetryBudget: c.RetryBudget, Throughput: c.Throughput, Now: c.Now, NewID: c.NewID,
 		},
 		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
 	}
 }
 
-// configOf reverses Config.settings.
+// configOf reverses Config.settings. Tables can be opened with the result.
 func configOf(s *engine.Settings) Config {
-	return Config{
-		Tables: s.Tables, Indexes: s.Indexes, Attributes: s.Attributes, Shards: s.Shards, Resolver: s.Resolver,
-		CommandRetention: s.CommandRetention, OccurredAtUnit: s.OccurredAtUnit, RetryBudget: s.RetryBudget,
-		Throughput: s.Throughput, Now: s.Now, NewID: s.NewID,
+	c := Config{
+		Tables: s.Tables, Shards: s.Shards, Classic: s.ClassicOptions, CommandRetention: s.CommandRetention,
+		RetryBudget: s.RetryBudget, Throughput: s.Throughput, Now: s.Now, NewID: s.NewID,
 		Layout: s.Layout, EventType: s.EventType, Encodings: s.Encodings, RequiredEncodings: s.RequiredEncodings,
 	}
+	if c.Layout == Packed {
+		c.Classic = ClassicOptions{}
+	}
+	return c
 }
 
 // Validate returns a [*ConfigError] for the first setting that cannot work, and nil if there is
 // none.
 func (c Config) Validate() error {
+	if c.Layout != "" {
+		if err := checkLayout(c.Layout, c.Classic); err != nil {
+			return err
+		}
+	}
 	c.setDefaults()
 	if c.Shards < 0 || c.Shards > table.MaxShards {
 		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, table.MaxShards)}
@@ -184,14 +179,11 @@ func (c Config) Validate() error {
 	if c.CommandRetention < 0 {
 		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands forever"}
 	}
-	s := c.settings()
-	if err := checkLayout(&s); err != nil {
-		return err
-	}
+	x := c.Classic.Indexes
 	for _, names := range [][]named{
 		{{"Tables.Journal", c.Tables.Journal}, {"Tables.Snapshot", c.Tables.Snapshot}, {"Tables.Checkpoint", c.Tables.Checkpoint}},
-		{{"Indexes.JournalAggregate", c.Indexes.JournalAggregate}, {"Indexes.JournalTail", c.Indexes.JournalTail}},
-		{{"Indexes.SnapshotAggregate", c.Indexes.SnapshotAggregate}},
+		{{"Classic.Indexes.JournalAggregate", x.JournalAggregate}, {"Classic.Indexes.JournalTail", x.JournalTail}},
+		{{"Classic.Indexes.SnapshotAggregate", x.SnapshotAggregate}},
 	} {
 		for _, n := range names {
 			if !dynamoName.MatchString(n.name) {
@@ -202,7 +194,7 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	if err := table.ValidateUnit(c.OccurredAtUnit); err != nil {
+	if err := table.ValidateUnit(c.Classic.OccurredAtUnit); err != nil {
 		return err
 	}
 	if err := c.validateEncodings(); err != nil {
@@ -238,15 +230,15 @@ func (c Config) attributeNames() []named {
 	for _, name := range engine.DescriptorNames {
 		names = append(names, named{"the descriptor", name})
 	}
-	a := c.Attributes
+	a := c.Classic.Attributes
 	return append(names,
-		named{"Attributes.PartitionKey", a.PartitionKey},
-		named{"Attributes.SortKey", a.SortKey},
-		named{"Attributes.AggregateID", a.AggregateID},
-		named{"Attributes.SequenceNumber", a.SequenceNumber},
-		named{"Attributes.Payload", a.Payload},
-		named{"Attributes.OccurredAt", a.OccurredAt},
-		named{"Attributes.Version", a.Version},
-		named{"Attributes.TTL", a.TTL},
+		named{"Classic.Attributes.PartitionKey", a.PartitionKey},
+		named{"Classic.Attributes.SortKey", a.SortKey},
+		named{"Classic.Attributes.AggregateID", a.AggregateID},
+		named{"Classic.Attributes.SequenceNumber", a.SequenceNumber},
+		named{"Classic.Attributes.Payload", a.Payload},
+		named{"Classic.Attributes.OccurredAt", a.OccurredAt},
+		named{"Classic.Attributes.Version", a.Version},
+		named{"Classic.Attributes.TTL", a.TTL},
 	)
 }

@@ -169,15 +169,15 @@ func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 		text  string
 	}{
 		"other keys": {
-			journal.Config{Layout: journal.Classic, Shards: 4, Attributes: journal.Attributes{SortKey: "sort"}},
+			journal.Config{Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{Attributes: journal.Attributes{SortKey: "sort"}}},
 			new(*journal.DescriptorMismatchError), "keys (pkey S, sort S), the config says (pkey S, skey S)",
 		},
 		"other index keys": {
-			journal.Config{Layout: journal.Classic, Shards: 4, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}},
+			journal.Config{Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}},
 			new(*journal.DescriptorMismatchError), "(aid S, ser_nr N), the config says (aid S, seq_nr N)",
 		},
 		"other index names": {
-			journal.Config{Layout: journal.Classic, Shards: 4, Indexes: journal.Indexes{JournalTail: "by-time"}},
+			journal.Config{Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{Indexes: journal.Indexes{JournalTail: "by-time"}}},
 			journal.ErrTableMissing, `no index "journal-tail-index": add it with keys (pkey S, occurred_at N)`,
 		},
 	} {
@@ -198,6 +198,9 @@ func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
+	classic := func(given journal.ClassicOptions) journal.Config {
+		return journal.Config{Layout: journal.Classic, Shards: 1, Classic: given}
+	}
 	for name, c := range map[string]struct {
 		client journal.Client
 		config journal.Config
@@ -211,12 +214,12 @@ func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 		"too many shards":    {client, journal.Config{Layout: journal.Classic, Shards: 65_537}, "Shards 65537 is not between 1 and 65536"},
 		"negative budget":    {client, journal.Config{Layout: journal.Classic, Shards: 1, RetryBudget: -1}, "RetryBudget is negative"},
 		"a bad table name":   {client, journal.Config{Layout: journal.Classic, Shards: 1, Tables: journal.Tables{Snapshot: "s t"}}, `Tables.Snapshot "s t" is not a name of 3 to 255`},
-		"a bad index name":   {client, journal.Config{Layout: journal.Classic, Shards: 1, Indexes: journal.Indexes{JournalTail: "x"}}, `Indexes.JournalTail "x" is not a name of 3 to 255`},
+		"a bad index name":   {client, classic(journal.ClassicOptions{Indexes: journal.Indexes{JournalTail: "x"}}), `Indexes.JournalTail "x" is not a name of 3 to 255`},
 		"one table for two":  {client, journal.Config{Layout: journal.Classic, Shards: 1, Tables: journal.Tables{Snapshot: "journal"}}, `Tables.Snapshot is "journal", like Tables.Journal`},
-		"one index for two":  {client, journal.Config{Layout: journal.Classic, Shards: 1, Indexes: journal.Indexes{JournalTail: "journal-aid-index"}}, `Indexes.JournalTail is "journal-aid-index", like`},
-		"one name for two":   {client, journal.Config{Layout: journal.Classic, Shards: 1, Attributes: journal.Attributes{Version: "seq_nr"}}, `Attributes.Version is "seq_nr", like Attributes.SequenceNumber`},
-		"a name that we use": {client, journal.Config{Layout: journal.Classic, Shards: 1, Attributes: journal.Attributes{Payload: "event_id"}}, `Attributes.Payload is "event_id", like the event id`},
-		"the descriptor's":   {client, journal.Config{Layout: journal.Classic, Shards: 1, Attributes: journal.Attributes{SortKey: "millrace_shards"}}, `like the descriptor`},
+		"one index for two":  {client, classic(journal.ClassicOptions{Indexes: journal.Indexes{JournalTail: "journal-aid-index"}}), `Indexes.JournalTail is "journal-aid-index", like`},
+		"one name for two":   {client, classic(journal.ClassicOptions{Attributes: journal.Attributes{Version: "seq_nr"}}), `Attributes.Version is "seq_nr", like Classic.Attributes.SequenceNumber`},
+		"a name that we use": {client, classic(journal.ClassicOptions{Attributes: journal.Attributes{Payload: "event_id"}}), `Attributes.Payload is "event_id", like the event id`},
+		"the descriptor's":   {client, classic(journal.ClassicOptions{Attributes: journal.Attributes{SortKey: "millrace_shards"}}), `like the descriptor`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

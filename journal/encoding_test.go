@@ -75,7 +75,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 		assert.Empty(t, commit.Events[0].Encoding)
 		assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("state")}, commit.Snapshot, "and so is the snapshot")
 
-		c, a := s.Config(), s.Config().Attributes
+		c, a := s.Config(), s.Engine.Config.Attributes
 		first := s.get(t, c.Tables.Journal, s.keyOf(user("1"), 1))
 		assert.Equal(t, text("a,b"), first["encoding"])
 		assert.Equal(t, binary("b@event 1 of user-account-1(a@event 1 of user-account-1(long))"), first[a.Payload])
@@ -244,7 +244,7 @@ func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
-		a := s.Config().Attributes
+		a := s.Engine.Config.Attributes
 		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Payload: binary("the peer's"), a.Version: number(3)})
 
 		for _, j := range []*engine.Engine{j, j.Raw(), s.Engine} {
@@ -280,7 +280,7 @@ func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
-		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Config().Attributes.Version: number(1)})
+		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Engine.Config.Attributes.Version: number(1)})
 
 		head, err := j.Head(t.Context(), user("1"))
 
@@ -430,7 +430,7 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 		assert.ErrorAs(t, err, new(*journal.ConfigError), name)
 	}
 	assert.NoError(t, journal.Config{Encodings: []journal.Encoding{a, &wrapped{name: "a-b.c_1"}}}.Validate())
-	taken := journal.Config{Attributes: journal.Attributes{Payload: "encoding"}}
+	taken := journal.Config{Classic: journal.ClassicOptions{Attributes: journal.Attributes{Payload: "encoding"}}}
 	assert.ErrorAs(t, taken.Validate(), new(*journal.ConfigError))
 }
 

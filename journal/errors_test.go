@@ -336,7 +336,7 @@ func TestAMissingTableOrIndexIsNamed(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		j := s.through(t, s.client, func(c *journal.Config) {
-			c.Indexes.JournalTail, c.Indexes.JournalAggregate = "no-tail", "no-aggregates"
+			c.Classic.Indexes.JournalTail, c.Classic.Indexes.JournalAggregate = "no-tail", "no-aggregates"
 		})
 		_, err := j.TailShard(t.Context(), storage.TailQuery{AggregateType: "user-account"})
 		assertOnly(t, err, journal.ErrTableMissing)

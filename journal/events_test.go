@@ -163,7 +163,7 @@ func TestACorruptEventIsAnErrorWithItsKeys(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				table, id := s.Config().Tables.Journal, user(name)
 				s.write(t, id, 1, 20)
-				s.change(t, table, s.keyOf(id, 3), c.change(s.Config().Attributes))
+				s.change(t, table, s.keyOf(id, 3), c.change(s.Engine.Config.Attributes))
 				for _, to := range []uint64{4, 20} { // by key and by index
 					records, err := read(t, s.Engine, id, 1, to)
 

@@ -109,14 +109,16 @@ func ExampleAdopt() {
 	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
 	createTablesOfAnotherProgram(client)
 
-	err := journal.Adopt(ctx, client, journal.Config{
-		Shards:   64,                // the number of shards of the other program
-		Resolver: resolver.JavaHash, // the resolver for a program in Java
-	})
-	if err != nil {
+	config := journal.Config{
+		Shards: 64, // the number of shards of the other program
+		Classic: journal.ClassicOptions{
+			Resolver: resolver.JavaHash, // the resolver for a program in Java
+		},
+	}
+	if err := journal.Adopt(ctx, client, config); err != nil {
 		log.Fatal(err)
 	}
-	j, err := journal.Open(ctx, client, journal.Config{Resolver: resolver.JavaHash})
+	j, err := journal.Open(ctx, client, config)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -127,7 +129,7 @@ func ExampleAdopt() {
 
 // createTablesOfAnotherProgram creates the tables like the other program.
 func createTablesOfAnotherProgram(client *dynamodb.Client) {
-	config := journal.Config{Layout: journal.Classic, Shards: 64, Resolver: resolver.JavaHash}
+	config := journal.Config{Layout: journal.Classic, Shards: 64, Classic: journal.ClassicOptions{Resolver: resolver.JavaHash}}
 	if err := journal.Create(context.Background(), client, config); err != nil {
 		log.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func requireExpiry(t *testing.T, client *dynamodb.Client, c journal.Config, attr
 func TestCreateTurnsTimeToLiveOnOnceOrOften(t *testing.T) {
 	t.Parallel()
 	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 4})
-	config.Attributes.TTL = "expires_at"
+	config.Classic.Attributes.TTL = "expires_at"
 	for range 2 {
 		require.NoError(t, journal.Create(t.Context(), client, config))
 		requireExpiry(t, client, config, "expires_at")
@@ -88,7 +88,7 @@ func TestCreateRefusesTimeToLiveOnAnotherAttribute(t *testing.T) {
 		TableName: &config.Tables.Journal, Key: item{"pkey": text("millrace"), "skey": text("descriptor")},
 	})
 	require.NoError(t, err)
-	config.Attributes.TTL = "expires_at"
+	config.Classic.Attributes.TTL = "expires_at"
 
 	err = journal.Create(t.Context(), s.client, config)
 

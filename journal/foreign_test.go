@@ -19,7 +19,7 @@ import (
 
 // foreignEvent returns an event as another member of the event-store-adapter family writes it.
 func (s store) foreignEvent(id aggregate.ID, n int, payload types.AttributeValue, occurredAt int64) item {
-	a := s.Config().Attributes
+	a := s.Engine.Config.Attributes
 	it := s.keyOf(id, n)
 	it[a.AggregateID], it[a.SequenceNumber] = text(id.String()), number(int64(n))
 	it[a.Payload], it[a.OccurredAt] = payload, number(occurredAt)
@@ -30,7 +30,7 @@ func (s store) foreignEvent(id aggregate.ID, n int, payload types.AttributeValue
 // number and version, and leaves other attributes.
 func (s store) foreignUpdate(t *testing.T, id aggregate.ID, version int64, payload string) {
 	t.Helper()
-	a := s.Config().Attributes
+	a := s.Engine.Config.Attributes
 	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(s.Config().Tables.Snapshot),
 		Key:                       s.keyOf(id, 0),
@@ -130,7 +130,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				c, id := s.Config(), user(name)
 				s.write(t, id, 1, 1)
-				s.change(t, c.Tables.Snapshot, s.keyOf(id, 0), item{c.Attributes.Version: version})
+				s.change(t, c.Tables.Snapshot, s.keyOf(id, 0), item{c.Classic.Attributes.Version: version})
 
 				_, err := s.Head(t.Context(), id)
 				_, appendErr := s.Append(t.Context(), storage.Commit{Aggregate: id, Expected: 1, Events: events(2, 1)})
@@ -142,7 +142,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 					assert.Equal(t, journal.CorruptItemError{
 						Aggregate: id, Table: c.Tables.Snapshot,
 						PartitionKey: storage.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
-						Reason: fmt.Sprintf("has no version from 1 on in %s", c.Attributes.Version),
+						Reason: fmt.Sprintf("has no version from 1 on in %s", c.Classic.Attributes.Version),
 					}, *corrupt)
 				}
 				assert.Empty(t, s.get(t, c.Tables.Journal, s.keyOf(id, 2)))
@@ -163,7 +163,7 @@ func TestAnAggregateWhoseIDIsTooLongForUsIsNamedAndTheRestIsRead(t *testing.T) {
 		s.write(t, fine, 1, 1)
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(long, 1, text("theirs"), 1_600_000_000_000))
 		head := s.keyOf(long, 0)
-		a := s.Config().Attributes
+		a := s.Engine.Config.Attributes
 		head[a.AggregateID], head[a.SequenceNumber], head[a.Version] = text(long.String()), number(0), number(1)
 		s.put(t, s.Config().Tables.Snapshot, head)
 

@@ -63,7 +63,7 @@ func TestHeadsThatCannotBeReadDoNotCountForTheLimit(t *testing.T) {
 			want := s.heads(t, q)
 			bad := want[0].Aggregate
 			c := s.Config()
-			table, number, attribute := c.Tables.Snapshot, 0, c.Attributes.Version
+			table, number, attribute := c.Tables.Snapshot, 0, c.Classic.Attributes.Version
 			if s.isPacked() {
 				table, number, attribute = c.Tables.Journal, 1, "c"
 			}

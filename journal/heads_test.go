@@ -141,7 +141,7 @@ func TestHeadsEndsWithACorruptHeadAndCanGoOnBehindIt(t *testing.T) {
 			}
 			c := s.Config()
 			bad := want[2].Aggregate
-			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Attributes.Version: text("1")})
+			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Classic.Attributes.Version: text("1")})
 
 			var got []journal.Head
 			for head, err := range s.Heads(t.Context(), q) {
@@ -158,7 +158,7 @@ func TestHeadsEndsWithACorruptHeadAndCanGoOnBehindIt(t *testing.T) {
 			got = append(got, s.heads(t, q)...)
 
 			assert.Equal(t, append(append([]journal.Head{}, want[:2]...), want[3:]...), got)
-			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Attributes.Version: number(1)})
+			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Classic.Attributes.Version: number(1)})
 		}
 	})
 }
@@ -167,7 +167,7 @@ func TestAHeadThatNamesNoAggregateIsCorrupt(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		it := s.key("user-account-1", "what")
-		it[c.Attributes.SequenceNumber] = number(0)
+		it[c.Classic.Attributes.SequenceNumber] = number(0)
 		s.put(t, c.Tables.Snapshot, it)
 		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
 			var corrupt *journal.CorruptItemError
@@ -187,8 +187,8 @@ func TestAHeadThatIsNotInItsPlaceIsToldOf(t *testing.T) {
 		s.write(t, user("2"), 1, 1)
 		shard := storage.ShardKey(user("1").Type, s.Shard(user("1")))
 		for _, it := range []item{s.key(shard, "else"), s.key(storage.ShardKey(user("1").Type, s.Shard(user("1"))^1), user("1").String()+"-0")} {
-			it[c.Attributes.AggregateID], it[c.Attributes.SequenceNumber] = text(user("1").String()), number(0)
-			it[c.Attributes.Version] = number(1)
+			it[c.Classic.Attributes.AggregateID], it[c.Classic.Attributes.SequenceNumber] = text(user("1").String()), number(0)
+			it[c.Classic.Attributes.Version] = number(1)
 			s.put(t, c.Tables.Snapshot, it)
 		}
 		for _, q := range []journal.HeadsQuery{{}, {AggregateType: user("1").Type}} {

@@ -114,7 +114,7 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, db := inMemory(t, config)
-			id, table, a := user("1"), s.Config().Tables.Journal, s.Config().Attributes
+			id, table, a := user("1"), s.Config().Tables.Journal, s.Engine.Config.Attributes
 			s.covered(t, id, 6)
 			timeToLive := func(attribute string, on bool) {
 				t.Helper()

@@ -44,13 +44,13 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if j.Config.Shards == 0 {
 		j.Config.Shards = stored.Shards
 	}
-	if config.OccurredAtUnit == 0 {
+	if config.Classic.OccurredAtUnit == 0 {
 		j.Config.OccurredAtUnit = stored.Unit
 	}
 	if len(config.RequiredEncodings) == 0 {
 		j.Config.RequiredEncodings = stored.RequiredEncodings
 	}
-	if err := checkLayout(&j.Config); err != nil {
+	if err := checkLayout(j.Config.Layout, config.Classic); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	if err := stored.Matches(engine.Describe(&j.Config)); err != nil {
@@ -79,7 +79,7 @@ func (j *Journal) Shards() int { return j.engine.Config.Shards }
 func (j *Journal) Client() Client { return j.engine.Given }
 
 // Config returns the configuration with all defaults, and with the values that [Open] took from the
-// descriptor.
+// descriptor. In the layout [Packed] its field Classic is empty.
 func (j *Journal) Config() Config { return configOf(&j.engine.Config) }
 
 // Internal returns the engine of the journal, and nil for nil. It is for the packages of this

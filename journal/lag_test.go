@@ -20,7 +20,7 @@ import (
 // hide leaves out the items whose sequence number should be hidden.
 func (s store) hide(items []item, hidden func(number int) bool) []item {
 	return slices.DeleteFunc(items, func(it item) bool {
-		n, err := strconv.Atoi(it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value)
+		n, err := strconv.Atoi(it[s.Engine.Config.Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value)
 		return err == nil && hidden(n)
 	})
 }
@@ -109,7 +109,7 @@ func TestAnEventThatIsAbsentForAMomentIsReadAgain(t *testing.T) {
 				}
 				client.getItem = func(_ int, in *dynamodb.GetItemInput, send func() (*dynamodb.GetItemOutput, error)) (*dynamodb.GetItemOutput, error) {
 					out, err := send()
-					if in.Key[s.Config().Attributes.SortKey].(*types.AttributeValueMemberS).Value != "descriptor" && !visible() {
+					if in.Key[s.Engine.Config.Attributes.SortKey].(*types.AttributeValueMemberS).Value != "descriptor" && !visible() {
 						out.Item = nil
 					}
 					return out, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // keep commits one event and a snapshot of it.
@@ -86,7 +88,7 @@ func TestOpenRefusesTablesOfAnotherLayout(t *testing.T) {
 			s := setup(t, journal.Config{Layout: stored})
 			s.write(t, user("1"), 1, 1)
 			config := s.Config()
-			config.Layout = given
+			config.Layout, config.Classic = given, journal.ClassicOptions{}
 
 			_, err := journal.Open(t.Context(), s.client, config)
 
@@ -98,6 +100,49 @@ func TestOpenRefusesTablesOfAnotherLayout(t *testing.T) {
 			assert.EqualError(t, journal.Create(t.Context(), s.client, config), fmt.Sprintf("create table %q: %v", config.Tables.Journal, mismatch))
 			s.requireVersion(t, user("1"), 1)
 		}
+	}
+}
+
+func TestPackedRefusesEachOptionOfClassic(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	for field, given := range map[string]journal.ClassicOptions{
+		"Classic.Attributes":     {Attributes: journal.Attributes{TTL: "ttl"}},
+		"Classic.Indexes":        {Indexes: journal.Indexes{SnapshotAggregate: "snapshot-aid-index"}},
+		"Classic.Resolver":       {Resolver: resolver.FNV1a},
+		"Classic.OccurredAtUnit": {OccurredAtUnit: time.Millisecond},
+	} {
+		config := s.Config()
+		config.Classic = given
+		_, schemaErr := journal.Schema(config)
+		found := config
+		found.Layout = ""
+		_, foundErr := journal.Open(t.Context(), s.client, found)
+		for what, err := range map[string]error{
+			"create": journal.Create(t.Context(), s.client, config), "schema": schemaErr, "open": config.Validate(), "open, stored layout": foundErr,
+		} {
+			var invalid *journal.ConfigError
+			require.ErrorAs(t, err, &invalid, "%s %s", what, field)
+			assert.Equal(t, field, invalid.Field, what)
+			assert.ErrorContains(t, err, "leave it empty", what)
+		}
+	}
+}
+
+func TestTheConfigOfAJournalOpensItAgain(t *testing.T) {
+	t.Parallel()
+	for _, given := range configs() {
+		s := setup(t, given)
+		j, err := journal.Open(t.Context(), s.client, s.Config())
+		require.NoError(t, err)
+		config := j.Config()
+		assert.Equal(t, config.Layout == journal.Packed, config.Classic == journal.ClassicOptions{})
+
+		again, err := journal.Open(t.Context(), s.client, config)
+
+		require.NoError(t, err)
+		assert.Equal(t, j.Internal().Config.ClassicOptions, again.Internal().Config.ClassicOptions)
+		require.NoError(t, journal.MarkRestored(t.Context(), s.client, config))
 	}
 }
 

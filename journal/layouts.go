@@ -15,17 +15,17 @@ var layouts = []engine.Kind{
 	{Name: Packed, New: packed.New, Check: packed.Check},
 }
 
-// checkLayout returns an error if the layout is unknown, or if the other settings do not suit it.
-func checkLayout(s *engine.Settings) error {
+// checkLayout returns an error if the layout is unknown, or if it refuses one of the given options.
+func checkLayout(layout Layout, given ClassicOptions) error {
 	constants := make([]string, len(layouts))
 	for i, kind := range layouts {
-		if kind.Name == s.Layout {
+		if kind.Name == layout {
 			if kind.Check == nil {
 				return nil
 			}
-			return kind.Check(&s.Settings)
+			return kind.Check(given)
 		}
 		constants[i] = "journal." + strings.ToUpper(string(kind.Name[:1])) + string(kind.Name[1:])
 	}
-	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(s.Layout), strings.Join(constants, " or "))}
+	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(layout), strings.Join(constants, " or "))}
 }

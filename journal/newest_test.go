@@ -161,7 +161,7 @@ func TestNewestGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
-	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})
+	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Engine.Config.Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})
 
 	records, errs := newest(t, s.Engine, 5)

@@ -119,16 +119,16 @@ func TestOpenNamesBothSidesOfWhatDiffers(t *testing.T) {
 			stored, here string
 		}{
 			"the shard count":     {func(c *journal.Config) { c.Shards = 8 }, "shard count 7", "8"},
-			"the resolver":        {func(c *journal.Config) { c.Resolver = otherHash{resolver.FNV1a} }, "key resolver fnv1a-64", "other-hash"},
+			"the resolver":        {func(c *journal.Config) { c.Classic.Resolver = otherHash{resolver.FNV1a} }, "key resolver fnv1a-64", "other-hash"},
 			"the snapshot table":  {func(c *journal.Config) { c.Tables.Snapshot = "elsewhere" }, `snapshot table "`, `"elsewhere"`},
-			"the payload's name":  {func(c *journal.Config) { c.Attributes.Payload = "body" }, `"Payload":"`, `"Payload":"body"`},
-			"the number's name":   {func(c *journal.Config) { c.Attributes.SequenceNumber = "nr" }, `"SequenceNumber":"se`, `"SequenceNumber":"nr"`},
-			"the time's name":     {func(c *journal.Config) { c.Attributes.OccurredAt = "at" }, `"OccurredAt":"`, `"OccurredAt":"at"`},
-			"the version's name":  {func(c *journal.Config) { c.Attributes.Version = "v" }, `"Version":"`, `"Version":"v"`},
-			"the aggregate's":     {func(c *journal.Config) { c.Attributes.AggregateID = "id" }, `"AggregateID":"`, `"AggregateID":"id"`},
-			"the time to live's":  {func(c *journal.Config) { c.Attributes.TTL = "expires" }, `"TTL":"ttl"`, `"TTL":"expires"`},
-			"the partition key's": {func(c *journal.Config) { c.Attributes.PartitionKey = "pk" }, "", `keys of other names, the config says "pk"`},
-			"the sort key's":      {func(c *journal.Config) { c.Attributes.SortKey = "sk" }, "", `and "sk" in Attributes`},
+			"the payload's name":  {func(c *journal.Config) { c.Classic.Attributes.Payload = "body" }, `"Payload":"`, `"Payload":"body"`},
+			"the number's name":   {func(c *journal.Config) { c.Classic.Attributes.SequenceNumber = "nr" }, `"SequenceNumber":"se`, `"SequenceNumber":"nr"`},
+			"the time's name":     {func(c *journal.Config) { c.Classic.Attributes.OccurredAt = "at" }, `"OccurredAt":"`, `"OccurredAt":"at"`},
+			"the version's name":  {func(c *journal.Config) { c.Classic.Attributes.Version = "v" }, `"Version":"`, `"Version":"v"`},
+			"the aggregate's":     {func(c *journal.Config) { c.Classic.Attributes.AggregateID = "id" }, `"AggregateID":"`, `"AggregateID":"id"`},
+			"the time to live's":  {func(c *journal.Config) { c.Classic.Attributes.TTL = "expires" }, `"TTL":"ttl"`, `"TTL":"expires"`},
+			"the partition key's": {func(c *journal.Config) { c.Classic.Attributes.PartitionKey = "pk" }, "", `keys of other names, the config says "pk"`},
+			"the sort key's":      {func(c *journal.Config) { c.Classic.Attributes.SortKey = "sk" }, "", `and "sk" in Classic.Attributes`},
 		} {
 			t.Run(name, func(t *testing.T) {
 				config := s.Config()
@@ -208,9 +208,9 @@ func TestOpenRefusesACorruptDescriptor(t *testing.T) {
 }
 
 func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for _, shard := range []int{-1, 7} {
-			j := s.through(t, s.client, func(c *journal.Config) { c.Resolver = astray(shard) })
+			j := s.through(t, s.client, func(c *journal.Config) { c.Classic.Resolver = astray(shard) })
 
 			_, err := j.Append(t.Context(), storage.Commit{Aggregate: user("1"), Events: events(1, 1)})
 

@@ -26,7 +26,7 @@ var packed = journal.Config{Layout: journal.Packed}
 
 // packedKey returns the key of an item in the packed layout.
 func (s store) packedKey(id aggregate.ID, number string) item {
-	a := s.Config().Attributes
+	a := s.Engine.Config.Attributes
 	return item{a.PartitionKey: text(id.Type + "/" + id.Value), a.SortKey: &types.AttributeValueMemberN{Value: number}}
 }
 
@@ -34,10 +34,10 @@ func (s store) packedKey(id aggregate.ID, number string) item {
 func (s store) packedNumbers(t *testing.T, id aggregate.ID) (found []int) {
 	t.Helper()
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
-		if it["e"] == nil && it["E"] == nil || !assert.ObjectsAreEqual(text(id.Type+"/"+id.Value), it[s.Config().Attributes.PartitionKey]) {
+		if it["e"] == nil && it["E"] == nil || !assert.ObjectsAreEqual(text(id.Type+"/"+id.Value), it[s.Engine.Config.Attributes.PartitionKey]) {
 			continue
 		}
-		first, count := numberIn(t, it[s.Config().Attributes.SortKey]), numberIn(t, it["n"])
+		first, count := numberIn(t, it[s.Engine.Config.Attributes.SortKey]), numberIn(t, it["n"])
 		found = append(found, numbersFrom(first, first+count-1)...)
 	}
 	slices.Sort(found)
@@ -48,8 +48,8 @@ func (s store) packedNumbers(t *testing.T, id aggregate.ID) (found []int) {
 func (s store) packedSnapshots(t *testing.T, id aggregate.ID) (found []uint64) {
 	t.Helper()
 	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
-		number := numberIn(t, it[s.Config().Attributes.SortKey])
-		if number > 0 && assert.ObjectsAreEqual(text(id.Type+"/"+id.Value), it[s.Config().Attributes.PartitionKey]) {
+		number := numberIn(t, it[s.Engine.Config.Attributes.SortKey])
+		if number > 0 && assert.ObjectsAreEqual(text(id.Type+"/"+id.Value), it[s.Engine.Config.Attributes.PartitionKey]) {
 			found = append(found, uint64(number))
 		}
 	}
@@ -562,7 +562,7 @@ func TestPackedGuardsOfCommandsDisturbNoReader(t *testing.T) {
 func TestPackedACheckOfAnItemThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
 	t.Parallel()
 	s := setup(t, packed)
-	table, key := s.Config().Tables.Journal, s.Config().Attributes.PartitionKey
+	table, key := s.Config().Tables.Journal, s.Engine.Config.Attributes.PartitionKey
 	s.write(t, user("ada"), 1, 2)
 	commit := func(n int, number string) error {
 		check := present(table, key, s.packedKey(user("ada"), number))

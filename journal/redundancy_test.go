@@ -44,8 +44,8 @@ func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
 		return s.packedSnapshots(t, id)
 	}
 	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
-		if n, ok := it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN); ok && n.Value != "0" &&
-			it[s.Config().Attributes.AggregateID].(*types.AttributeValueMemberS).Value == id.String() {
+		if n, ok := it[s.Engine.Config.Attributes.SequenceNumber].(*types.AttributeValueMemberN); ok && n.Value != "0" &&
+			it[s.Engine.Config.Attributes.AggregateID].(*types.AttributeValueMemberS).Value == id.String() {
 			var number uint64
 			_, err := fmt.Sscan(n.Value, &number)
 			require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, config)
-			c, a, id := s.Config(), s.Config().Attributes, user("1")
+			c, a, id := s.Config(), s.Engine.Config.Attributes, user("1")
 			const century = 100 * 365 * 24 * time.Hour // the store's clock is in the past
 			for _, ttl := range []time.Duration{0, century} {
 				version := 3
@@ -450,7 +450,7 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 // type.
 func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		c, a := s.Config(), s.Config().Attributes
+		c, a := s.Config(), s.Engine.Config.Attributes
 		one, other := aggregate.ID{Type: "user", Value: "account-x"}, aggregate.ID{Type: "user-account", Value: "x"}
 		for n := 1; n <= 6; n++ {
 			for _, id := range []aggregate.ID{one, other} {

@@ -47,11 +47,11 @@ func (s store) numbers(t *testing.T, id aggregate.ID) []int {
 	}
 	var found []int
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
-		if aid, ok := it[s.Config().Attributes.AggregateID].(*types.AttributeValueMemberS); !ok || aid.Value != id.String() {
+		if aid, ok := it[s.Engine.Config.Attributes.AggregateID].(*types.AttributeValueMemberS); !ok || aid.Value != id.String() {
 			continue
 		}
 		var n int
-		_, err := fmt.Sscan(it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value, &n)
+		_, err := fmt.Sscan(it[s.Engine.Config.Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value, &n)
 		require.NoError(t, err)
 		found = append(found, n)
 	}
@@ -204,7 +204,7 @@ func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 
 func TestDeleteLeavesATombstone(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		c, a, id := s.Config(), s.Config().Attributes, user("1")
+		c, a, id := s.Config(), s.Engine.Config.Attributes, user("1")
 		listed := []uint64{}
 		for n := range uint64(5) {
 			listed = snap(t, s.Engine, id, n, storage.Redundancy{Listed: listed, Keep: 5}).Redundant
@@ -564,8 +564,8 @@ func TestADamagedEventIsRemovedToo(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
 		c, id := s.Config(), user("1")
 		s.covered(t, id, 12)
-		s.change(t, c.Tables.Journal, s.keyOf(id, 10), item{c.Attributes.SequenceNumber: nil})
-		s.change(t, c.Tables.Journal, s.keyOf(id, 11), item{c.Attributes.SequenceNumber: number(1), c.Attributes.AggregateID: nil})
+		s.change(t, c.Tables.Journal, s.keyOf(id, 10), item{c.Classic.Attributes.SequenceNumber: nil})
+		s.change(t, c.Tables.Journal, s.keyOf(id, 11), item{c.Classic.Attributes.SequenceNumber: number(1), c.Classic.Attributes.AggregateID: nil})
 		require.NoError(t, s.Delete(t.Context(), id, 12, journal.Removal{}))
 		assert.Len(t, s.scan(t, c.Tables.Journal), 1, "the descriptor")
 	})

@@ -98,7 +98,7 @@ func TestWhatIsRestoredAlreadyIsSuccess(t *testing.T) {
 		if s.isPacked() { // it has no head
 			return
 		}
-		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Config().Attributes.Version: number(9)})
+		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Engine.Config.Attributes.Version: number(9)})
 		_, err = s.Restore(t.Context(), restoration(user("1"), 9, records[9:]))
 		require.ErrorAs(t, err, new(*journal.CorruptItemError), "the events are there, and the head does not know it")
 	})

@@ -35,8 +35,13 @@ func TestSchemaDescribesTheTablesThatCreateMakes(t *testing.T) {
 				return false
 			}))
 			config := journal.Config{
-				Layout: layout, Shards: 2, Tables: journal.Tables{Journal: "orders"}, Attributes: journal.Attributes{TTL: "expires"},
+				Layout: layout, Shards: 2, Tables: journal.Tables{Journal: "orders"},
 				Throughput: &types.ProvisionedThroughput{ReadCapacityUnits: &units, WriteCapacityUnits: &units},
+			}
+			ttl := "ttl"
+			if layout == journal.Classic {
+				ttl = "expires"
+				config.Classic.Attributes.TTL = ttl
 			}
 			require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 
@@ -48,7 +53,7 @@ func TestSchemaDescribesTheTablesThatCreateMakes(t *testing.T) {
 				assert.Equal(t, created[i], table.Input)
 				assert.Equal(t, expiry[*table.Input.TableName], table.TimeToLive)
 			}
-			assert.Equal(t, map[string]string{"orders": "expires", "snapshot": "expires"}, expiry)
+			assert.Equal(t, map[string]string{"orders": ttl, "snapshot": ttl}, expiry)
 		})
 	}
 }

@@ -27,10 +27,12 @@ type item = map[string]types.AttributeValue
 // renamed uses words that DynamoDB reserves where possible. So an expression that contains a name
 // without a placeholder fails.
 var renamed = journal.Config{
-	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
-	Attributes: journal.Attributes{
-		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
-		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
+	Classic: journal.ClassicOptions{
+		Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
+		Attributes: journal.Attributes{
+			PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
+			Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
+		},
 	},
 }
 
@@ -74,13 +76,17 @@ type store struct {
 // Config returns the config of the journal.
 func (s store) Config() journal.Config { return configOf(s.Engine) }
 
+// configOf returns a config that opens the journal.
 func configOf(j *engine.Engine) journal.Config {
 	c := j.Config
-	return journal.Config{
-		Tables: c.Tables, Indexes: c.Indexes, Attributes: c.Attributes, Shards: c.Shards, Resolver: c.Resolver,
-		CommandRetention: c.CommandRetention, OccurredAtUnit: c.OccurredAtUnit, RetryBudget: c.RetryBudget, Now: c.Now, NewID: c.NewID,
+	config := journal.Config{
+		Tables: c.Tables, Shards: c.Shards, CommandRetention: c.CommandRetention, RetryBudget: c.RetryBudget, Now: c.Now, NewID: c.NewID,
 		Layout: c.Layout, EventType: c.EventType, Encodings: c.Encodings, RequiredEncodings: c.RequiredEncodings,
 	}
+	if c.Layout == journal.Classic {
+		config.Classic = c.ClassicOptions
+	}
+	return config
 }
 
 // clock stands still unless a test moves it, so all events have one time.
@@ -218,7 +224,7 @@ func (s store) scan(t *testing.T, table string) []item {
 }
 
 func (s store) key(partition, sort string) item {
-	a := s.Config().Attributes
+	a := s.Engine.Config.Attributes
 	return item{a.PartitionKey: text(partition), a.SortKey: text(sort)}
 }
 
@@ -232,7 +238,7 @@ func (s store) keyOf(id aggregate.ID, number int) item {
 // placeOf returns the key in an error.
 func (s store) placeOf(err *journal.CorruptItemError) item {
 	if s.isPacked() {
-		a := s.Config().Attributes
+		a := s.Engine.Config.Attributes
 		return item{a.PartitionKey: text(err.PartitionKey), a.SortKey: &types.AttributeValueMemberN{Value: err.SortKey}}
 	}
 	return s.key(err.PartitionKey, err.SortKey)

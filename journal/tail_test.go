@@ -220,7 +220,7 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 			s.write(t, user("1"), n+1, 1)
 			s.clock.advance(time.Millisecond)
 		}
-		damage := map[int]item{2: {c.Attributes.Payload: nil}, 3: {c.Attributes.AggregateID: nil}, 5: {c.Attributes.SequenceNumber: number(0)}}
+		damage := map[int]item{2: {c.Classic.Attributes.Payload: nil}, 3: {c.Classic.Attributes.AggregateID: nil}, 5: {c.Classic.Attributes.SequenceNumber: number(0)}}
 		if s.isPacked() {
 			damage = map[int]item{2: {"e": binary("\xff")}, 3: {"c": nil}, 5: {"n": number(7)}}
 		}
@@ -329,7 +329,7 @@ type plain struct{ journal.Client }
 
 func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		a, table := s.Config().Attributes, s.Config().Tables.Journal
+		a, table := s.Engine.Config.Attributes, s.Config().Tables.Journal
 		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user("n2"), Events: []storage.Event{
 			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},
 			{Payload: []byte{}},

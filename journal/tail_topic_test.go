@@ -91,7 +91,7 @@ func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 		_, err := s.Append(t.Context(), storage.Commit{Aggregate: user(fmt.Sprint(n)), Events: []storage.Event{{Payload: []byte("short")}}})
 		require.NoError(t, err)
 	}
-	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Config().Attributes.Payload: nil})
+	s.change(t, s.Config().Tables.Journal, s.keyOf(user("0"), 1), item{s.Engine.Config.Attributes.Payload: nil})
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": text("unknown")})
 
 	records, errs := topicTail(t, s.Engine, time.Time{})

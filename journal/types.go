@@ -25,6 +25,8 @@ type (
 	Place = journaltype.Place
 	// Layout selects how a journal stores events and snapshots in its tables.
 	Layout = journaltype.Layout
+	// ClassicOptions holds settings for tables that another program has created or also uses.
+	ClassicOptions = journaltype.ClassicOptions
 	// KeyResolver maps an aggregate to one of the logical shards. Package resolver has
 	// implementations.
 	KeyResolver = journaltype.KeyResolver
@@ -38,7 +40,7 @@ type (
 
 // The layouts.
 const (
-	// Classic is the layout of the event-store-adapter family. It is the default.
+	// Classic is the layout of the event-store-adapter family.
 	Classic = journaltype.Classic
 	// Packed is the layout with one item for each commit, for programs of this module only.
 	Packed = journaltype.Packed

@@ -51,7 +51,7 @@ func TestTimesOfAnotherUnitAreReadAndWritten(t *testing.T) {
 			config.Now = func() time.Time { return begin.Add(time.Minute) }
 			opened, err := journal.Open(t.Context(), client, config)
 			require.NoError(t, err)
-			assert.Equal(t, unit, opened.Config().OccurredAtUnit, "Adopt has found it")
+			assert.Equal(t, unit, opened.Config().Classic.OccurredAtUnit, "Adopt has found it")
 			j := opened.Internal()
 			receipt, err := j.Append(t.Context(), storage.Commit{Aggregate: user("7"), Expected: 3, Events: events(4, 1)})
 			require.NoError(t, err)
@@ -102,14 +102,14 @@ func TestAdoptComparesTheUnitWithTheEvents(t *testing.T) {
 		for i, at := range times {
 			dated(t, client, config, fmt.Sprint(i), at)
 		}
-		config.OccurredAtUnit = unit
+		config.Classic.OccurredAtUnit = unit
 		if err := journal.Adopt(t.Context(), client, config); err != nil {
 			return 0, err
 		}
-		config.OccurredAtUnit = 0
+		config.Classic.OccurredAtUnit = 0
 		j, err := journal.Open(t.Context(), client, config)
 		require.NoError(t, err)
-		return j.Config().OccurredAtUnit, nil
+		return j.Config().Classic.OccurredAtUnit, nil
 	}
 
 	_, err := adopt(t, 0)
@@ -163,9 +163,9 @@ func TestAdoptRefusesTimesThatAreText(t *testing.T) {
 
 func TestTheDescriptorKeepsTheUnitOfTimes(t *testing.T) {
 	t.Parallel()
-	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Nanosecond})
+	client, config := database(t), ownTables(journal.Config{Layout: journal.Classic, Shards: 1, Classic: journal.ClassicOptions{OccurredAtUnit: time.Nanosecond}})
 	require.NoError(t, journal.Create(t.Context(), client, config))
-	config.OccurredAtUnit = time.Millisecond
+	config.Classic.OccurredAtUnit = time.Millisecond
 	_, err := journal.Open(t.Context(), client, config)
 	require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 	assert.ErrorContains(t, err, "unit of times nanoseconds, the config says milliseconds")

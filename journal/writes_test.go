@@ -212,7 +212,7 @@ func TestWritesCountForTheSizeOfTheCommit(t *testing.T) {
 
 func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		c, tables, a := s.callersTable(t), s.Config().Tables, s.Config().Attributes
+		c, tables, a := s.callersTable(t), s.Config().Tables, s.Engine.Config.Attributes
 		s.write(t, user("2"), 1, 1)
 		head := s.keyOf(user("2"), 0)
 		both := c.count("n")
@@ -256,7 +256,7 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 // DynamoDB would refuse the transaction with a message that names no write.
 func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
 	onClassic(t, func(t *testing.T, s store) {
-		tables, a := s.Config().Tables, s.Config().Attributes
+		tables, a := s.Config().Tables, s.Engine.Config.Attributes
 		partition := storage.ShardKey("user-account", s.Shard(user("1")))
 		c := s.callersTable(t)
 		_, err := s.execute(t, user("1"), 0, 2, "before")
@@ -323,7 +323,7 @@ func present(table, attribute string, key item) types.TransactWriteItem {
 
 func TestACommitMayCheckAnotherAggregate(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		check := present(s.Config().Tables.Journal, s.Config().Attributes.PartitionKey, s.keyOf(user("2"), 1))
+		check := present(s.Config().Tables.Journal, s.Engine.Config.Attributes.PartitionKey, s.keyOf(user("2"), 1))
 		_, err := s.Append(t.Context(), with("1", check))
 		require.ErrorAs(t, err, new(*journal.WriteRefusedError))
 		s.write(t, user("2"), 1, 1)

@@ -16,11 +16,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
+// inSeconds is the config of tables whose times are in seconds.
+var inSeconds = journal.Config{Layout: journal.Classic, Shards: 1, Classic: journal.ClassicOptions{OccurredAtUnit: time.Second}}
+
 // Events are dated at the beginning of their second, which is before the start of the group.
 func TestAGroupThatStartsNowMissesNothingInAJournalOfSeconds(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Second}))
+	require.NoError(t, journal.Create(t.Context(), client, inSeconds))
 	present := time.Now().Truncate(time.Second)
 	config := quick(at(t, client, func() time.Time { return present.Add(300 * time.Millisecond) }))
 	config.Start = subscriber.Now()
@@ -34,7 +37,7 @@ func TestAGroupThatStartsNowMissesNothingInAJournalOfSeconds(t *testing.T) {
 func TestATrailingReadReadsTheWholeSecondOfItsHorizon(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1, OccurredAtUnit: time.Second}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), inSeconds))
 	var shown atomic.Bool
 	db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
 		sort, _ := item["skey"].(*types.AttributeValueMemberS)

@@ -60,8 +60,8 @@ type Store struct {
 
 // New returns the store of a journal's checkpoint table.
 func New(j *journal.Journal) *Store {
-	c := j.Config()
-	return &Store{journal: j.Internal(), client: j.Internal().Bounded(), table: c.Tables.Checkpoint, keys: c.Attributes}
+	e := j.Internal()
+	return &Store{journal: e, client: e.Bounded(), table: e.Config.Tables.Checkpoint, keys: e.Config.Attributes}
 }
 
 // Start returns the start time of a group that asks for the time t. It rounds t down to the unit of

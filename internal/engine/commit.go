@@ -146,7 +146,7 @@ func (j *Engine) validateTarget(id aggregate.ID) error {
 		return err
 	}
 	if shard := j.Shard(id); shard < 0 || shard >= j.Config.Shards {
-		return &journaltype.ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
+		return &journaltype.ConfigError{Field: "Classic.Resolver", Reason: fmt.Sprintf(
 			"put %s into shard %d, but shards are 0 to %d: no consumer group would read that", id, shard, j.Config.Shards-1)}
 	}
 	return nil

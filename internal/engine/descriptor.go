@@ -76,6 +76,12 @@ func Describe(c *Settings) Descriptor {
 	}
 }
 
+// attributes returns the names as JSON, as the item holds them.
+func (stored Descriptor) attributes() string {
+	text, _ := json.Marshal(stored.Attributes) // a struct of strings always marshals
+	return string(text)
+}
+
 // requiredEncodings returns the names in one line, sorted.
 func (stored Descriptor) requiredEncodings() string {
 	return strings.Join(slices.Sorted(slices.Values(stored.RequiredEncodings)), ",")
@@ -90,7 +96,7 @@ func (stored Descriptor) Matches(given Descriptor) error {
 		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
 		{snapshotTableField, strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
-		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
+		{"attribute names", stored.attributes(), given.attributes()},
 		{"unit of times", table.TimeUnits[stored.Unit], table.TimeUnits[given.Unit]},
 		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
 	} {
@@ -153,7 +159,7 @@ func (j *Engine) ReadDescriptor(ctx context.Context) (Descriptor, error) {
 		a := j.Config.Attributes
 		return Descriptor{}, &journaltype.DescriptorMismatchError{
 			Table: name, Field: keysOfTable, Stored: "other names",
-			Given: fmt.Sprintf("%q and %q in Attributes.PartitionKey and SortKey", a.PartitionKey, a.SortKey),
+			Given: fmt.Sprintf("%q and %q in Classic.Attributes", a.PartitionKey, a.SortKey),
 		}
 	}
 	if err != nil {
@@ -217,7 +223,7 @@ func (j *Engine) WriteDescriptor(ctx context.Context) error {
 	it[attrShards] = table.NumberValue(d.Shards)
 	it[attrResolver] = table.StringValue(d.Resolver)
 	it[AttrSnapshotTable] = table.StringValue(d.SnapshotTable)
-	it[attrAttributes] = table.StringValue(d.Attributes.String())
+	it[attrAttributes] = table.StringValue(d.attributes())
 	it[attrLayout] = table.StringValue(string(d.Layout))
 	if d.Unit != time.Millisecond {
 		it[attrUnit] = table.StringValue(d.Unit.String())

@@ -16,8 +16,9 @@ import (
 type Kind struct {
 	Name journaltype.Layout
 	New  func(*table.Table) Layout
-	// Check checks settings for this layout. It is nil if there is nothing to check.
-	Check func(*table.Settings) error
+	// Check refuses options that are set and that the layout does not have. It is nil for a layout
+	// that has all of them.
+	Check func(given journaltype.ClassicOptions) error
 	// Reserved are the names of attributes that the layout adds to those of table.Settings.
 	Reserved []Reserved
 }
@@ -58,7 +59,7 @@ func (j *Engine) TailByWriteTime() bool { return j.Layout.Traits().TailByWriteTi
 // and only if it includes the last event of the commit.
 func (j *Engine) SnapshotsApart() bool { return j.Layout.Traits().SnapshotsApart }
 
-// AttributeNames returns the names in journal.Config.Attributes that the layout uses.
+// AttributeNames returns the names in journal.ClassicOptions.Attributes that the layout uses.
 func (j *Engine) AttributeNames() []string { return j.Layout.AttributeNames() }
 
 // use selects one of the layouts.

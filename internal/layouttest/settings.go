@@ -19,15 +19,18 @@ import (
 func Settings() engine.Settings {
 	return engine.Settings{Settings: table.Settings{
 		Tables: journaltype.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
-		Indexes: journaltype.Indexes{
-			JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshot-aid-index", JournalTail: "journal-tail-index",
-		},
-		Attributes: journaltype.Attributes{
-			PartitionKey: "pkey", SortKey: "skey", AggregateID: "aid", SequenceNumber: "seq_nr", Payload: "payload",
-			OccurredAt: "occurred_at", Version: "version", TTL: "ttl",
+		ClassicOptions: journaltype.ClassicOptions{
+			Indexes: journaltype.Indexes{
+				JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshot-aid-index", JournalTail: "journal-tail-index",
+			},
+			Attributes: journaltype.Attributes{
+				PartitionKey: "pkey", SortKey: "skey", AggregateID: "aid", SequenceNumber: "seq_nr", Payload: "payload",
+				OccurredAt: "occurred_at", Version: "version", TTL: "ttl",
+			},
+			Resolver: resolver.FNV1a, OccurredAtUnit: time.Millisecond,
 		},
 		// On a busy machine a commit can take long.
-		Shards: 4, Resolver: resolver.FNV1a, OccurredAtUnit: time.Millisecond, RetryBudget: time.Minute, NewID: uuid.NewString,
+		Shards: 4, RetryBudget: time.Minute, NewID: uuid.NewString,
 	}}
 }
 

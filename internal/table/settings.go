@@ -14,14 +14,12 @@ const MaxShards = 65_536
 
 // Settings are the settings that requests need.
 type Settings struct {
-	Tables     journaltype.Tables
-	Indexes    journaltype.Indexes
-	Attributes journaltype.Attributes
+	Tables journaltype.Tables
+	Shards int
+	// ClassicOptions has the defaults in every other layout.
+	journaltype.ClassicOptions
 
-	Shards           int
-	Resolver         journaltype.KeyResolver
 	CommandRetention time.Duration
-	OccurredAtUnit   time.Duration
 	RetryBudget      time.Duration
 	Throughput       *types.ProvisionedThroughput // of new tables; nil for on-demand capacity
 

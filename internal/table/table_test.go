@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal/journaltype"
 )
 
 func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1, 999_999).In(time.FixedZone("east", 3600))
-	s := &Table{Config: &Settings{OccurredAtUnit: time.Millisecond, Now: func() time.Time { return now }}}
+	s := &Table{Config: &Settings{ClassicOptions: journaltype.ClassicOptions{OccurredAtUnit: time.Millisecond}, Now: func() time.Time { return now }}}
 
 	require.Equal(t, time.Unix(1, 0).UTC(), s.Date().OccurredAt)
 }

@@ -29,7 +29,7 @@ var TimeUnits = map[time.Duration]string{
 // ValidateUnit returns an error for a unit that is not supported.
 func ValidateUnit(unit time.Duration) error {
 	if _, known := TimeUnits[unit]; unit != 0 && !known {
-		return &journaltype.ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
+		return &journaltype.ConfigError{Field: "Classic.OccurredAtUnit", Reason: fmt.Sprintf(
 			"is %s: want time.Second, time.Millisecond, time.Microsecond or time.Nanosecond", unit)}
 	}
 	return nil

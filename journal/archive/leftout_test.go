@@ -23,7 +23,7 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 	t.Parallel()
 	x, unknown := account("x"), aggregate.ID{}
 	headOf := func(s store) item {
-		a := s.Config().Attributes
+		a := s.Internal().Config.Attributes
 		it := s.keyIn(s.Journal.Internal().Shard(x), x, "0")
 		it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(x.String()), number(0), number(420)
 		return it
@@ -42,28 +42,30 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 		"its first event is lost": {func(t *testing.T, s store) { s.lose(t, x, 1) }, x, "is missing"},
 		"its last event is lost":  {func(t *testing.T, s store) { s.lose(t, x, 420) }, x, "is missing"},
 		"a payload is no payload": {
-			func(t *testing.T, s store) { s.changeEvent(t, x, 300, item{s.Config().Attributes.Payload: number(1)}) }, x, "no binary",
+			func(t *testing.T, s store) {
+				s.changeEvent(t, x, 300, item{s.Internal().Config.Attributes.Payload: number(1)})
+			}, x, "no binary",
 		},
 		"its head has no version": {
-			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Config().Attributes.Version: nil}) }, x, "has no version",
+			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Internal().Config.Attributes.Version: nil}) }, x, "has no version",
 		},
 		"its head was put back below what is truncated": {
 			func(t *testing.T, s store) { s.changeHead(t, x, item{"truncated_before": number(422)}) }, x, "beyond its version",
 		},
 		"its head is in another shard": {
 			func(t *testing.T, s store) {
-				move(t, s, s.Config().Attributes.PartitionKey, storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
+				move(t, s, s.Internal().Config.Attributes.PartitionKey, storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
 			}, x, "is not where",
 		},
 		"its head has another sort key": {
-			func(t *testing.T, s store) { move(t, s, s.Config().Attributes.SortKey, "account-x") }, x, "is not where",
+			func(t *testing.T, s store) { move(t, s, s.Internal().Config.Attributes.SortKey, "account-x") }, x, "is not where",
 		},
 		"its head names nothing": {
-			func(t *testing.T, s store) { move(t, s, s.Config().Attributes.AggregateID, "else") }, unknown, "that fits its partition",
+			func(t *testing.T, s store) { move(t, s, s.Internal().Config.Attributes.AggregateID, "else") }, unknown, "that fits its partition",
 		},
 		"its head names what is too long": {
 			func(t *testing.T, s store) {
-				move(t, s, s.Config().Attributes.AggregateID, "account-"+strings.Repeat("x", 1100))
+				move(t, s, s.Internal().Config.Attributes.AggregateID, "account-"+strings.Repeat("x", 1100))
 			}, account(strings.Repeat("x", 1100)), "is not where",
 		},
 	} {

@@ -113,7 +113,7 @@ func TestVerifyFindsEachKindOfDamageInThePackedLayout(t *testing.T) {
 				require.NoError(t, s.Truncate(t.Context(), x, 7, journal.Removal{}))
 				key := s.eventKey(x, 0)
 				s.remove(t, s.Config().Tables.Snapshot, key)
-				key[s.Config().Attributes.SortKey] = number(-1)
+				key[s.Internal().Config.Attributes.SortKey] = number(-1)
 				s.remove(t, s.Config().Tables.Snapshot, key)
 			},
 			[]archive.Fault{event(archive.Uncovered, 1, 6)},

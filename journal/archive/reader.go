@@ -72,7 +72,7 @@ type reader struct {
 // newReaderFor returns a reader that rounds times down to the unit of a journal.
 func newReaderFor(j *journal.Journal, r io.Reader) *reader {
 	in := newReader(r)
-	in.unit = j.Config().OccurredAtUnit
+	in.unit = j.Internal().Config.OccurredAtUnit
 	return in
 }
 

@@ -16,7 +16,7 @@ import (
 func TestAnImportIntoAJournalOfSecondsIsCompleteAndRepeatable(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	from, to := setup(t, client, journal.Config{}), setup(t, client, journal.Config{OccurredAtUnit: time.Second})
+	from, to := setup(t, client, journal.Config{}), setup(t, client, journal.Config{Classic: journal.ClassicOptions{OccurredAtUnit: time.Second}})
 	from.write(t, account("1"), 1, 250)
 	text := from.export(t)
 

@@ -31,11 +31,13 @@ type item = map[string]types.AttributeValue
 
 // otherConfig differs from the default in every setting of a journal.
 var otherConfig = journal.Config{
-	Shards: 3, Layout: journal.Classic, Resolver: lastByte{},
-	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
-	Attributes: journal.Attributes{
-		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
-		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
+	Shards: 3, Layout: journal.Classic, Classic: journal.ClassicOptions{
+		Resolver: lastByte{},
+		Indexes:  journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
+		Attributes: journal.Attributes{
+			PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
+			Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
+		},
 	},
 }
 
@@ -43,11 +45,7 @@ var otherConfig = journal.Config{
 // has fewer settings.
 var (
 	packed      = journal.Config{Layout: journal.Packed}
-	otherPacked = journal.Config{
-		Shards: 3, Layout: journal.Packed,
-		Indexes:    journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
-		Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "ttl"},
-	}
+	otherPacked = journal.Config{Layout: journal.Packed, Shards: 3}
 )
 
 type lastByte struct{}
@@ -323,14 +321,14 @@ func (s store) requireSound(t *testing.T) {
 // commit.
 func (s store) eventKey(id aggregate.ID, number uint64) item {
 	if s.isPacked() {
-		a := s.Config().Attributes
+		a := s.Internal().Config.Attributes
 		return item{a.PartitionKey: text(id.Type + "/" + id.Value), a.SortKey: &types.AttributeValueMemberN{Value: fmt.Sprint(number)}}
 	}
 	return s.keyIn(s.Journal.Internal().Shard(id), id, fmt.Sprint(number))
 }
 
 func (s store) keyIn(shard int, id aggregate.ID, end string) item {
-	a := s.Config().Attributes
+	a := s.Internal().Config.Attributes
 	return item{a.PartitionKey: text(storage.ShardKey(id.Type, shard)), a.SortKey: text(fmt.Sprintf("%s-%s", id, end))}
 }
 

@@ -45,16 +45,18 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		},
 		"the head was put forward": {
 			func(t *testing.T, s store) {
-				s.changeHead(t, x, item{s.Config().Attributes.Version: number(1 << 60)})
+				s.changeHead(t, x, item{s.Internal().Config.Attributes.Version: number(1 << 60)})
 			},
 			[]archive.Fault{event(archive.Missing, 13, 1<<60)},
 		},
 		"the head was put back": {
-			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Config().Attributes.Version: number(9)}) },
+			func(t *testing.T, s store) {
+				s.changeHead(t, x, item{s.Internal().Config.Attributes.Version: number(9)})
+			},
 			[]archive.Fault{event(archive.Beyond, 10, 12), event(archive.SnapshotAhead, 11, 11)},
 		},
 		"the head has no version": {
-			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Config().Attributes.Version: nil}) },
+			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Internal().Config.Attributes.Version: nil}) },
 			[]archive.Fault{event(archive.Unreadable, 0, 0)},
 		},
 		"the head is lost": {
@@ -64,32 +66,34 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
 		"a payload is no payload": {
-			func(t *testing.T, s store) { s.changeEvent(t, x, 3, item{s.Config().Attributes.Payload: number(1)}) },
+			func(t *testing.T, s store) {
+				s.changeEvent(t, x, 3, item{s.Internal().Config.Attributes.Payload: number(1)})
+			},
 			[]archive.Fault{event(archive.Unreadable, 3, 3)},
 		},
 		"an event says that it is another": {
 			func(t *testing.T, s store) {
-				s.changeEvent(t, x, 3, item{s.Config().Attributes.SequenceNumber: number(4)})
+				s.changeEvent(t, x, 3, item{s.Internal().Config.Attributes.SequenceNumber: number(4)})
 			},
 			[]archive.Fault{{Kind: archive.Stray}, event(archive.Unreadable, 3, 3)},
 		},
 		"an event belongs to no aggregate": {
 			func(t *testing.T, s store) {
-				s.changeEvent(t, x, 3, item{s.Config().Attributes.AggregateID: text("else-x")})
+				s.changeEvent(t, x, 3, item{s.Internal().Config.Attributes.AggregateID: text("else-x")})
 			},
 			[]archive.Fault{{Kind: archive.Stray}, event(archive.Unreadable, 3, 3)},
 		},
 		"an event is in another shard": {
 			func(t *testing.T, s store) {
 				it := s.item(t, x, 3)
-				it[s.Config().Attributes.PartitionKey] = text(storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
+				it[s.Internal().Config.Attributes.PartitionKey] = text(storage.ShardKey(x.Type, s.Journal.Internal().Shard(x)^1))
 				s.put(t, s.Config().Tables.Journal, it)
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
 		"a head is in another shard": {
 			func(t *testing.T, s store) {
-				a := s.Config().Attributes
+				a := s.Internal().Config.Attributes
 				it := s.keyIn(s.Journal.Internal().Shard(x)^1, x, "0")
 				it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(x.String()), number(0), number(12)
 				s.put(t, s.Config().Tables.Snapshot, it)

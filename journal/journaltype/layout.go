@@ -7,7 +7,7 @@ import "strings"
 type Layout string
 
 // Classic is the layout of the event-store-adapter family: the latest snapshot is in the head, and
-// the snapshot table has an index by aggregate. It is the default.
+// the snapshot table has an index by aggregate.
 const Classic Layout = "classic"
 
 // Packed is the layout with one item for each commit. Only programs of this module can use such

@@ -1,14 +1,35 @@
 package journaltype
 
-import (
-	"encoding/json"
-)
+import "time"
 
 // Tables names the tables of a journal. DynamoDB allows 3 to 255 letters, digits and _.- in a name.
 type Tables struct {
 	Journal    string // default "journal"
 	Snapshot   string // default "snapshot"
 	Checkpoint string // default "checkpoint"; positions of consumer groups
+}
+
+// ClassicOptions holds settings for tables of the layout [Classic] that another program has created
+// or also uses. The defaults are right for all other tables.
+type ClassicOptions struct {
+	// Attributes are the names of the attributes that the event-store-adapter schema defines.
+	Attributes Attributes
+
+	// Indexes are the names of the global secondary indexes.
+	Indexes Indexes
+
+	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for new
+	// tables. journal.Adopt needs the resolver of the application that made the tables.
+	Resolver KeyResolver
+
+	// OccurredAtUnit is the unit of the stored times of events since 1970: time.Second,
+	// time.Millisecond, time.Microsecond or time.Nanosecond. Records have milliseconds in any case.
+	// With seconds, an event can arrive up to subscriber.Config.TrailingDelay late.
+	//
+	// journal.Create stores it; default: time.Millisecond. journal.Adopt stores it too. Its default
+	// is the unit of the sampled events, if there are any, and it refuses a unit that no sampled
+	// event has. journal.Open takes it from the descriptor, and refuses another one.
+	OccurredAtUnit time.Duration
 }
 
 // Indexes names the global secondary indexes of the tables.
@@ -28,10 +49,4 @@ type Attributes struct {
 	OccurredAt     string // default "occurred_at"
 	Version        string // default "version"
 	TTL            string // default "ttl"
-}
-
-// String returns the names as JSON, the form in which the descriptor stores them.
-func (a Attributes) String() string {
-	text, _ := json.Marshal(a) // a struct of strings always marshals
-	return string(text)
 }

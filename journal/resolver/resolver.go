@@ -4,7 +4,8 @@
 // [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for JavaScript, [CRC32] for PHP
 // and [SipHash13] for Rust.
 //
-//	err := journal.Adopt(ctx, client, journal.Config{Resolver: resolver.JavaHash, Shards: 64})
+//	java := journal.ClassicOptions{Resolver: resolver.JavaHash}
+//	err := journal.Adopt(ctx, client, journal.Config{Shards: 64, Classic: java})
 //
 // New tables need no setting: the default is [FNV1a].
 //

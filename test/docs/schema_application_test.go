@@ -155,7 +155,7 @@ func (a *application) writeSecrets() {
 
 	create := journal.Config{RequiredEncodings: []string{secret.Name()}}
 	if a.layout == journal.Classic {
-		create.OccurredAtUnit = time.Second
+		create.Classic.OccurredAtUnit = time.Second
 	}
 	secrets := a.repository(a.open("secret-", create, journal.Config{Encodings: []journal.Encoding{gzip, secret}}))
 	for _, id := range []string{"kept", "destroyed"} {

@@ -37,7 +37,7 @@ func TestTablesOfThePeerAreAdoptedAndSharedBothWays(t *testing.T) {
 			require.ErrorIs(t, journal.Adopt(t.Context(), client, config), journal.ErrTableMissing)
 			addTailIndex(t, client, "journal")
 			wrong := config
-			wrong.Resolver = resolver.JavaHash
+			wrong.Classic.Resolver = resolver.JavaHash
 			require.ErrorAs(t, journal.Adopt(t.Context(), client, wrong), new(*journal.DescriptorMismatchError))
 			require.NoError(t, journal.Adopt(t.Context(), client, config))
 
@@ -144,7 +144,7 @@ func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	}
 	document := peerConfig
 	document.Tables = journal.Tables{Journal: "letter-journal", Snapshot: "letter-snapshot", Checkpoint: "letter-checkpoint"}
-	document.Attributes.SequenceNumber = "ser_nr"
+	document.Classic.Attributes.SequenceNumber = "ser_nr"
 	createDocumentTables(t, client, document)
 	copyRows(t, client, peerConfig.Tables.Journal, document.Tables.Journal)
 	copyRows(t, client, peerConfig.Tables.Snapshot, document.Tables.Snapshot)

@@ -68,7 +68,7 @@ func startPeer(t *testing.T, client *dynamodb.Client, config journal.Config, opt
 	request := object{
 		"endpoint": dynamolocaltest.Endpoint(t), "region": dynamolocal.Region, "accessKeyId": credentials.AccessKeyID,
 		"tables":  object{"journal": config.Tables.Journal, "snapshot": config.Tables.Snapshot},
-		"indexes": object{"journal": config.Indexes.JournalAggregate, "snapshot": config.Indexes.SnapshotAggregate},
+		"indexes": object{"journal": config.Classic.Indexes.JournalAggregate, "snapshot": config.Classic.Indexes.SnapshotAggregate},
 		"shards":  config.Shards,
 	}
 	for key, value := range options {

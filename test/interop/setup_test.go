@@ -22,9 +22,11 @@ import (
 var peerConfig = journal.Config{
 	EventType: typeInPayload,
 	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
-	Indexes:   journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
 	Shards:    32,
-	Resolver:  resolver.JSHash,
+	Classic: journal.ClassicOptions{
+		Indexes:  journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
+		Resolver: resolver.JSHash,
+	},
 }
 
 // createTables creates what a program of Millrace needs before it shares tables.
@@ -159,7 +161,7 @@ func requireSame(t *testing.T, ours ours, peer *peer, id string, want Account, v
 func createDocumentTables(t *testing.T, client *dynamodb.Client, config journal.Config) {
 	t.Helper()
 	for table, index := range map[string]string{
-		config.Tables.Journal: config.Indexes.JournalAggregate, config.Tables.Snapshot: config.Indexes.SnapshotAggregate,
+		config.Tables.Journal: config.Classic.Indexes.JournalAggregate, config.Tables.Snapshot: config.Classic.Indexes.SnapshotAggregate,
 	} {
 		_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 			TableName: &table, BillingMode: types.BillingModePayPerRequest,

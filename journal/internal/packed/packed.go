@@ -1,12 +1,10 @@
 package packed
 
 import (
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,7 +13,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/engine"
 	"github.com/millrace-dev/millrace/internal/table"
 	"github.com/millrace-dev/millrace/journal/journaltype"
-	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // layout implements engine.Layout.
@@ -155,19 +152,19 @@ func including(attributes ...string) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
 }
 
-// Check refuses settings that only serve to share tables with other programs.
-func Check(c *table.Settings) error {
-	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
-		return &journaltype.ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout needs resolver.FNV1a, which is the default", name)}
-	}
-	if c.OccurredAtUnit != time.Millisecond {
-		return &journaltype.ConfigError{Field: "OccurredAtUnit", Reason: "is not time.Millisecond, which the packed layout needs"}
-	}
-	for _, n := range []struct{ field, name string }{
-		{"Attributes.PartitionKey", c.Attributes.PartitionKey}, {"Attributes.SortKey", c.Attributes.SortKey}, {"Attributes.TTL", c.Attributes.TTL},
+// Check refuses each option that is set. All packed tables have the same names, resolver and unit.
+func Check(given journaltype.ClassicOptions) error {
+	for _, option := range []struct {
+		field string
+		set   bool
+	}{
+		{"Attributes", given.Attributes != journaltype.Attributes{}},
+		{"Indexes", given.Indexes != journaltype.Indexes{}},
+		{"Resolver", given.Resolver != nil},
+		{"OccurredAtUnit", given.OccurredAtUnit != 0},
 	} {
-		if len(n.name) == 1 {
-			return &journaltype.ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q: use a longer name, since the packed layout reserves names of one letter", n.name)}
+		if option.set {
+			return &journaltype.ConfigError{Field: "Classic." + option.field, Reason: "is set, which only the layout Classic supports: leave it empty for Packed"}
 		}
 	}
 	return nil

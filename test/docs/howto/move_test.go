@@ -93,7 +93,7 @@ func TestAMoveDeliversEachEventOnce(t *testing.T) {
 func TestEventsOfAnotherProgramAreReadAfterTheMove(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()
-	config := journal.Config{Layout: journal.Classic, Shards: 4, Resolver: resolver.JSHash}
+	config := journal.Config{Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{Resolver: resolver.JSHash}}
 	require.NoError(t, journal.Create(t.Context(), client, config))
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)

@@ -67,11 +67,11 @@ func (o adoptOptions) config() (journal.Config, error) {
 	if o.shards < 1 {
 		return c, wrongUsage("adopt needs --shards: the number of shards of the other program")
 	}
-	c.Resolver, c.OccurredAtUnit = store.Resolvers[o.resolver], timeUnits[o.unit]
+	c.Classic.Resolver, c.Classic.OccurredAtUnit = store.Resolvers[o.resolver], timeUnits[o.unit]
 	switch {
-	case c.Resolver == nil:
+	case c.Classic.Resolver == nil:
 		return c, wrongUsage("--resolver is %q: want the resolver of the other program, one of %s", o.resolver, resolverNames())
-	case c.OccurredAtUnit == 0 && o.unit != "":
+	case c.Classic.OccurredAtUnit == 0 && o.unit != "":
 		return c, wrongUsage("--time-unit is %q: want seconds, milliseconds, microseconds or nanoseconds", o.unit)
 	}
 	if err := c.Validate(); err != nil {

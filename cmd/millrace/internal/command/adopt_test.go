@@ -21,9 +21,11 @@ func ofAnotherProgram(t *testing.T) *shell {
 	t.Helper()
 	s := setup(t)
 	config := journal.Config{
-		Layout: journal.Classic, Shards: 4, Resolver: resolver.JSHash, OccurredAtUnit: time.Nanosecond,
-		Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr", OccurredAt: "time"},
-		Indexes:    journal.Indexes{JournalAggregate: "by-name", JournalTail: "by-time", SnapshotAggregate: "snapshots-by-name"},
+		Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{
+			Resolver: resolver.JSHash, OccurredAtUnit: time.Nanosecond,
+			Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr", OccurredAt: "time"},
+			Indexes:    journal.Indexes{JournalAggregate: "by-name", JournalTail: "by-time", SnapshotAggregate: "snapshots-by-name"},
+		},
 	}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	for _, id := range []string{"1", "2", "3", "4"} {

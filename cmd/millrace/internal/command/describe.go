@@ -66,7 +66,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := j.Config()
+	c := j.Internal().Config
 	l := journalLine{Kind: "journal", Shards: c.Shards, Resolver: c.Resolver.Name(), Layout: c.Layout, Attributes: attributesOf(c.Attributes), Required: c.RequiredEncodings}
 	for name, unit := range timeUnits {
 		if unit == c.OccurredAtUnit {

@@ -132,7 +132,7 @@ func (a *app) runStream(ctx context.Context, id aggregate.ID, o streamOptions) e
 
 func (a *app) printHead(j *journal.Journal, head journal.Head) error {
 	l := headLine{
-		Kind: "head", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: j.Config().Resolver.Shard(head.Aggregate, j.Shards()),
+		Kind: "head", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: j.Internal().Shard(head.Aggregate),
 		TruncatedBefore: head.TruncatedBefore, DeletedAt: output.Time(head.DeletedAt),
 	}
 	if s := head.Snapshot; s != nil {

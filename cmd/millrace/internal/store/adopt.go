@@ -29,22 +29,23 @@ func Adopt(ctx context.Context, client journal.Client, config journal.Config) er
 }
 
 func takeAttributes(ctx context.Context, client journal.Client, config *journal.Config) error {
+	names := &config.Classic
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &config.Tables.Journal})
 	if err != nil {
 		return fmt.Errorf("describe table: %w", dynamo.Explain(err, config.Tables.Journal))
 	}
 	if tail := indexOf(out.Table, "journal-tail-index", true); tail != nil {
-		_, config.Attributes.OccurredAt = keysOf(tail.KeySchema)
+		_, names.Attributes.OccurredAt = keysOf(tail.KeySchema)
 	}
 	if byAggregate := indexOf(out.Table, "journal-aid-index", false); byAggregate != nil {
-		config.Attributes.AggregateID, config.Attributes.SequenceNumber = keysOf(byAggregate.KeySchema)
+		names.Attributes.AggregateID, names.Attributes.SequenceNumber = keysOf(byAggregate.KeySchema)
 	}
 	out, err = client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &config.Tables.Snapshot})
 	if err != nil {
 		return fmt.Errorf("describe table: %w", dynamo.Explain(err, config.Tables.Snapshot))
 	}
 	if byAggregate := indexOf(out.Table, "snapshot-aid-index", false); byAggregate != nil {
-		config.Indexes.SnapshotAggregate = aws.ToString(byAggregate.IndexName)
+		names.Indexes.SnapshotAggregate = aws.ToString(byAggregate.IndexName)
 	}
 	return nil
 }

@@ -62,10 +62,10 @@ func take(config *journal.Config, given journal.Config, m *journal.DescriptorMis
 	switch m.Field {
 	case "key resolver":
 		known, is := Resolvers[m.Stored]
-		if given.Resolver != nil || !is {
+		if given.Classic.Resolver != nil || !is {
 			return false
 		}
-		config.Resolver = known
+		config.Classic.Resolver = known
 		return true
 	case "snapshot table":
 		name, err := strconv.Unquote(m.Stored)
@@ -76,10 +76,10 @@ func take(config *journal.Config, given journal.Config, m *journal.DescriptorMis
 		return true
 	case "attribute names":
 		var stored journal.Attributes
-		if err := json.Unmarshal([]byte(m.Stored), &stored); err != nil || stored == config.Attributes {
+		if err := json.Unmarshal([]byte(m.Stored), &stored); err != nil || stored == config.Classic.Attributes {
 			return false
 		}
-		config.Attributes = stored
+		config.Classic.Attributes = stored
 		return true
 	}
 	return false
@@ -98,31 +98,18 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 		return fmt.Errorf("describe table: %w", err)
 	}
 	partition, sort := keysOf(out.Table.KeySchema)
-	config.Attributes.PartitionKey, config.Attributes.SortKey = partition, sort
-	if isNumber(out.Table, sort) { // packed layout
-		takePackedIndexes(out.Table, config)
-		return nil
+	if config.Layout == journal.Packed || isNumber(out.Table, sort) {
+		return nil // packed tables always have the default names
 	}
+	names := &config.Classic
+	names.Attributes.PartitionKey, names.Attributes.SortKey = partition, sort
 	if tail := indexOf(out.Table, "journal-tail-index", true); tail != nil {
-		config.Indexes.JournalTail = aws.ToString(tail.IndexName)
+		names.Indexes.JournalTail = aws.ToString(tail.IndexName)
 	}
 	if byAggregate := indexOf(out.Table, "journal-aid-index", false); byAggregate != nil {
-		config.Indexes.JournalAggregate = aws.ToString(byAggregate.IndexName)
+		names.Indexes.JournalAggregate = aws.ToString(byAggregate.IndexName)
 	}
 	return nil
-}
-
-// takePackedIndexes takes the names of the two indexes of the packed layout. The tail index has a
-// number as its sort key. The sort key of the other index is the partition key of the table.
-func takePackedIndexes(table *types.TableDescription, config *journal.Config) {
-	for _, index := range table.GlobalSecondaryIndexes {
-		switch _, sort := keysOf(index.KeySchema); {
-		case isNumber(table, sort):
-			config.Indexes.JournalTail = aws.ToString(index.IndexName)
-		case sort == config.Attributes.PartitionKey:
-			config.Indexes.JournalAggregate = aws.ToString(index.IndexName)
-		}
-	}
 }
 
 func isNumber(table *types.TableDescription, attribute string) bool {

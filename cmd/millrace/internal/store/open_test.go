@@ -18,20 +18,19 @@ import (
 
 // custom differs from the default in every setting of a journal.
 var custom = journal.Config{
-	Shards: 3, Layout: journal.Classic, Resolver: resolver.JavaHash,
-	Tables:  journal.Tables{Journal: "orders", Snapshot: "order-heads"},
-	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
-	Attributes: journal.Attributes{
-		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
-		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "expires",
+	Shards: 3, Layout: journal.Classic, Tables: journal.Tables{Journal: "orders", Snapshot: "order-heads"},
+	Classic: journal.ClassicOptions{
+		Resolver: resolver.JavaHash,
+		Indexes:  journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
+		Attributes: journal.Attributes{
+			PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
+			Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "expires",
+		},
 	},
 }
 
 // packedCustom differs from the default in every setting of a journal of the packed layout.
-var packedCustom = journal.Config{
-	Shards: 3, Layout: journal.Packed, Tables: custom.Tables, Indexes: custom.Indexes,
-	Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "expires"},
-}
+var packedCustom = journal.Config{Shards: 3, Layout: journal.Packed, Tables: custom.Tables}
 
 func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	t.Parallel()
@@ -69,7 +68,7 @@ func openedByItsTable(t *testing.T, config journal.Config) {
 		many++
 	}
 	assert.Equal(t, 1, many)
-	assert.Equal(t, "by-aggregate", opened.Config().Indexes.JournalAggregate)
+	assert.Equal(t, config.Classic.Indexes.JournalAggregate, opened.Config().Classic.Indexes.JournalAggregate)
 	assert.Equal(t, config.Layout, opened.Config().Layout)
 }
 
@@ -78,7 +77,7 @@ func TestWhatIsGivenMustBeSo(t *testing.T) {
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, custom))
 	for field, given := range map[string]journal.Config{
-		"key resolver":   {Resolver: resolver.FNV1a},
+		"key resolver":   {Classic: journal.ClassicOptions{Resolver: resolver.FNV1a}},
 		"shard count":    {Shards: 4},
 		"snapshot table": {Tables: journal.Tables{Snapshot: "snapshot"}},
 	} {
@@ -100,7 +99,7 @@ func (lastByte) Shard(id aggregate.ID, shards int) int {
 func TestAResolverOfTheApplicationsOwnIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 4, Resolver: lastByte{}}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Layout: journal.Classic, Shards: 4, Classic: journal.ClassicOptions{Resolver: lastByte{}}}))
 	_, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "journal"}})
 	var mismatch *journal.DescriptorMismatchError
 	require.ErrorAs(t, err, &mismatch)
