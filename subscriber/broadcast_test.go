@@ -49,9 +49,9 @@ func TestABroadcastDoesNotRepeatWhatItHasForgotten(t *testing.T) {
 	t.Parallel()
 	const aggregates = 300
 	j := setup(t, 1)
-	config := subscriber.WithIdleStreams(broadcast(j), 10)
+	config := broadcast(j)
 	config.TrailingDelay = 20 * time.Millisecond
-	_, messages := subscribe(t, config)
+	_, messages := subscribe(t, config, subscriber.IdleStreams(10))
 	for round := range 3 {
 		for n := range aggregates {
 			write(t, j, fmt.Sprint("a", n), round, 1)

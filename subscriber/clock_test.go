@@ -38,7 +38,7 @@ func TestACursorThatAFormerOwnerLeftInTheFutureHidesNothing(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	j := at(t, client, tomorrow)
-	first, messages := subscribe(t, subscriber.WithCursorInterval(quick(j), time.Millisecond))
+	first, messages := subscribe(t, quick(j), subscriber.CursorInterval(time.Millisecond))
 	write(t, j, "x", 0, 1)
 	receiveAll(t, messages, 1)
 	eventually(t, "its cursor is in the future", func() bool { return progress(t, j).Cursor.After(time.Now().Add(time.Hour)) })
@@ -54,7 +54,7 @@ func TestATimeOfReconciliationInTheFutureIsIgnored(t *testing.T) {
 	j, db, _ := late(t, "hidden") // only a reconciliation finds this aggregate
 	config := quick(at(t, db.Client(), tomorrow))
 	config.ReconcileInterval = 20 * time.Millisecond
-	first, _ := subscribe(t, subscriber.WithCursorInterval(config, time.Millisecond))
+	first, _ := subscribe(t, config, subscriber.CursorInterval(time.Millisecond))
 	eventually(t, "it has reconciled tomorrow", func() bool { return progress(t, j).Reconciled.After(time.Now().Add(time.Hour)) })
 	require.NoError(t, first.Close())
 

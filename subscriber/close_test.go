@@ -47,7 +47,7 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	client := create(t, 2)
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often)
 	receiveAll(t, messages, 1)
 	require.Len(t, membership(t, j).Members, 1)
 	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("shards", "REMOVE"), dynamotest.Times(2))

@@ -65,7 +65,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 func (c *committer) run(ctx context.Context) {
 	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
-	cursors := time.Now().Add(c.config.cursorInterval)
+	cursors := time.Now().Add(c.limits.cursorInterval)
 	full := c.sequencer.WantsFlush()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (c *committer) run(ctx context.Context) {
 			full = nil
 		}
 		if due {
-			cursors = time.Now().Add(c.config.cursorInterval)
+			cursors = time.Now().Add(c.limits.cursorInterval)
 		}
 	}
 }

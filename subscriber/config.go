@@ -207,42 +207,11 @@ type Config struct {
 	// claim each aggregate that it finds. Package groups cannot change positions in another store,
 	// and needs groups.WithPositions to read them.
 	Positions PositionStore
-
-	// IdleStreams is the maximum number of idle aggregates that each shard remembers. The next
-	// event of a forgotten aggregate costs a read unit.
-	idleStreams int
-	// MaxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
-	// When it is reached, no event is delivered until some positions are stored.
-	maxUnstored int
-	// MaxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
-	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
-	maxUnfinished int
-	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.
-	maxDeferred int
-	// rescanSoon is the time after a takeover of a shard until its records of deferred events are
-	// read again, because a former owner may write a record late. rescanInterval is the time
-	// between later scans.
-	rescanSoon, rescanInterval time.Duration
-	// cursorInterval is the time between two writes of a cursor. It is longer than that of
-	// positions, because a cursor only saves some reading after a restart.
-	cursorInterval time.Duration
 }
 
 func (c *Config) setDefaults() {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 64
-	}
-	if c.idleStreams == 0 {
-		c.idleStreams = 10_000
-	}
-	if c.maxUnstored == 0 {
-		c.maxUnstored = 10_000
-	}
-	if c.maxUnfinished == 0 {
-		c.maxUnfinished = 10_000
-	}
-	if c.maxDeferred == 0 {
-		c.maxDeferred = 10_000
 	}
 	if c.StateBytes == 0 {
 		c.StateBytes = 32 << 20
@@ -269,9 +238,6 @@ func (c *Config) setDefaults() {
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
 	duration(&c.CommitInterval, time.Second)
-	duration(&c.cursorInterval, 5*time.Second)
-	duration(&c.rescanSoon, time.Minute)
-	duration(&c.rescanInterval, 10*time.Minute)
 	duration(&c.BehindAfter, 30*time.Second)
 	duration(&c.LeaseDuration, 10*time.Second)
 	duration(&c.CloseTimeout, 5*time.Second)

@@ -194,7 +194,7 @@ func TestARecordThatComesLateIsFound(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, subscriber.WithRescan(deferring(j, 10), 10*time.Millisecond))
+	_, messages := subscribe(t, deferring(j, 10), subscriber.Rescan(10*time.Millisecond))
 	receiveAll(t, messages, 1)
 	group := checkpoint.Group{Name: "group"}
 
@@ -264,8 +264,7 @@ func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
 	}
 	var mu sync.Mutex
 	down, handled := true, map[string]int{}
-	config := subscriber.WithMaxDeferred(deferring(j, 1_000_000), 2)
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, deferring(j, 1_000_000), subscriber.MaxDeferred(2))
 	go func() {
 		for msg := range messages {
 			mu.Lock()
@@ -297,7 +296,7 @@ func TestRecordsOfEventsThatAreGivenUpAreBounded(t *testing.T) {
 	j := setup(t, 1)
 	const n = 40
 	write(t, j, "x", 0, n)
-	sub, messages := subscribe(t, subscriber.WithMaxDeferred(deferring(j, 2), 5))
+	sub, messages := subscribe(t, deferring(j, 2), subscriber.MaxDeferred(5))
 	down := make(chan struct{})
 	handled := map[string]bool{}
 	done := make(chan struct{})
@@ -343,7 +342,7 @@ func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 	require.Equal(t, n, count)
 	require.NoError(t, first.Close())
 
-	_, messages = subscribe(t, subscriber.WithMaxDeferred(deferring(j, 1_000_000), 4))
+	_, messages = subscribe(t, deferring(j, 1_000_000), subscriber.MaxDeferred(4))
 	handled, attempts := map[string]bool{}, map[string]int{}
 	for len(handled) < n {
 		msg := receive(t, messages)
@@ -463,8 +462,9 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 			msg.Ack()
 			handled[string(msg.Payload)] = true
 		}
+		rescan := subscriber.Rescan(50 * time.Millisecond)
 		config := func() subscriber.Config {
-			c := subscriber.WithRescan(deferring(open(t, faulty.Client(testdb.Once)), 1_000_000), 50*time.Millisecond)
+			c := deferring(open(t, faulty.Client(testdb.Once)), 1_000_000)
 			c.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
 			return c
 		}
@@ -473,6 +473,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 		for range 4 {
 			sub, err := subscriber.NewSubscriber(config(), nil)
 			require.NoError(t, err)
+			sub.Limit(rescan)
 			messages := subscribeAmidFaults(t, sub)
 			ended := make(chan struct{})
 			go func() {
@@ -491,7 +492,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 		mu.Lock()
 		healthy = true
 		mu.Unlock()
-		_, messages := subscribe(t, config())
+		_, messages := subscribe(t, config(), rescan)
 		go func() {
 			for msg := range messages {
 				handle(msg)

@@ -153,7 +153,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	const most, inFlight = 10, 4
-	config := subscriber.WithMaxUnstored(unanswered(quick(open(t, proxy.Client()))), most)
+	config := unanswered(quick(open(t, proxy.Client())))
 	config.MaxInFlight = inFlight
 	proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
 		update := in.(*dynamodb.UpdateItemInput)
@@ -161,7 +161,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		sort, _ := update.Key["skey"].(*types.AttributeValueMemberS)
 		return partition.Value == "group/account-0" && strings.HasPrefix(sort.Value, "position/")
 	}))
-	_, messages := subscribe(t, config)
+	_, messages := subscribe(t, config, subscriber.MaxUnstored(most))
 	written := 0
 	for n := 0; written < 5*most; n++ {
 		if id := sick + string(rune('a'+n%26)) + string(rune('a'+n/26)); j.Internal().Shard(account(id)) == 0 {
@@ -184,9 +184,9 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	t.Parallel()
 	j, db, shown := late(t, "late")
 	shown.Store(true)
-	config := subscriber.WithIdleStreams(broadcast(j), 1)
+	config := broadcast(j)
 	config.TrailingDelay = 100 * time.Millisecond
-	_, messages := subscribe(t, config)
+	_, messages := subscribe(t, config, subscriber.IdleStreams(1))
 	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	n := 0
 	others := func() {

@@ -339,7 +339,7 @@ func TestTheReconciliationFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	client := create(t, 2)
 	config := quick(open(t, client))
 	config.TrailingDelay, config.ReconcileInterval = 10*time.Millisecond, 100*time.Millisecond
-	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 10*time.Millisecond))
+	sub, messages := subscribe(t, config, subscriber.CursorInterval(10*time.Millisecond))
 	writer := open(t, client)
 	for i := range 2 {
 		for _, id := range []string{"x", "y", "z"} {

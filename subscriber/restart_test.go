@@ -53,8 +53,7 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
 		config.CloseTimeout = time.Millisecond
 		config.BufferBytes = 1 << (12 + random.IntN(10))
-		config = subscriber.WithCursorInterval(config, time.Duration(1+random.IntN(100))*time.Millisecond)
-		sub, messages := subscribe(t, config)
+		sub, messages := subscribe(t, config, subscriber.CursorInterval(time.Duration(1+random.IntN(100))*time.Millisecond))
 
 		last, hanging := round == rounds-1, 0
 		for left := random.IntN(80); left > 0 || last && !done(); left-- {

@@ -113,10 +113,11 @@ func unanswered(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-func newSubscriber(t *testing.T, config subscriber.Config) *subscriber.Subscriber {
+func newSubscriber(t *testing.T, config subscriber.Config, limits ...subscriber.Limit) *subscriber.Subscriber {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(config, testLogger(t))
 	require.NoError(t, err)
+	sub.Limit(limits...)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
 	return sub
 }
@@ -135,9 +136,9 @@ func closes(t *testing.T, sub *subscriber.Subscriber) {
 }
 
 // subscribe starts a new subscriber on the topic.
-func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+func subscribe(t *testing.T, config subscriber.Config, limits ...subscriber.Limit) (*subscriber.Subscriber, <-chan *message.Message) {
 	t.Helper()
-	sub := newSubscriber(t, config)
+	sub := newSubscriber(t, config, limits...)
 	messages, err := sub.Subscribe(t.Context(), topic)
 	require.NoError(t, err)
 	return sub, messages

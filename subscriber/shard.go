@@ -46,7 +46,7 @@ type work struct {
 
 func (s *subscription) newShard(t membership.Term) *shard {
 	sh := &shard{term: s.newTerm(t)}
-	sh.sequencer = sequence.New(s.limits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
+	sh.sequencer = sequence.New(s.sequenceLimits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
 		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	c := &s.config

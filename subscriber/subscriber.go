@@ -20,6 +20,7 @@ import (
 // Subscriber is a Watermill subscriber that tails a journal. It is safe for concurrent use.
 type Subscriber struct {
 	config     Config
+	limits     limits
 	checkpoint *checkpoint.Store
 	history    history.History
 	logger     watermill.LoggerAdapter
@@ -61,7 +62,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		return nil, err
 	}
 	return &Subscriber{
-		config: config, checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
+		config: config, limits: defaultLimits(), checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
 		subscriptions: map[*subscription]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }

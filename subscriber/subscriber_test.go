@@ -267,7 +267,7 @@ func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j := setup(t, 1)
-		sub, messages := subscribe(t, subscriber.WithIdleStreams(quick(j), 2))
+		sub, messages := subscribe(t, quick(j), subscriber.IdleStreams(2))
 		for round := range 3 {
 			for i := range 10 {
 				id := fmt.Sprint("a", i)

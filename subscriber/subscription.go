@@ -25,6 +25,7 @@ type subscription struct {
 
 	ctx     context.Context // the context of Subscribe
 	config  Config
+	limits  limits
 	journal *engine.Engine
 	// raw reads records without decoding them. Each payload is decoded in its lane when it is due.
 	// So a key that is missing, or slow to arrive, does not delay other aggregates.
@@ -63,7 +64,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscription{
-		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
+		ctx: ctx, closing: closing, close: closeNow, config: sub.config, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
@@ -120,11 +121,10 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 	}
 }
 
-func (s *subscription) limits() sequence.Limits {
-	c := &s.config
+func (s *subscription) sequenceLimits() sequence.Limits {
 	return sequence.Limits{
-		Memory: s.memory, Broadcast: c.Broadcast, IdleStreams: c.idleStreams, MaxUnstored: c.maxUnstored,
-		MaxUnfinished: c.maxUnfinished, BehindAfter: c.BehindAfter,
+		Memory: s.memory, Broadcast: s.config.Broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
+		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.BehindAfter,
 	}
 }
 
