@@ -92,7 +92,7 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 	t.Helper()
 	config := millrace.Config{
 		Prefix: "shop-", Journal: journal.Config{Layout: journal.Classic, Shards: 2},
-		Subscriber: subscriber.Config{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond},
+		Subscriber: subscriber.Config{Timing: subscriber.Timing{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond}},
 	}
 	for _, c := range change {
 		c(&config)
@@ -604,8 +604,8 @@ func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	t.Parallel()
 	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
 		got := map[string]time.Duration{}
-		keep := func(group string, c *subscriber.Config) { got[group] = c.CommitInterval }
-		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Subscriber.CommitInterval = configured })
+		keep := func(group string, c *subscriber.Config) { got[group] = c.Timing.CommitInterval }
+		app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.Subscriber.Timing.CommitInterval = configured })
 		topics := []string{"order"}
 		_, err := app.Project(millrace.Group{Name: "items", Topics: topics, Configure: func(c *subscriber.Config) { keep("items", c) }}, noWrites)
 		require.NoError(t, err)

@@ -188,7 +188,7 @@ func (a *App) comes(g Group, eventTypes []string) error {
 
 // Project adds a projection of the events of a group's topics, and returns it. The writes of a
 // reaction are committed together with the position of the group. The positions of events without
-// writes are stored every 100 ms, unless subscriber.Config.CommitInterval is set.
+// writes are stored every 100 ms, unless subscriber.Timing.CommitInterval is set.
 //
 // Errors: [*ConfigError], [ErrStarted], and the errors of projection.New and
 // subscriber.NewSubscriber.
@@ -217,8 +217,8 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 // writes for it. Positions of events without writes are stored at the commit interval, and
 // [App.Consistent] and live pages wait for these.
 func storeSoon(c *subscriber.Config) {
-	if c.CommitInterval == 0 {
-		c.CommitInterval = projectionCommitInterval
+	if c.Timing.CommitInterval == 0 {
+		c.Timing.CommitInterval = projectionCommitInterval
 	}
 }
 

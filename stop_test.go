@@ -27,7 +27,7 @@ func publishes(_ string, input any) bool {
 
 // seldom makes the polls of minutes few.
 func seldom(c *millrace.Config) {
-	c.Subscriber.PollInterval, c.Subscriber.MaxPollInterval = time.Second, time.Second
+	c.Subscriber.Timing.PollInterval, c.Subscriber.Timing.MaxPollInterval = time.Second, time.Second
 }
 
 // stopWhilePublishing stops an App while DynamoDB throttles the command of a process manager. It

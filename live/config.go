@@ -40,7 +40,7 @@ type Config struct {
 
 	// WaitTimeout limits the time that the feed waits for the read model to apply an event. After
 	// that it logs the failure, and notifies watchers anyway. Choose it longer than a takeover
-	// after a crash of a member of the group: 1.25 times subscriber.Config.LeaseDuration, whose
+	// after a crash of a member of the group: 1.25 times subscriber.Timing.LeaseDuration, whose
 	// default is 10 seconds. After a wait that has failed, the feed waits a twentieth of
 	// WaitTimeout for each later event of the aggregate, until a wait succeeds again. Default: 15
 	// seconds.

@@ -45,7 +45,7 @@
 //
 // A client can miss a notification: if the read model applies an event later than
 // [Config].WaitTimeout, if Key fails, or if the journal's tail shows an event late (see
-// subscriber.Config.TrailingDelay). Since Serve also repeats its query every
+// subscriber.Timing.TrailingDelay). Since Serve also repeats its query every
 // [Config].RefreshInterval, the client receives the change after that time at the latest.
 //
 // # Late read models

@@ -98,7 +98,7 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
 		// This keeps the number of polls in two fake hours small.
-		config.PollInterval, config.MaxPollInterval = time.Second, time.Second
+		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)
@@ -138,7 +138,7 @@ func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
 				db.Clock().Advance(-5 * time.Second) // this machine is ahead
 				slow := &slowOnce{}
 				c := config(open(t, db.Client(func(o *dynamodb.Options) { slow.to, o.HTTPClient = o.HTTPClient, slow })))
-				c.Start, c.TrailingDelay, c.MaxPollInterval = subscriber.Now(), 10*time.Second, time.Second
+				c.Start, c.Timing.TrailingDelay, c.Timing.MaxPollInterval = subscriber.Now(), 10*time.Second, time.Second
 				_, messages := subscribe(t, c)
 
 				write(t, at(t, db.Client(), db.Clock().Now), "reply", 0, 1)

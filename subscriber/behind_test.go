@@ -24,8 +24,8 @@ import (
 // eager returns a config that soon lists aggregates as behind. Tests use it with often.
 func eager(j *journal.Journal) subscriber.Config {
 	config := unanswered(quick(j))
-	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
-	config.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
+	config.Timing.BehindAfter, config.Timing.ReconcileInterval = time.Millisecond, -1
+	config.Timing.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
 	return config
 }
 
@@ -162,7 +162,7 @@ func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := eager(j)
-		config.BehindAfter, config.ReconcileInterval = time.Hour, 2*time.Second
+		config.Timing.BehindAfter, config.Timing.ReconcileInterval = time.Hour, 2*time.Second
 		_, messages := subscribe(t, config, often)
 		ys := 0
 		xs := apart(messages)
@@ -249,7 +249,7 @@ func TestAnAggregateIsNotForgottenBeforeItsPositionIsStored(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(open(t, client))
-	config.CommitInterval = time.Hour
+	config.Timing.CommitInterval = time.Hour
 	_, messages := subscribe(t, config, subscriber.IdleStreams(1))
 	for _, id := range []string{"x", "y", "z"} {
 		write(t, j, id, 0, 1)

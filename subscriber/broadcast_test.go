@@ -50,7 +50,7 @@ func TestABroadcastDoesNotRepeatWhatItHasForgotten(t *testing.T) {
 	const aggregates = 300
 	j := setup(t, 1)
 	config := broadcast(j)
-	config.TrailingDelay = 20 * time.Millisecond
+	config.Timing.TrailingDelay = 20 * time.Millisecond
 	_, messages := subscribe(t, config, subscriber.IdleStreams(10))
 	for round := range 3 {
 		for n := range aggregates {
@@ -81,11 +81,11 @@ func TestWhatABroadcastCannotDoIsRefused(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for field, change := range map[string]func(*subscriber.Config){
-		"ConsumerGroup":     func(c *subscriber.Config) { c.ConsumerGroup = "group" },
-		"Failures":          func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
-		"ReconcileInterval": func(c *subscriber.Config) { c.ReconcileInterval = time.Hour },
-		"MaxInFlight":       func(c *subscriber.Config) { c.MaxInFlight = -1 },
-		"Positions":         func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
+		"ConsumerGroup":            func(c *subscriber.Config) { c.ConsumerGroup = "group" },
+		"Failures":                 func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
+		"Timing.ReconcileInterval": func(c *subscriber.Config) { c.Timing.ReconcileInterval = time.Hour },
+		"MaxInFlight":              func(c *subscriber.Config) { c.MaxInFlight = -1 },
+		"Positions":                func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()

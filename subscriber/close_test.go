@@ -64,7 +64,7 @@ func TestAMemberThatClosesWithoutTheReplyToItsJoinLeaves(t *testing.T) {
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	config := quick(open(t, faulty.Client(testdb.Once)))
-	config.LeaseDuration = time.Minute // it waits for a tenth of that before it tries again
+	config.Timing.LeaseDuration = time.Minute // it waits for a tenth of that before it tries again
 	sub, _ := subscribe(t, config)
 	eventually(t, "it joins", func() bool { return lost.Fired() == 1 })
 	unread := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(1))

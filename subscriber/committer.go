@@ -63,7 +63,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 // flush. After an error it waits for the interval. It does not interrupt a flush that is in
 // progress.
 func (c *committer) run(ctx context.Context) {
-	ticker := time.NewTicker(c.config.flushInterval())
+	ticker := time.NewTicker(c.config.Timing.flushInterval())
 	defer ticker.Stop()
 	cursors := time.Now().Add(c.limits.cursorInterval)
 	full := c.sequencer.WantsFlush()

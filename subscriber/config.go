@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,65 +125,9 @@ type Config struct {
 	// Failures says what happens to an event that keeps failing. Default: [Block].
 	Failures FailurePolicy
 
-	// PollInterval is the pause between two reads of the end of a shard's tail. It grows while
-	// there are no new events, up to MaxPollInterval. It is therefore the latency of events that
-	// other processes commit. A poll costs half a read unit for each shard, or in the packed layout
-	// for each partition of the tail. Defaults: 200 ms and 1 second.
-	PollInterval, MaxPollInterval time.Duration
-
-	// TrailingDelay is the age of events at which the last trailing read reads a part of the tail
-	// again. Default: 10 seconds.
-	//
-	// Trailing reads are necessary because the index is eventually consistent and the clocks of
-	// writers differ. TrailingDelay must exceed the sum of both. It must also exceed the time for
-	// which writers repeat a commit (journal.Config.RetryBudget), because a commit whose outcome is
-	// unknown keeps its date. An event that appears later still is delivered with the next event of
-	// its aggregate or after the next reconciliation.
-	//
-	// If TrailingDelay is 1 second or more, there is another trailing read at an age of 0.5
-	// seconds. Each trailing read costs half a read unit for each 4 KB of events, as the live read
-	// does. Events that are older than the delay when they are first read, such as history, are
-	// read once.
-	TrailingDelay time.Duration
-
-	// ReconcileInterval is the time between two reconciliations of a shard. A reconciliation
-	// compares the journal with the group's positions. It limits how late an event is delivered
-	// that appears in the tail too late or at the wrong place. Default: 1 hour, and never with
-	// Broadcast or Positions. A negative value means never.
-	//
-	// In the classic layout a reconciliation compares all heads. So it finds events that were
-	// imported, dated wrongly, or written by another program. It reads the topic's part of the
-	// snapshot table, including the states, and the positions: half a read unit for each 4 KB, at
-	// most about 130 a second.
-	//
-	// In the packed layout the tail is in the order of writing. A reconciliation reads again what
-	// was written since the last one and in the interval before. It finds each event that the index
-	// shows late by less than the interval. Once a week it compares all aggregates, at half a read
-	// unit for each 4 KB of their last commits.
-	ReconcileInterval time.Duration
-
-	// CommitInterval is the time between two writes of positions. Each write costs one write unit
-	// for each aggregate whose position has changed. After a crash, events that were acked since
-	// the last write are delivered again. A subscription writes earlier when it has unstored
-	// positions of as many aggregates as an eighth of StateBytes in KiB, by default 4,096. Default:
-	// 1 second.
-	//
-	// A negative value means that the position is stored after each ack, before the next event of
-	// the aggregate is delivered. Then at most the last event of each aggregate is delivered again
-	// after a crash. It costs one write unit and one round trip for each event.
-	CommitInterval time.Duration
-
-	// BehindAfter is the time after which a blocked aggregate, or one with a slow handler, no
-	// longer holds back the cursor of its shard. It is then listed as behind. Until then a restart
-	// reads later events of the shard again. The entry costs one write unit, and its removal
-	// another. Default: 30 seconds.
-	BehindAfter time.Duration
-
-	// LeaseDuration is the time after the last heartbeat of a member after which others take over
-	// its shards. A member sends a heartbeat every quarter of it. So each member costs four writes
-	// of the group's row in each LeaseDuration, for each topic. Default: 10 seconds. Minimum: 100
-	// ms.
-	LeaseDuration time.Duration
+	// Timing holds the intervals at which the subscriber reads and stores. Default: the default of
+	// each field.
+	Timing Timing
 
 	// MemberName names the subscriptions of this Subscriber for people. Package groups and the
 	// millrace command show it for the owners of shards. It has at most 32 bytes of UTF-8. Default:
@@ -210,40 +155,17 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 64
-	}
-	if c.StateBytes == 0 {
-		c.StateBytes = 32 << 20
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 64)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 32<<20)
+	c.StateBytes = cmp.Or(c.StateBytes, 32<<20)
+	c.NackResendSleep = cmp.Or(c.NackResendSleep, 100*time.Millisecond)
+	if c.NackResendSleep > 0 {
+		c.MaxNackResendSleep = cmp.Or(c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
 	c.Failures.backoff = c.Failures.backoff.withDefaults()
-	if c.BufferBytes == 0 {
-		c.BufferBytes = 32 << 20
-	}
-	duration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	duration(&c.NackResendSleep, 100*time.Millisecond)
-	if c.NackResendSleep > 0 {
-		duration(&c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
-	}
-	if c.Positions == nil && !c.Broadcast {
-		duration(&c.ReconcileInterval, time.Hour)
-	} else {
-		duration(&c.ReconcileInterval, -1)
-	}
-	duration(&c.PollInterval, 200*time.Millisecond)
-	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
-	duration(&c.TrailingDelay, 10*time.Second)
-	duration(&c.CommitInterval, time.Second)
-	duration(&c.BehindAfter, 30*time.Second)
-	duration(&c.LeaseDuration, 10*time.Second)
-	duration(&c.CloseTimeout, 5*time.Second)
-	if c.MemberName == "" {
-		c.MemberName = defaultMemberName()
-	}
+	c.Timing.setDefaults(c.Positions == nil && !c.Broadcast)
+	c.MemberName = cmp.Or(c.MemberName, defaultMemberName())
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	if c.Unmarshaler == nil {
 		c.Unmarshaler = DefaultUnmarshaler{}
 	}
@@ -274,16 +196,12 @@ func (c Config) Validate() error {
 		return &ConfigError{"BufferBytes", "is negative"}
 	case c.StateBytes < 1<<20:
 		return &ConfigError{"StateBytes", "is less than 1 MiB; leave it 0 for the default"}
-	case c.MaxPollInterval < c.PollInterval:
-		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:
 		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
-	case c.ReconcileInterval > 0 && c.ReconcileInterval < time.Millisecond:
-		return &ConfigError{"ReconcileInterval", "is under a millisecond; use a longer one, or a negative one for never"}
 	case c.AckDeadline < 0:
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
-	case c.LeaseDuration < 100*time.Millisecond:
-		return &ConfigError{"LeaseDuration", "is under 100 ms; heartbeats take round trips"}
+	case c.CloseTimeout < 0:
+		return &ConfigError{"CloseTimeout", "is negative"}
 	}
 	if c.Broadcast {
 		if err := c.validateBroadcast(); err != nil {
@@ -299,15 +217,7 @@ func (c Config) Validate() error {
 	if _, err := history.New(nil, c.Definitions); err != nil {
 		return &ConfigError{"Definitions", "cannot be used: " + err.Error()}
 	}
-	for field, d := range map[string]time.Duration{
-		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay,
-		"BehindAfter": c.BehindAfter, "CloseTimeout": c.CloseTimeout,
-	} {
-		if d < 0 {
-			return &ConfigError{field, "is negative"}
-		}
-	}
-	return nil
+	return c.Timing.validate("Timing.")
 }
 
 func (c *Config) validateBroadcast() error {
@@ -319,8 +229,8 @@ func (c *Config) validateBroadcast() error {
 		return &ConfigError{"Positions", "is set, but a broadcast has none"}
 	case c.Failures.kind != block && c.Failures.kind != poisonQueue:
 		return &ConfigError{"Failures", "cannot be recorded by a broadcast; use Block or PoisonQueue"}
-	case c.ReconcileInterval > 0:
-		return &ConfigError{"ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
+	case c.Timing.ReconcileInterval > 0:
+		return &ConfigError{"Timing.ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
 	}
 	return nil
 }
@@ -332,12 +242,4 @@ func (c *Config) nackPause(attempt int) time.Duration {
 // wants reports whether events of a type are delivered.
 func (c *Config) wants(eventType string) bool {
 	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
-}
-
-// flushInterval is the time between two writes of all positions that have changed.
-func (c *Config) flushInterval() time.Duration {
-	if c.CommitInterval < 0 {
-		return time.Second // to repeat failed writes: others are made after each ack
-	}
-	return c.CommitInterval
 }

@@ -31,7 +31,7 @@ func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 // thrifty returns a config that, with seldom, writes nothing by itself while a test counts.
 func thrifty(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.LeaseDuration, config.ReconcileInterval = time.Hour, -1
+	config.Timing.LeaseDuration, config.Timing.ReconcileInterval = time.Hour, -1
 	return config
 }
 
@@ -70,7 +70,7 @@ func TestAGroupThatStartsNowWritesNothingForAggregatesWithoutNewEvents(t *testin
 	const aggregates = 500
 	db, j := counted(t, aggregates)
 	config := thrifty(j)
-	config.Start, config.ReconcileInterval = subscriber.Now(), 20*time.Millisecond
+	config.Start, config.Timing.ReconcileInterval = subscriber.Now(), 20*time.Millisecond
 	sub, messages := subscribe(t, config, subscriber.CursorInterval(20*time.Millisecond))
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	positions, listed := writes(db, "position/"), writes(db, "behind/")
@@ -97,7 +97,7 @@ func TestAggregatesThatWaitForAWorkerAreNotListed(t *testing.T) {
 	const aggregates = 300
 	db, j := counted(t, aggregates)
 	config := eager(j)
-	config.MaxInFlight, config.BehindAfter = 2, 300*time.Millisecond
+	config.MaxInFlight, config.Timing.BehindAfter = 2, 300*time.Millisecond
 	listed := writes(db, "behind/")
 	sub, messages := subscribe(t, config, often)
 	first, second := receive(t, messages), receive(t, messages)
@@ -155,7 +155,7 @@ func TestCloseDoesNotWaitForADatabaseThatDoesNotAnswer(t *testing.T) {
 			write(t, j, fmt.Sprint(n), 0, 1)
 		}
 		config := quick(j)
-		config.CommitInterval = time.Hour
+		config.Timing.CommitInterval = time.Hour
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 99)
 		receive(t, messages) // never answered

@@ -157,7 +157,7 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 1)
 		config := deferring(j, 100)
-		config.MaxPollInterval = time.Second
+		config.Timing.MaxPollInterval = time.Second
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: time.Second})
 		_, messages := subscribe(t, config)
 		nack(t, messages, "x/1", 1)
@@ -465,7 +465,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 		rescan := subscriber.Rescan(50 * time.Millisecond)
 		config := func() subscriber.Config {
 			c := deferring(open(t, faulty.Client(testdb.Once)), 1_000_000)
-			c.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
+			c.Timing.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
 			return c
 		}
 		throttles := faulty.Inject(dynamotest.Throttle(), dynamotest.Chance(0.1))
@@ -524,7 +524,7 @@ func TestThePositionIsStoredAfterEachAckWhereThatIsAskedFor(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "x", 0, 5)
 	config := quick(j)
-	config.CommitInterval = -1
+	config.Timing.CommitInterval = -1
 	sub, messages := subscribe(t, config)
 	for n := range uint64(5) {
 		msg := receive(t, messages)
@@ -542,7 +542,7 @@ func TestAnEventWaitsUntilThePositionBeforeItIsStored(t *testing.T) {
 	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 2)
 	config := quick(open(t, faulty.Client(testdb.Once)))
-	config.CommitInterval = -1
+	config.Timing.CommitInterval = -1
 	sub, messages := subscribe(t, config)
 	msg := receive(t, messages)
 	fault := faulty.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))

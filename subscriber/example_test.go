@@ -209,7 +209,7 @@ func ExampleStop() {
 	g := groups.New(j)
 
 	sub, messages := subscribed(subscriber.Config{
-		Journal: j, ConsumerGroup: "totals", LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "totals", Timing: subscriber.Timing{LeaseDuration: time.Second},
 		Failures: subscriber.Stop(2), NackResendSleep: time.Millisecond,
 	})
 	for range 2 {

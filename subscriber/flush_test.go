@@ -54,7 +54,7 @@ func TestAFlushThatFailsWritesOneLine(t *testing.T) {
 	}
 	faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("position/", ""))
 	config := unanswered(quick(open(t, faulty.Client(testdb.Once))))
-	config.CommitInterval = time.Hour
+	config.Timing.CommitInterval = time.Hour
 	log := &diary{}
 	sub, err := subscriber.NewSubscriber(config, log)
 	require.NoError(t, err)

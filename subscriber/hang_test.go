@@ -71,8 +71,10 @@ func TestAReadOfHeadsThatHangsDoesNotEndTheReconciliations(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, db, proxy := apparatus(t, 2)
 		_, messages := subscribe(t, subscriber.Config{
-			Journal: open(t, proxy.Client()), ConsumerGroup: "group", ReconcileInterval: 10 * time.Minute,
-			PollInterval: 10 * time.Second, MaxPollInterval: time.Minute, CommitInterval: 10 * time.Second, LeaseDuration: 5 * time.Minute,
+			Journal: open(t, proxy.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{
+				ReconcileInterval: 10 * time.Minute,
+				PollInterval:      10 * time.Second, MaxPollInterval: time.Minute, CommitInterval: 10 * time.Second, LeaseDuration: 5 * time.Minute,
+			},
 		})
 		write(t, j, "x", 0, 1)
 		receiveAll(t, messages, 1)
@@ -91,7 +93,7 @@ func TestCloseDoesNotWaitForAHeartbeatThatHangs(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, time.Minute} {
 		testdb.WithFakeTime(t, func(t *testing.T) {
 			j, _, proxy := apparatus(t, 1)
-			config := subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group", LeaseDuration: lease, CloseTimeout: 2 * time.Second}
+			config := subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: lease}, CloseTimeout: 2 * time.Second}
 			sub, messages := subscribe(t, config)
 			write(t, j, "x", 0, 1)
 			receive(t, messages) // never answered
@@ -130,7 +132,7 @@ func TestCloseStoresPositionsAlthoughItIsThrottledForAMoment(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, _, proxy := apparatus(t, 1)
 		write(t, j, "x", 0, 20)
-		config := subscriber.Config{Journal: open(t, proxy.Client(testdb.Once)), ConsumerGroup: "group", CommitInterval: time.Hour}
+		config := subscriber.Config{Journal: open(t, proxy.Client(testdb.Once)), ConsumerGroup: "group", Timing: subscriber.Timing{CommitInterval: time.Hour}}
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 20)
 		throttled := proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), onRow("position/", ""), dynamotest.Times(3))
@@ -185,7 +187,7 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	j, db, shown := late(t, "late")
 	shown.Store(true)
 	config := broadcast(j)
-	config.TrailingDelay = 100 * time.Millisecond
+	config.Timing.TrailingDelay = 100 * time.Millisecond
 	_, messages := subscribe(t, config, subscriber.IdleStreams(1))
 	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	n := 0

@@ -55,7 +55,7 @@ func TestPositionsBeyondARestoredJournalAreLogged(t *testing.T) {
 		j := open(t, client)
 		write(t, j, "x", 0, 3)
 		config := quick(j)
-		config.ReconcileInterval = 20 * time.Millisecond
+		config.Timing.ReconcileInterval = 20 * time.Millisecond
 		soon := subscriber.CursorInterval(10 * time.Millisecond)
 		first, messages := subscribe(t, config, soon)
 		receiveAll(t, messages, 3)

@@ -100,8 +100,10 @@ func open(t *testing.T, client journal.Client) *journal.Journal {
 func quick(j *journal.Journal) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "group",
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
-		TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
+		Timing: subscriber.Timing{
+			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+			TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
+		},
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: 5 * time.Second,
 	}
 }

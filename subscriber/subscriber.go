@@ -40,7 +40,7 @@ var (
 
 // NewSubscriber returns a subscriber. A nil logger logs nothing. NewSubscriber starts nothing and
 // makes no request. It logs at Info level if the journal's RetryBudget is not below
-// [Config.TrailingDelay]. Errors: [*ConfigError].
+// [Timing.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -49,12 +49,12 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	if logger == nil {
 		logger = watermill.NopLogger{}
 	}
-	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
+	if budget := config.Journal.Config().RetryBudget; budget >= config.Timing.TrailingDelay {
 		// A commit whose outcome is unknown keeps its date while it is repeated. After that time
 		// its events appear in a part of the tail that the last trailing read has passed.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
 			"with their aggregate's next event or by a reconciliation; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
-			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
+			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.Timing.TrailingDelay,
 		})
 	}
 	today, err := history.New(nil, config.Definitions)

@@ -73,7 +73,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	_, own := s.config.Positions.(*tablePositions)
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
-		Lease: s.config.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
+		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
 		ExternalPositions: !own, Closing: closing,
 	}, s.newShard)
 	return s
@@ -100,14 +100,14 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 
 // reconciling starts a goroutine that reconciles the shards.
 func (s *subscription) reconciling(ctx context.Context) (stop func()) {
-	if s.config.ReconcileInterval < 0 {
+	if s.config.Timing.ReconcileInterval < 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		source.Reconcile(ctx, s.config.ReconcileInterval, func(yield func(*source.Source) bool) {
+		source.Reconcile(ctx, s.config.Timing.ReconcileInterval, func(yield func(*source.Source) bool) {
 			for sh := range s.member.All() {
 				if !yield(sh.source) {
 					return
@@ -124,7 +124,7 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 func (s *subscription) sequenceLimits() sequence.Limits {
 	return sequence.Limits{
 		Memory: s.memory, Broadcast: s.config.Broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
-		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.BehindAfter,
+		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter,
 	}
 }
 

@@ -55,7 +55,7 @@ func TestPositionsAreStoredEarlyWhenManyAreUnstored(t *testing.T) {
 		}
 		j := open(t, db.Client())
 		config := quick(j)
-		config.CommitInterval, config.MaxInFlight, config.LeaseDuration = time.Minute, 4, time.Hour
+		config.Timing.CommitInterval, config.MaxInFlight, config.Timing.LeaseDuration = time.Minute, 4, time.Hour
 		sub, messages := subscribe(t, config, subscriber.MaxUnstored(most))
 		go func() {
 			for msg := range messages {

@@ -37,7 +37,7 @@ func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, configOf func
 		<-committed
 	}), dynamotest.On("Query"), dynamotest.Index("journal-tail-index"), dynamotest.Times(1))
 	config := configOf(j)
-	config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
+	config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Hour, time.Hour
 	_, messages := subscribe(t, config)
 	<-read // the reply is without the event
 	write(t, j, "x", 0, 1)

@@ -59,8 +59,10 @@ func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	w.settings = settings{
 		layout: layout, bank: w.bank, post: w.post, paymentPatience: 300 * time.Millisecond,
 		subscriber: subscriber.Config{
-			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, LeaseDuration: time.Second,
-			CommitInterval: 50 * time.Millisecond, NackResendSleep: 5 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
+			Timing: subscriber.Timing{
+				PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, LeaseDuration: time.Second,
+				CommitInterval: 50 * time.Millisecond,
+			}, NackResendSleep: 5 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
 			CloseTimeout: 500 * time.Millisecond,
 		},
 		process: process.Config{PollInterval: 20 * time.Millisecond, RetryAfter: 500 * time.Millisecond},

@@ -64,7 +64,7 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 	if s.App, err = millrace.Open(ctx, client, millrace.Config{
 		Prefix: prefix, Journal: journal.Config{Layout: c.layout, Shards: 2, Encodings: encodings, Now: s.clock.Now},
 		Subscriber: subscriber.Config{
-			LeaseDuration: 5 * time.Second, BehindAfter: 100 * time.Millisecond, CommitInterval: 100 * time.Millisecond, CloseTimeout: time.Second,
+			Timing: subscriber.Timing{LeaseDuration: 5 * time.Second, BehindAfter: 100 * time.Millisecond, CommitInterval: 100 * time.Millisecond}, CloseTimeout: time.Second,
 		},
 		Configure: func(group string, c *subscriber.Config) {
 			if group == rebuilt.Group() {

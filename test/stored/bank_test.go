@@ -118,9 +118,11 @@ func open(t *testing.T, db *dynamotest.DB, s settings) *bank {
 		Journal:        b.journalConfig(t, s),
 		ExistingTables: !s.tables,
 		Subscriber: subscriber.Config{
-			PollInterval: 20 * time.Millisecond, MaxPollInterval: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
-			NackResendSleep: 20 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond,
-			LeaseDuration: 10 * time.Second, BehindAfter: 50 * time.Millisecond, MemberName: "bank/1",
+			Timing: subscriber.Timing{
+				PollInterval: 20 * time.Millisecond, MaxPollInterval: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
+				LeaseDuration: 10 * time.Second, BehindAfter: 50 * time.Millisecond,
+			},
+			NackResendSleep: 20 * time.Millisecond, MaxNackResendSleep: 100 * time.Millisecond, MemberName: "bank/1",
 		},
 	})
 	require.NoError(t, err)

@@ -48,9 +48,11 @@ func (c *consumers) start(ctx context.Context) error {
 		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	config.Subscriber = subscriber.Config{
 		// More does not help with an emulator on a small machine.
-		MaxInFlight:   16,
-		LeaseDuration: leaseDuration,
-		TrailingDelay: 2 * time.Second,
+		MaxInFlight: 16,
+		Timing: subscriber.Timing{
+			LeaseDuration: leaseDuration,
+			TrailingDelay: 2 * time.Second,
+		},
 	}
 	config.Middleware = []message.HandlerMiddleware{c.lag.measure, c.echo.repeat}
 	s, err := service.Open(ctx, client, config)

@@ -74,9 +74,9 @@ func (c *Config) setDefaults() {
 }
 
 func prompt(config subscriber.Config) subscriber.Config {
-	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)
-	config.MaxPollInterval = cmp.Or(config.MaxPollInterval, maxPollInterval)
-	config.TrailingDelay = cmp.Or(config.TrailingDelay, trailingDelay)
+	config.Timing.PollInterval = cmp.Or(config.Timing.PollInterval, pollInterval)
+	config.Timing.MaxPollInterval = cmp.Or(config.Timing.MaxPollInterval, maxPollInterval)
+	config.Timing.TrailingDelay = cmp.Or(config.Timing.TrailingDelay, trailingDelay)
 	return config
 }
 

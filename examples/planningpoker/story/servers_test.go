@@ -51,8 +51,10 @@ func (s *servers) start(ctx context.Context, place int) {
 	c := s.faults.connect(s.db)
 	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.Config{
 		Subscriber: subscriber.Config{
-			LeaseDuration: 2 * time.Second, // so that the story is short
-			TrailingDelay: time.Second,
+			Timing: subscriber.Timing{
+				LeaseDuration: 2 * time.Second, // so that the story is short
+				TrailingDelay: time.Second,
+			},
 		},
 		Logger: slog.New(slog.DiscardHandler), // most failed requests are logged
 	})
