@@ -119,8 +119,7 @@ type Config struct {
 	ExistingTables bool
 
 	// Subscriber holds the settings that the subscribers of all groups share. The App sets Journal,
-	// ConsumerGroup, EventTypes and Definitions, so leave these out. Broadcast is refused here; set
-	// it in Group.Configure.
+	// ConsumerGroup, EventTypes and Definitions, so leave these out.
 	Subscriber subscriber.Config
 
 	// Configure, if set, changes the subscriber settings of one group, such as Failures of
@@ -188,8 +187,6 @@ func (c Config) validate() error {
 	switch {
 	case c.Subscriber.Journal != nil, c.Subscriber.ConsumerGroup != "", c.Subscriber.EventTypes != nil, c.Subscriber.Definitions != nil:
 		return &ConfigError{"Subscriber", "has a Journal, ConsumerGroup, EventTypes or Definitions, which the App sets; leave them out"}
-	case c.Subscriber.Broadcast:
-		return &ConfigError{"Subscriber", "has Broadcast set, which would apply to all groups; set Broadcast in Group.Configure"}
 	case c.HandlerTimeout < 0:
 		return &ConfigError{"HandlerTimeout", "is negative; leave it 0 for the default"}
 	case c.StopTimeout < 0:

@@ -71,8 +71,8 @@ type Config struct {
 	ReconnectDelay time.Duration
 
 	// Subscriber configures the subscription to each topic. Its PollInterval determines the latency
-	// of events that other processes write. The feed sets Journal, Broadcast and Start.
-	Subscriber subscriber.Config
+	// of events that other processes write. The feed sets Journal and Start.
+	Subscriber subscriber.BroadcastConfig
 
 	// Logger receives the errors of Wait, Key and queries, and the logs of the subscription.
 	// Default: none.
@@ -138,5 +138,5 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = watermill.NopLogger{}
 	}
-	c.Subscriber.Journal, c.Subscriber.Broadcast, c.Subscriber.Start = c.Journal, true, subscriber.Now()
+	c.Subscriber.Journal, c.Subscriber.Start = c.Journal, subscriber.Now()
 }

@@ -105,7 +105,7 @@ func (f *fixture) config() live.Config {
 	return live.Config{
 		Journal: f.journal, Group: "model", Topics: []string{"counter"},
 		WaitTimeout: time.Hour, RefreshInterval: time.Hour, WriteTimeout: time.Hour,
-		Subscriber: subscriber.Config{CloseTimeout: patience},
+		Subscriber: subscriber.BroadcastConfig{CloseTimeout: patience},
 	}
 }
 

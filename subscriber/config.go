@@ -39,7 +39,8 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
 
-// Config configures a [Subscriber]. Journal is required, and either ConsumerGroup or Broadcast.
+// Config configures a [Subscriber] of a consumer group. Journal and ConsumerGroup are required. A
+// [BroadcastConfig] configures a subscriber without a group.
 type Config struct {
 	// Journal is the journal to read. A commit through the same Journal wakes the subscriber at
 	// once.
@@ -48,17 +49,6 @@ type Config struct {
 	// ConsumerGroup names the group. Subscribers with the same name share the events of a topic,
 	// and each group receives every event. It has at most 512 bytes of UTF-8 and contains no slash.
 	ConsumerGroup string
-
-	// Broadcast lets each subscription receive all events without a group. It is for caches, for
-	// pages that show changes as they happen, and for replies to requests.
-	//
-	// A broadcast writes nothing to the database, and each new subscription begins at Start. With
-	// [Now] and [At], the first event of an aggregate costs a read of its head and about log2(n)
-	// read units. There is no reconciliation: an event that appears in the tail later than
-	// TrailingDelay is delivered with the next event of its aggregate. The subscription holds about
-	// 100 bytes for each aggregate that has had events. Failures can be [Block] or [PoisonQueue].
-	// ConsumerGroup and Positions must be empty.
-	Broadcast bool
 
 	// Start says where the group begins if it is new. An existing group continues at its positions.
 	// Default: [Beginning].
@@ -163,7 +153,7 @@ func (c *Config) setDefaults() {
 		c.MaxNackResendSleep = cmp.Or(c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
 	c.Failures.backoff = c.Failures.backoff.withDefaults()
-	c.Timing.setDefaults(c.Positions == nil && !c.Broadcast)
+	c.Timing.setDefaults(c.Positions == nil)
 	c.MemberName = cmp.Or(c.MemberName, defaultMemberName())
 	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	if c.Unmarshaler == nil {
@@ -177,11 +167,12 @@ func (c *Config) setDefaults() {
 // Validate returns a [*ConfigError] for the first invalid field, or nil.
 func (c Config) Validate() error {
 	c.setDefaults()
+	if err := c.validateShared(); err != nil {
+		return err
+	}
 	switch {
-	case c.Journal == nil:
-		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
-	case c.ConsumerGroup == "" && !c.Broadcast:
-		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or set Broadcast"}
+	case c.ConsumerGroup == "":
+		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or use NewBroadcast"}
 	case !utf8.ValidString(c.ConsumerGroup):
 		return &ConfigError{"ConsumerGroup", "is not valid UTF-8, and would share positions with others; use plain text"}
 	case strings.Contains(c.ConsumerGroup, "/"):
@@ -190,6 +181,18 @@ func (c Config) Validate() error {
 		return &ConfigError{"ConsumerGroup", "has more than 512 bytes, and its keys would not fit"}
 	case len(c.MemberName) > maxMemberName || !utf8.ValidString(c.MemberName):
 		return &ConfigError{"MemberName", fmt.Sprintf("has more than %d bytes or is not valid UTF-8; use a short name", maxMemberName)}
+	}
+	if _, own := c.Positions.(*tablePositions); c.Failures.kind == deferEvents && !own {
+		return &ConfigError{"Failures", "cannot defer events of a group whose positions are in a store of its own; leave out Positions"}
+	}
+	return c.Timing.validate("Timing.")
+}
+
+// validateShared validates the fields that a [BroadcastConfig] has too.
+func (c *Config) validateShared() error {
+	switch {
+	case c.Journal == nil:
+		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
 	case c.MaxInFlight < 0:
 		return &ConfigError{"MaxInFlight", "is negative"}
 	case c.BufferBytes < 0:
@@ -203,34 +206,11 @@ func (c Config) Validate() error {
 	case c.CloseTimeout < 0:
 		return &ConfigError{"CloseTimeout", "is negative"}
 	}
-	if c.Broadcast {
-		if err := c.validateBroadcast(); err != nil {
-			return err
-		}
-	}
 	if err := c.Failures.validate(); err != nil {
 		return err
 	}
-	if _, own := c.Positions.(*tablePositions); c.Failures.kind == deferEvents && !own {
-		return &ConfigError{"Failures", "cannot defer events of a group whose positions are in a store of its own; leave out Positions"}
-	}
 	if _, err := history.New(nil, c.Definitions); err != nil {
 		return &ConfigError{"Definitions", "cannot be used: " + err.Error()}
-	}
-	return c.Timing.validate("Timing.")
-}
-
-func (c *Config) validateBroadcast() error {
-	_, own := c.Positions.(*tablePositions)
-	switch {
-	case c.ConsumerGroup != "":
-		return &ConfigError{"ConsumerGroup", fmt.Sprintf("is %q, but a broadcast has no group; leave one of the two out", c.ConsumerGroup)}
-	case c.Positions != nil && !own:
-		return &ConfigError{"Positions", "is set, but a broadcast has none"}
-	case c.Failures.kind != block && c.Failures.kind != poisonQueue:
-		return &ConfigError{"Failures", "cannot be recorded by a broadcast; use Block or PoisonQueue"}
-	case c.Timing.ReconcileInterval > 0:
-		return &ConfigError{"Timing.ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
 	}
 	return nil
 }

@@ -420,7 +420,6 @@ func TestDeferRefusesWhatCannotWork(t *testing.T) {
 		"a maximum below":     func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 2, MaxPause: 1}) },
 		"negative attempts":   func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Attempts: -1}) },
 		"positions elsewhere": func(c *subscriber.Config) { c.Positions = &ledgers{} },
-		"a broadcast":         func(c *subscriber.Config) { c.Broadcast, c.ConsumerGroup = true, "" },
 	} {
 		config := deferring(j, 1)
 		change(&config)

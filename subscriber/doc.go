@@ -73,6 +73,8 @@
 // Transactions of a former owner's handlers ([Position.Commit]) fail after a handler of the new
 // owner has begun one.
 //
+// A broadcast ([NewBroadcast]) has no group. Each of its subscriptions receives all events.
+//
 // Package groups lists groups with their lag, and pauses, resets and removes them. It also lists
 // parked aggregates and skipped events.
 //

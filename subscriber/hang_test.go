@@ -187,8 +187,8 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	j, db, shown := late(t, "late")
 	shown.Store(true)
 	config := broadcast(j)
-	config.Timing.TrailingDelay = 100 * time.Millisecond
-	_, messages := subscribe(t, config, subscriber.IdleStreams(1))
+	config.TrailingDelay = 100 * time.Millisecond
+	_, messages := subscribe(t, config, subscriber.IdleStreams(1), subscriber.MaxUnstored(2))
 	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	n := 0
 	others := func() {

@@ -115,9 +115,21 @@ func unanswered(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-func newSubscriber(t *testing.T, config subscriber.Config, limits ...subscriber.Limit) *subscriber.Subscriber {
+// configured is the configuration of a group's subscriber or of a broadcast.
+type configured interface {
+	subscriber.Config | subscriber.BroadcastConfig
+}
+
+func newSubscriber[C configured](t *testing.T, config C, limits ...subscriber.Limit) *subscriber.Subscriber {
 	t.Helper()
-	sub, err := subscriber.NewSubscriber(config, testLogger(t))
+	var sub *subscriber.Subscriber
+	var err error
+	switch config := any(config).(type) {
+	case subscriber.Config:
+		sub, err = subscriber.NewSubscriber(config, testLogger(t))
+	case subscriber.BroadcastConfig:
+		sub, err = subscriber.NewBroadcast(config, testLogger(t))
+	}
 	require.NoError(t, err)
 	sub.Limit(limits...)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
@@ -138,7 +150,7 @@ func closes(t *testing.T, sub *subscriber.Subscriber) {
 }
 
 // subscribe starts a new subscriber on the topic.
-func subscribe(t *testing.T, config subscriber.Config, limits ...subscriber.Limit) (*subscriber.Subscriber, <-chan *message.Message) {
+func subscribe[C configured](t *testing.T, config C, limits ...subscriber.Limit) (*subscriber.Subscriber, <-chan *message.Message) {
 	t.Helper()
 	sub := newSubscriber(t, config, limits...)
 	messages, err := sub.Subscribe(t.Context(), topic)

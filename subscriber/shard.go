@@ -72,7 +72,7 @@ func (sh *shard) Run() {
 	defer cancel()
 	var workers sync.WaitGroup
 	workersOf := []func(context.Context){sh.tail, sh.committer.run}
-	if !sh.config.Broadcast {
+	if !sh.broadcast {
 		workersOf = append(workersOf, sh.deferrals.run)
 	}
 	for _, worker := range workersOf {

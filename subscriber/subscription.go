@@ -23,10 +23,12 @@ import (
 type subscription struct {
 	member *membership.Member[*shard]
 
-	ctx     context.Context // the context of Subscribe
-	config  Config
-	limits  limits
-	journal *engine.Engine
+	ctx    context.Context // the context of Subscribe
+	config Config
+	// broadcast reports that there is no group, so nothing is stored.
+	broadcast bool
+	limits    limits
+	journal   *engine.Engine
 	// raw reads records without decoding them. Each payload is decoded in its lane when it is due.
 	// So a key that is missing, or slow to arrive, does not delay other aggregates.
 	raw        *engine.Engine
@@ -64,7 +66,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscription{
-		ctx: ctx, closing: closing, close: closeNow, config: sub.config, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
+		ctx: ctx, closing: closing, close: closeNow, config: sub.config, broadcast: sub.broadcast, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
@@ -90,7 +92,7 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 			sh.sequencer.Wake(id, version)
 		}
 	})()
-	if s.config.Broadcast {
+	if s.broadcast {
 		s.member.RunAlone(ctx, since)
 		return
 	}
@@ -123,7 +125,7 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 
 func (s *subscription) sequenceLimits() sequence.Limits {
 	return sequence.Limits{
-		Memory: s.memory, Broadcast: s.config.Broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
+		Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
 		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter,
 	}
 }

@@ -70,14 +70,10 @@ func (c *Config) setDefaults() {
 	}
 	c.Layout = cmp.Or(c.Layout, journal.Packed)
 	c.Address = cmp.Or(c.Address, "127.0.0.1:0")
-	c.Subscriber = prompt(c.Subscriber)
-}
-
-func prompt(config subscriber.Config) subscriber.Config {
-	config.Timing.PollInterval = cmp.Or(config.Timing.PollInterval, pollInterval)
-	config.Timing.MaxPollInterval = cmp.Or(config.Timing.MaxPollInterval, maxPollInterval)
-	config.Timing.TrailingDelay = cmp.Or(config.Timing.TrailingDelay, trailingDelay)
-	return config
+	timing := &c.Subscriber.Timing
+	timing.PollInterval = cmp.Or(timing.PollInterval, pollInterval)
+	timing.MaxPollInterval = cmp.Or(timing.MaxPollInterval, maxPollInterval)
+	timing.TrailingDelay = cmp.Or(timing.TrailingDelay, trailingDelay)
 }
 
 // Service is one process of the application. It can execute commands as soon as it is open. The
