@@ -94,7 +94,7 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 	config := millrace.Config{
 		Prefix: "shop-", Journal: journal.Config{Layout: journal.Classic, Shards: 2},
 		Subscriber: func(_ string, c *subscriber.Config) {
-			c.PollInterval, c.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
+			c.Timing.PollInterval, c.Timing.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
 		},
 	}
 	for _, c := range change {
@@ -619,8 +619,8 @@ func TestPositionsOfProjectionsAreStoredSoonUnlessConfigured(t *testing.T) {
 	for configured, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, time.Second: time.Second} {
 		got := map[string]time.Duration{}
 		app := open(t, dynamotest.New(t), subscribing(func(group string, c *subscriber.Config) {
-			c.CommitInterval = cmp.Or(configured, c.CommitInterval)
-			got[group] = c.CommitInterval
+			c.Timing.CommitInterval = cmp.Or(configured, c.Timing.CommitInterval)
+			got[group] = c.Timing.CommitInterval
 		}))
 		topics := []string{"order"}
 		_, err := app.Project(millrace.Group{Name: "items", Topics: topics}, noWrites)

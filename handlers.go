@@ -177,8 +177,7 @@ func (a *App) comes(g Group, eventTypes []string) error {
 
 // Project adds a projection of the events of a group's topics, and returns it. The writes of a
 // reaction are committed together with the position of the group. The positions of events without
-// writes are stored every 100 ms, unless a function of Config or Group sets
-// another CommitInterval.
+// writes are stored every 100 ms, unless a function of Config or Group sets another CommitInterval.
 //
 // Errors: [*ConfigError], [ErrStarted], and the errors of projection.New and
 // subscriber.NewSubscriber.
@@ -214,7 +213,7 @@ var ofUpcaster = settings{fixed: func(c *subscriber.Config) { c.Definitions = ni
 // the position of an event with the writes for it. Positions of events without writes are stored at
 // the commit interval, and [App.Consistent] and live pages wait for these.
 var ofProjection = settings{
-	defaults: func(c *subscriber.Config) { c.CommitInterval = 100 * time.Millisecond },
+	defaults: func(c *subscriber.Config) { c.Timing.CommitInterval = 100 * time.Millisecond },
 	fixed:    ofUpcaster.fixed,
 }
 

@@ -14,7 +14,7 @@
 // middleware.
 //
 // If the projection makes no writes for an event, the position of the event is stored later, after
-// up to subscriber.Config.CommitInterval. A query with the token of such an event waits for that:
+// up to subscriber.Timing.CommitInterval. A query with the token of such an event waits for that:
 // up to 1 second, or up to 100 ms for the projections of a millrace.App.
 package consistency
 

@@ -82,7 +82,7 @@ type Config struct {
 
 	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The deadline of the context ends it earlier.
-	// Default: 5 seconds. It must be well below subscriber.Config.TrailingDelay.
+	// Default: 5 seconds. It must be well below subscriber.Timing.TrailingDelay.
 	RetryBudget time.Duration
 
 	// Now is the clock that dates events. Subscribers also use it to decide what is past. Default:
@@ -90,7 +90,7 @@ type Config struct {
 	// first it corrects errors of a second or more. Later it corrects errors that exceed a round
 	// trip by some milliseconds. A clock of your own must be as exact. An event with a wrong date
 	// can reach subscribers up to a week late in the layout Packed, and up to
-	// subscriber.Config.ReconcileInterval late in Classic.
+	// subscriber.Timing.ReconcileInterval late in Classic.
 	Now func() time.Time
 
 	// NewID makes commit ids of 1 to 36 characters, which is DynamoDB's limit for a

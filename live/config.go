@@ -40,7 +40,7 @@ type Config struct {
 
 	// WaitTimeout limits the time that the feed waits for the read model to apply an event. After
 	// that it logs the failure, and notifies watchers anyway. Choose it longer than a takeover
-	// after a crash of a member of the group: 1.25 times subscriber.Config.LeaseDuration, whose
+	// after a crash of a member of the group: 1.25 times subscriber.Timing.LeaseDuration, whose
 	// default is 10 seconds. After a wait that has failed, the feed waits a twentieth of
 	// WaitTimeout for each later event of the aggregate, until a wait succeeds again. Default: 15
 	// seconds.
@@ -71,8 +71,8 @@ type Config struct {
 	ReconnectDelay time.Duration
 
 	// Subscriber configures the subscription to each topic. Its PollInterval determines the latency
-	// of events that other processes write. The feed sets Journal, Broadcast and Start.
-	Subscriber subscriber.Config
+	// of events that other processes write. The feed sets Journal and Start.
+	Subscriber subscriber.BroadcastConfig
 
 	// Logger receives the errors of Wait, Key and queries, and the logs of the subscription.
 	// Default: none.
@@ -138,5 +138,5 @@ func (c *Config) setDefaults() {
 	if c.Logger == nil {
 		c.Logger = watermill.NopLogger{}
 	}
-	c.Subscriber.Journal, c.Subscriber.Broadcast, c.Subscriber.Start = c.Journal, true, subscriber.Now()
+	c.Subscriber.Journal, c.Subscriber.Start = c.Journal, subscriber.Now()
 }

@@ -42,9 +42,9 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 	both.Group = "model"
 	_, err := live.New(both)
 	require.ErrorAs(t, err, new(*live.ConfigError))
-	grouped := f.config()
-	grouped.Subscriber.ConsumerGroup = "model"
-	_, err = live.New(grouped)
+	refused := f.config()
+	refused.Subscriber.PollInterval = -1
+	_, err = live.New(refused)
 	require.ErrorAs(t, err, new(*subscriber.ConfigError))
 }
 

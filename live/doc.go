@@ -24,7 +24,7 @@
 //
 // A consumer group maintains the read model. Each event is handled by one member of the group, in
 // one process. So a [Feed] has its own subscription, which observes all events in every process
-// (subscriber.Config.Broadcast). A watcher is a stream or another receiver of notifications for a
+// (subscriber.NewBroadcast). A watcher is a stream or another receiver of notifications for a
 // key. For each event the feed
 //
 //   - calls [Config].Hint, if it is set, and skips the event if its key has no watchers;
@@ -45,7 +45,7 @@
 //
 // A client can miss a notification: if the read model applies an event later than
 // [Config].WaitTimeout, if Key fails, or if the journal's tail shows an event late (see
-// subscriber.Config.TrailingDelay). Since Serve also repeats its query every
+// subscriber.Timing.TrailingDelay). Since Serve also repeats its query every
 // [Config].RefreshInterval, the client receives the change after that time at the latest.
 //
 // # Late read models

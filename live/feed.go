@@ -51,7 +51,7 @@ func New(config Config) (*Feed, error) {
 	f.closing, f.end = context.WithCancel(context.Background())
 	router.AddMiddleware(f.logAndAck, middleware.Recoverer)
 	for _, topic := range config.Topics {
-		sub, err := subscriber.NewSubscriber(config.Subscriber, config.Logger)
+		sub, err := subscriber.NewBroadcast(config.Subscriber, config.Logger)
 		if err != nil {
 			return nil, err
 		}

@@ -76,7 +76,7 @@ func (f *fixture) add(id string) {
 func (f *fixture) model() (ack chan<- struct{}) {
 	f.t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: f.journal, ConsumerGroup: "model", CommitInterval: 10 * time.Millisecond,
+		Journal: f.journal, ConsumerGroup: "model", Timing: subscriber.Timing{CommitInterval: 10 * time.Millisecond},
 	}, nil)
 	require.NoError(f.t, err)
 	messages, err := sub.Subscribe(f.t.Context(), "counter")
@@ -105,7 +105,7 @@ func (f *fixture) config() live.Config {
 	return live.Config{
 		Journal: f.journal, Group: "model", Topics: []string{"counter"},
 		WaitTimeout: time.Hour, RefreshInterval: time.Hour, WriteTimeout: time.Hour,
-		Subscriber: subscriber.Config{CloseTimeout: patience},
+		Subscriber: subscriber.BroadcastConfig{CloseTimeout: patience},
 	}
 }
 

@@ -37,7 +37,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "totals", NackResendSleep: time.Millisecond, PollInterval: 10 * time.Millisecond,
+		Journal: j, ConsumerGroup: "totals", NackResendSleep: time.Millisecond, Timing: subscriber.Timing{PollInterval: 10 * time.Millisecond},
 	}, nil)
 	require.NoError(t, err)
 	seen, err := projection.New(client, projection.Config{},

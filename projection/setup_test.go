@@ -116,9 +116,9 @@ func (c consumer) Close() error {
 func (w *world) consume(config subscriber.Config, handle func(*message.Message) error) consumer {
 	w.t.Helper()
 	config.Journal, config.ConsumerGroup = w.j, "totals"
-	config.PollInterval, config.MaxPollInterval = 5*time.Millisecond, 50*time.Millisecond
+	config.Timing.PollInterval, config.Timing.MaxPollInterval = 5*time.Millisecond, 50*time.Millisecond
 	config.NackResendSleep, config.MaxNackResendSleep = time.Millisecond, time.Millisecond
-	config.LeaseDuration, config.CloseTimeout = patience, patience
+	config.Timing.LeaseDuration, config.CloseTimeout = patience, patience
 	sub, err := subscriber.NewSubscriber(config, nil)
 	require.NoError(w.t, err)
 	messages, err := sub.Subscribe(w.t.Context(), topic)

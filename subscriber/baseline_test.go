@@ -73,11 +73,11 @@ func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
 // because of that.
 func TestAGroupThatStartsNowGetsWhatASlowClockDatesEarlier(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+	for name, subscribe := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
-				c := config(open(t, client))
+				c := quick(open(t, client))
 				c.Start = subscriber.Now()
 				sub, messages := subscribe(t, c)
 				eventually(t, "it has the shards", func() bool { return len(sub.Shards()) == 4 })
@@ -98,7 +98,7 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 		config := quick(j)
 		config.Start = subscriber.At(time.Now().Add(time.Hour))
 		// This keeps the number of polls in two fake hours small.
-		config.PollInterval, config.MaxPollInterval = time.Second, time.Second
+		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Second, time.Second
 		_, messages := subscribe(t, config)
 		for n := range 3 {
 			time.Sleep(10 * time.Minute)
@@ -129,7 +129,7 @@ func (s *slowOnce) Do(r *http.Request) (*http.Response, error) {
 // A slow first reply shows little about the clock.
 func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+	for name, subscribe := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testdb.WithFakeTime(t, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
 				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 				db.Clock().Advance(-5 * time.Second) // this machine is ahead
 				slow := &slowOnce{}
-				c := config(open(t, db.Client(func(o *dynamodb.Options) { slow.to, o.HTTPClient = o.HTTPClient, slow })))
-				c.Start, c.TrailingDelay, c.MaxPollInterval = subscriber.Now(), 10*time.Second, time.Second
+				c := quick(open(t, db.Client(func(o *dynamodb.Options) { slow.to, o.HTTPClient = o.HTTPClient, slow })))
+				c.Start, c.Timing.TrailingDelay, c.Timing.MaxPollInterval = subscriber.Now(), 10*time.Second, time.Second
 				_, messages := subscribe(t, c)
 
 				write(t, at(t, db.Client(), db.Clock().Now), "reply", 0, 1)

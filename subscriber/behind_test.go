@@ -21,13 +21,16 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// eager returns a config that soon lists aggregates as behind, and often moves the cursor.
+// eager returns a config that soon lists aggregates as behind. Tests use it with often.
 func eager(j *journal.Journal) subscriber.Config {
 	config := unanswered(quick(j))
-	config.BehindAfter, config.ReconcileInterval = time.Millisecond, -1
-	config.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
-	return subscriber.WithCursorInterval(config, time.Millisecond)
+	config.Timing.BehindAfter, config.Timing.ReconcileInterval = time.Millisecond, -1
+	config.Timing.TrailingDelay = 200 * time.Millisecond // the cursor moves past events of this age
+	return config
 }
+
+// often lets a subscriber write its cursors often.
+var often = subscriber.CursorInterval(time.Millisecond)
 
 // apart acks all messages except those of x, which it returns.
 func apart(messages <-chan *message.Message) <-chan *message.Message {
@@ -65,7 +68,7 @@ func TestAnAggregateWhoseDeletionFromTheListWasNotConfirmedIsListedAgain(t *test
 	client := create(t, 1)
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+	_, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often)
 	xs, ys := apart(messages), 0
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -92,7 +95,7 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 	write(t, j, "x", 0, 1)
 	config := eager(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Park(1)
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, config, often)
 	xs, ys := apart(messages), 0
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -135,14 +138,14 @@ func TestTheCursorDoesNotPassAnAggregateThatCouldNotBeListed(t *testing.T) {
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
 	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
-	first, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+	first, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often)
 	xs, ys := apart(messages), 0
 	occurred := record(t, receive(t, xs)).OccurredAt
 	busy(t, j, &ys, "it could not be listed", func() bool { return refused.Fired() >= 5 })
 
 	assert.False(t, progress(t, j).Cursor.After(occurred))
 	require.NoError(t, first.Close())
-	_, messages = subscribe(t, eager(j))
+	_, messages = subscribe(t, eager(j), often)
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, apart(messages), 1))
 }
 
@@ -159,8 +162,8 @@ func TestAReconciliationCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	eachLayoutInFakeTime(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := eager(j)
-		config.BehindAfter, config.ReconcileInterval = time.Hour, 2*time.Second
-		_, messages := subscribe(t, config)
+		config.Timing.BehindAfter, config.Timing.ReconcileInterval = time.Hour, 2*time.Second
+		_, messages := subscribe(t, config, often)
 		ys := 0
 		xs := apart(messages)
 		busy(t, j, &ys, "a reconciliation is stored", func() bool { return !progress(t, j).Reconciled.IsZero() })
@@ -182,7 +185,7 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		write(t, j, "x", 0, 1)
-		first, messages := subscribe(t, eager(j))
+		first, messages := subscribe(t, eager(j), often)
 		xs, ys := apart(messages), 0
 		receive(t, xs) // never answered
 		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -193,7 +196,7 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 		// The event is dated before the cursor.
 		write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 1, 1)
 
-		second, messages := subscribe(t, eager(j))
+		second, messages := subscribe(t, eager(j), often)
 		assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload)) // never answered
 		eventually(t, "a late removal is refused", func() bool {
 			late := checkpoint.Revision{Epoch: former, Number: 1 << 60}
@@ -202,7 +205,7 @@ func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 		assert.True(t, isBehind(t, j))
 		require.NoError(t, second.Close())
 
-		_, messages = subscribe(t, eager(j))
+		_, messages = subscribe(t, eager(j), often)
 		assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload))
 	})
 }
@@ -214,7 +217,7 @@ func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 		write(t, j, "x", 0, 1)
-		_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty.Client(testdb.Once))), 1))
+		_, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often, subscriber.IdleStreams(1))
 		xs, ys := apart(messages), 0
 		first := receive(t, xs)
 		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -246,8 +249,8 @@ func TestAnAggregateIsNotForgottenBeforeItsPositionIsStored(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(open(t, client))
-	config.CommitInterval = time.Hour
-	_, messages := subscribe(t, subscriber.WithIdleStreams(config, 1))
+	config.Timing.CommitInterval = time.Hour
+	_, messages := subscribe(t, config, subscriber.IdleStreams(1))
 	for _, id := range []string{"x", "y", "z"} {
 		write(t, j, id, 0, 1)
 		receiveAll(t, messages, 1)

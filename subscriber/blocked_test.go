@@ -74,7 +74,7 @@ func TestAnAggregateThatFailsIsListedWithTheReasonAndTheAttempts(t *testing.T) {
 		faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 		write(t, j, "x", 0, 2)
 		held := holdEntry(faulty)
-		sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+		sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often)
 		xs, ys := apart(messages), 0
 		receive(t, xs).Ack()
 		began := time.Now().Truncate(time.Millisecond)
@@ -102,7 +102,7 @@ func TestAnAggregateWhoseHandlerTakesLongIsListedWithoutAFailure(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, eager(j))
+	_, messages := subscribe(t, eager(j), often)
 	xs, ys := apart(messages), 0
 	receive(t, xs) // never answered
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -115,7 +115,7 @@ func TestAnAggregateThatFailsAfterItWasListedIsListedWithTheReason(t *testing.T)
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, once(eager(j)))
+	_, messages := subscribe(t, once(eager(j)), often)
 	xs, ys := apart(messages), 0
 	slow := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
@@ -137,7 +137,7 @@ func TestANewOwnerKeepsTheFailureUntilAnAttemptOfItsOwnFails(t *testing.T) {
 	takeOver := func() (*subscriber.Subscriber, <-chan *message.Message) {
 		write(t, j, "x", xs, 1) // the former entry does not lead to it
 		xs++
-		sub, messages := subscribe(t, once(eager(open(t, faulty.Client(testdb.Once)))))
+		sub, messages := subscribe(t, once(eager(open(t, faulty.Client(testdb.Once)))), often)
 		return sub, apart(messages)
 	}
 	rewritten := func(sub *subscriber.Subscriber) checkpoint.Behind {
@@ -202,7 +202,7 @@ func TestAReasonOfAnySortIsListedAtTheCostOfOneUnit(t *testing.T) {
 			recording := db.Record()
 			defer recording.Stop()
 			held := holdEntry(db)
-			sub, messages := subscribe(t, once(eager(open(t, db.Client(testdb.Once)))))
+			sub, messages := subscribe(t, once(eager(open(t, db.Client(testdb.Once)))), often)
 			xs, ys := apart(messages), 0
 			refuse(receive(t, xs), of.err)
 			awaitFailure(t, sub)
@@ -229,7 +229,7 @@ func TestAnAggregateWhoseEventCannotBeGivenUpIsListedWithTheReasonOfThat(t *test
 	config := eager(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.PoisonQueue(1, unreachable{}, "poison")
 	held := holdEntry(faulty)
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, config, often)
 	xs, ys := apart(messages), 0
 	refuse(receive(t, xs), errDeclined) // the next attempt is never answered
 	eventually(t, "it cannot be given up", func() bool { return sub.Stats().Failures == 1 })

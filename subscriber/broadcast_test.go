@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,11 +15,28 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// broadcast returns a config whose subscriptions receive all events.
-func broadcast(j *journal.Journal) subscriber.Config {
-	config := quick(j)
-	config.ConsumerGroup, config.Broadcast = "", true
-	return config
+// broadcast returns a config whose intervals suit tests.
+func broadcast(j *journal.Journal) subscriber.BroadcastConfig { return broadcastOf(quick(j)) }
+
+// broadcastOf returns a config with the fields that a broadcast has too.
+func broadcastOf(c subscriber.Config) subscriber.BroadcastConfig {
+	return subscriber.BroadcastConfig{
+		Journal: c.Journal, Start: c.Start, CloseTimeout: c.CloseTimeout,
+		NackResendSleep: c.NackResendSleep, MaxNackResendSleep: c.MaxNackResendSleep,
+		PollInterval: c.Timing.PollInterval, MaxPollInterval: c.Timing.MaxPollInterval, TrailingDelay: c.Timing.TrailingDelay,
+	}
+}
+
+// kinds contains the kinds of subscriptions for tests of both.
+var kinds = map[string]func(*testing.T, subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message){
+	"group": func(t *testing.T, c subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+		t.Helper()
+		return subscribe(t, c)
+	},
+	"broadcast": func(t *testing.T, c subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+		t.Helper()
+		return subscribe(t, broadcastOf(c))
+	},
 }
 
 func TestABroadcastReachesEachSubscriptionAndWritesNothing(t *testing.T) {
@@ -49,9 +67,10 @@ func TestABroadcastDoesNotRepeatWhatItHasForgotten(t *testing.T) {
 	t.Parallel()
 	const aggregates = 300
 	j := setup(t, 1)
-	config := subscriber.WithIdleStreams(broadcast(j), 10)
+	config := broadcast(j)
 	config.TrailingDelay = 20 * time.Millisecond
-	_, messages := subscribe(t, config)
+	// Few may be unstored, so the subscription can forget the others soon.
+	_, messages := subscribe(t, config, subscriber.IdleStreams(10), subscriber.MaxUnstored(20))
 	for round := range 3 {
 		for n := range aggregates {
 			write(t, j, fmt.Sprint("a", n), round, 1)
@@ -70,32 +89,46 @@ func TestABroadcastHasNoPositionToCommit(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, unanswered(broadcast(j)))
+	_, messages := subscribe(t, broadcastOf(unanswered(quick(j))))
 	position, ok := subscriber.PositionFromContext(receive(t, messages).Context())
 	require.True(t, ok)
 	require.ErrorIs(t, position.Commit(t.Context(), nil), subscriber.ErrNoPosition)
 	require.ErrorIs(t, position.CommitAhead(t.Context(), 10, nil), subscriber.ErrNoPosition)
 }
 
-func TestWhatABroadcastCannotDoIsRefused(t *testing.T) {
+func TestABroadcastThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
-	for field, change := range map[string]func(*subscriber.Config){
-		"ConsumerGroup":     func(c *subscriber.Config) { c.ConsumerGroup = "group" },
-		"Failures":          func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
-		"ReconcileInterval": func(c *subscriber.Config) { c.ReconcileInterval = time.Hour },
-		"MaxInFlight":       func(c *subscriber.Config) { c.MaxInFlight = -1 },
-		"Positions":         func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
+	for field, change := range map[string]func(*subscriber.BroadcastConfig){
+		"Journal":         func(c *subscriber.BroadcastConfig) { c.Journal = nil },
+		"MaxInFlight":     func(c *subscriber.BroadcastConfig) { c.MaxInFlight = -1 },
+		"MaxPollInterval": func(c *subscriber.BroadcastConfig) { c.MaxPollInterval = time.Millisecond },
+		"TrailingDelay":   func(c *subscriber.BroadcastConfig) { c.TrailingDelay = -1 },
 	} {
 		t.Run(field, func(t *testing.T) {
 			t.Parallel()
 			config := broadcast(j)
 			change(&config)
-			_, err := subscriber.NewSubscriber(config, nil)
+			_, err := subscriber.NewBroadcast(config, nil)
 			var wrong *subscriber.ConfigError
 			require.ErrorAs(t, err, &wrong)
 			assert.Equal(t, field, wrong.Field)
 		})
+	}
+}
+
+func TestABroadcastRefusesPoliciesThatRecordEvents(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for _, policy := range []subscriber.FailurePolicy{
+		subscriber.Park(1), subscriber.Skip(1), subscriber.Stop(1), subscriber.Defer(subscriber.Backoff{}),
+	} {
+		config := broadcast(j)
+		config.Failures = policy
+		_, err := subscriber.NewBroadcast(config, nil)
+		var wrong *subscriber.ConfigError
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, "Failures", wrong.Field)
 	}
 }
 

@@ -23,7 +23,7 @@ func (c *committer) claim(st *stream) error {
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
-	if c.config.Broadcast {
+	if c.broadcast {
 		if position, forgotten := c.sequencer.PositionOf(st.ID); forgotten {
 			c.claimed(st, position, false)
 			return nil

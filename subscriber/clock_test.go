@@ -38,7 +38,7 @@ func TestACursorThatAFormerOwnerLeftInTheFutureHidesNothing(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	j := at(t, client, tomorrow)
-	first, messages := subscribe(t, subscriber.WithCursorInterval(quick(j), time.Millisecond))
+	first, messages := subscribe(t, quick(j), subscriber.CursorInterval(time.Millisecond))
 	write(t, j, "x", 0, 1)
 	receiveAll(t, messages, 1)
 	eventually(t, "its cursor is in the future", func() bool { return progress(t, j).Cursor.After(time.Now().Add(time.Hour)) })
@@ -53,13 +53,13 @@ func TestATimeOfReconciliationInTheFutureIsIgnored(t *testing.T) {
 	t.Parallel()
 	j, db, _ := late(t, "hidden") // only a reconciliation finds this aggregate
 	config := quick(at(t, db.Client(), tomorrow))
-	config.ReconcileInterval = 20 * time.Millisecond
-	first, _ := subscribe(t, subscriber.WithCursorInterval(config, time.Millisecond))
+	config.Timing.ReconcileInterval = 20 * time.Millisecond
+	first, _ := subscribe(t, config, subscriber.CursorInterval(time.Millisecond))
 	eventually(t, "it has reconciled tomorrow", func() bool { return progress(t, j).Reconciled.After(time.Now().Add(time.Hour)) })
 	require.NoError(t, first.Close())
 
 	config = quick(j)
-	config.ReconcileInterval = 20 * time.Millisecond
+	config.Timing.ReconcileInterval = 20 * time.Millisecond
 	_, messages := subscribe(t, config)
 	write(t, open(t, db.Client()), "hidden", 0, 1) // another Journal does not wake the subscriber
 	assert.Equal(t, expect("hidden", 1, 1), receiveAll(t, messages, 1))
@@ -79,7 +79,7 @@ func TestClocksThatAreFarOffAreWarnedOf(t *testing.T) {
 			testdb.WithFakeTime(t, func(t *testing.T) {
 				client := create(t, 1)
 				config := quick(open(t, client))
-				config.TrailingDelay = time.Second
+				config.Timing.TrailingDelay = time.Second
 				log := &diary{}
 				sub, err := subscriber.NewSubscriber(config, log)
 				require.NoError(t, err)

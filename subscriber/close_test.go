@@ -47,7 +47,7 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	client := create(t, 2)
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))), often)
 	receiveAll(t, messages, 1)
 	require.Len(t, membership(t, j).Members, 1)
 	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("shards", "REMOVE"), dynamotest.Times(2))
@@ -64,7 +64,7 @@ func TestAMemberThatClosesWithoutTheReplyToItsJoinLeaves(t *testing.T) {
 	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	config := quick(open(t, faulty.Client(testdb.Once)))
-	config.LeaseDuration = time.Minute // it waits for a tenth of that before it tries again
+	config.Timing.LeaseDuration = time.Minute // it waits for a tenth of that before it tries again
 	sub, _ := subscribe(t, config)
 	eventually(t, "it joins", func() bool { return lost.Fired() == 1 })
 	unread := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(1))

@@ -63,9 +63,9 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 // flush. After an error it waits for the interval. It does not interrupt a flush that is in
 // progress.
 func (c *committer) run(ctx context.Context) {
-	ticker := time.NewTicker(c.config.flushInterval())
+	ticker := time.NewTicker(c.config.Timing.flushInterval())
 	defer ticker.Stop()
-	cursors := time.Now().Add(c.config.cursorInterval)
+	cursors := time.Now().Add(c.limits.cursorInterval)
 	full := c.sequencer.WantsFlush()
 	for {
 		select {
@@ -82,7 +82,7 @@ func (c *committer) run(ctx context.Context) {
 			full = nil
 		}
 		if due {
-			cursors = time.Now().Add(c.config.cursorInterval)
+			cursors = time.Now().Add(c.limits.cursorInterval)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func (c *committer) flush(cursor bool) []error {
 		})
 	}
 	errs := c.inParallel(rows)
-	if cursor && !c.config.Broadcast && !c.IsLost() && !hangs.Load() {
+	if cursor && !c.broadcast && !c.IsLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		errs = append(errs, c.saveCursor(once))
@@ -164,7 +164,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 
 // commitAck stores the position of a stream if it has acked events since the last write.
 func (c *committer) commitAck(st *stream) error {
-	if c.config.Broadcast || c.sequencer.AckedOf(st) <= st.Stored.Load() {
+	if c.broadcast || c.sequencer.AckedOf(st) <= st.Stored.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
@@ -176,7 +176,7 @@ func (c *committer) commitAck(st *stream) error {
 // lock.
 func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (position uint64, err error) {
 	switch {
-	case c.config.Broadcast:
+	case c.broadcast:
 		position = to
 	case c.table != nil:
 		var was uint64
@@ -192,7 +192,7 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 		return 0, err
 	}
 	st.Stored.Store(position)
-	if !c.config.Broadcast {
+	if !c.broadcast {
 		c.stats.positions.Add(1)
 	}
 	return position, nil

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -38,7 +39,8 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
 
-// Config configures a [Subscriber]. Journal is required, and either ConsumerGroup or Broadcast.
+// Config configures a [Subscriber] of a consumer group. Journal and ConsumerGroup are required. A
+// [BroadcastConfig] configures a subscriber without a group.
 type Config struct {
 	// Journal is the journal to read. A commit through the same Journal wakes the subscriber at
 	// once.
@@ -47,17 +49,6 @@ type Config struct {
 	// ConsumerGroup names the group. Subscribers with the same name share the events of a topic,
 	// and each group receives every event. It has at most 512 bytes of UTF-8 and contains no slash.
 	ConsumerGroup string
-
-	// Broadcast lets each subscription receive all events without a group. It is for caches, for
-	// pages that show changes as they happen, and for replies to requests.
-	//
-	// A broadcast writes nothing to the database, and each new subscription begins at Start. With
-	// [Now] and [At], the first event of an aggregate costs a read of its head and about log2(n)
-	// read units. There is no reconciliation: an event that appears in the tail later than
-	// TrailingDelay is delivered with the next event of its aggregate. The subscription holds about
-	// 100 bytes for each aggregate that has had events. Failures can be [Block] or [PoisonQueue].
-	// ConsumerGroup and Positions must be empty.
-	Broadcast bool
 
 	// Start says where the group begins if it is new. An existing group continues at its positions.
 	// Default: [Beginning].
@@ -124,65 +115,9 @@ type Config struct {
 	// Failures says what happens to an event that keeps failing. Default: [Block].
 	Failures FailurePolicy
 
-	// PollInterval is the pause between two reads of the end of a shard's tail. It grows while
-	// there are no new events, up to MaxPollInterval. It is therefore the latency of events that
-	// other processes commit. A poll costs half a read unit for each shard, or in the packed layout
-	// for each partition of the tail. Defaults: 200 ms and 1 second.
-	PollInterval, MaxPollInterval time.Duration
-
-	// TrailingDelay is the age of events at which the last trailing read reads a part of the tail
-	// again. Default: 10 seconds.
-	//
-	// Trailing reads are necessary because the index is eventually consistent and the clocks of
-	// writers differ. TrailingDelay must exceed the sum of both. It must also exceed the time for
-	// which writers repeat a commit (journal.Config.RetryBudget), because a commit whose outcome is
-	// unknown keeps its date. An event that appears later still is delivered with the next event of
-	// its aggregate or after the next reconciliation.
-	//
-	// If TrailingDelay is 1 second or more, there is another trailing read at an age of 0.5
-	// seconds. Each trailing read costs half a read unit for each 4 KB of events, as the live read
-	// does. Events that are older than the delay when they are first read, such as history, are
-	// read once.
-	TrailingDelay time.Duration
-
-	// ReconcileInterval is the time between two reconciliations of a shard. A reconciliation
-	// compares the journal with the group's positions. It limits how late an event is delivered
-	// that appears in the tail too late or at the wrong place. Default: 1 hour, and never with
-	// Broadcast or Positions. A negative value means never.
-	//
-	// In the classic layout a reconciliation compares all heads. So it finds events that were
-	// imported, dated wrongly, or written by another program. It reads the topic's part of the
-	// snapshot table, including the states, and the positions: half a read unit for each 4 KB, at
-	// most about 130 a second.
-	//
-	// In the packed layout the tail is in the order of writing. A reconciliation reads again what
-	// was written since the last one and in the interval before. It finds each event that the index
-	// shows late by less than the interval. Once a week it compares all aggregates, at half a read
-	// unit for each 4 KB of their last commits.
-	ReconcileInterval time.Duration
-
-	// CommitInterval is the time between two writes of positions. Each write costs one write unit
-	// for each aggregate whose position has changed. After a crash, events that were acked since
-	// the last write are delivered again. A subscription writes earlier when it has unstored
-	// positions of as many aggregates as an eighth of StateBytes in KiB, by default 4,096. Default:
-	// 1 second.
-	//
-	// A negative value means that the position is stored after each ack, before the next event of
-	// the aggregate is delivered. Then at most the last event of each aggregate is delivered again
-	// after a crash. It costs one write unit and one round trip for each event.
-	CommitInterval time.Duration
-
-	// BehindAfter is the time after which a blocked aggregate, or one with a slow handler, no
-	// longer holds back the cursor of its shard. It is then listed as behind. Until then a restart
-	// reads later events of the shard again. The entry costs one write unit, and its removal
-	// another. Default: 30 seconds.
-	BehindAfter time.Duration
-
-	// LeaseDuration is the time after the last heartbeat of a member after which others take over
-	// its shards. A member sends a heartbeat every quarter of it. So each member costs four writes
-	// of the group's row in each LeaseDuration, for each topic. Default: 10 seconds. Minimum: 100
-	// ms.
-	LeaseDuration time.Duration
+	// Timing holds the intervals at which the subscriber reads and stores. Default: the default of
+	// each field.
+	Timing Timing
 
 	// MemberName names the subscriptions of this Subscriber for people. Package groups and the
 	// millrace command show it for the owners of shards. It has at most 32 bytes of UTF-8. Default:
@@ -207,77 +142,20 @@ type Config struct {
 	// claim each aggregate that it finds. Package groups cannot change positions in another store,
 	// and needs groups.WithPositions to read them.
 	Positions PositionStore
-
-	// IdleStreams is the maximum number of idle aggregates that each shard remembers. The next
-	// event of a forgotten aggregate costs a read unit.
-	idleStreams int
-	// MaxUnstored is the maximum number of aggregates of a shard whose position is not stored yet.
-	// When it is reached, no event is delivered until some positions are stored.
-	maxUnstored int
-	// MaxUnfinished is the maximum number of aggregates of a shard with unhandled events. When it
-	// is reached, a reconciliation waits until some are handled. Parked ones do not count.
-	maxUnfinished int
-	// maxDeferred is the maximum number of deferred events of a shard that are held in memory.
-	maxDeferred int
-	// rescanSoon is the time after a takeover of a shard until its records of deferred events are
-	// read again, because a former owner may write a record late. rescanInterval is the time
-	// between later scans.
-	rescanSoon, rescanInterval time.Duration
-	// cursorInterval is the time between two writes of a cursor. It is longer than that of
-	// positions, because a cursor only saves some reading after a restart.
-	cursorInterval time.Duration
 }
 
 func (c *Config) setDefaults() {
-	if c.MaxInFlight == 0 {
-		c.MaxInFlight = 64
-	}
-	if c.idleStreams == 0 {
-		c.idleStreams = 10_000
-	}
-	if c.maxUnstored == 0 {
-		c.maxUnstored = 10_000
-	}
-	if c.maxUnfinished == 0 {
-		c.maxUnfinished = 10_000
-	}
-	if c.maxDeferred == 0 {
-		c.maxDeferred = 10_000
-	}
-	if c.StateBytes == 0 {
-		c.StateBytes = 32 << 20
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 64)
+	c.BufferBytes = cmp.Or(c.BufferBytes, 32<<20)
+	c.StateBytes = cmp.Or(c.StateBytes, 32<<20)
+	c.NackResendSleep = cmp.Or(c.NackResendSleep, 100*time.Millisecond)
+	if c.NackResendSleep > 0 {
+		c.MaxNackResendSleep = cmp.Or(c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
 	c.Failures.backoff = c.Failures.backoff.withDefaults()
-	if c.BufferBytes == 0 {
-		c.BufferBytes = 32 << 20
-	}
-	duration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	duration(&c.NackResendSleep, 100*time.Millisecond)
-	if c.NackResendSleep > 0 {
-		duration(&c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
-	}
-	if c.Positions == nil && !c.Broadcast {
-		duration(&c.ReconcileInterval, time.Hour)
-	} else {
-		duration(&c.ReconcileInterval, -1)
-	}
-	duration(&c.PollInterval, 200*time.Millisecond)
-	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
-	duration(&c.TrailingDelay, 10*time.Second)
-	duration(&c.CommitInterval, time.Second)
-	duration(&c.cursorInterval, 5*time.Second)
-	duration(&c.rescanSoon, time.Minute)
-	duration(&c.rescanInterval, 10*time.Minute)
-	duration(&c.BehindAfter, 30*time.Second)
-	duration(&c.LeaseDuration, 10*time.Second)
-	duration(&c.CloseTimeout, 5*time.Second)
-	if c.MemberName == "" {
-		c.MemberName = defaultMemberName()
-	}
+	c.Timing.setDefaults(c.Positions == nil)
+	c.MemberName = cmp.Or(c.MemberName, defaultMemberName())
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	if c.Unmarshaler == nil {
 		c.Unmarshaler = DefaultUnmarshaler{}
 	}
@@ -289,11 +167,12 @@ func (c *Config) setDefaults() {
 // Validate returns a [*ConfigError] for the first invalid field, or nil.
 func (c Config) Validate() error {
 	c.setDefaults()
+	if err := c.validateShared(); err != nil {
+		return err
+	}
 	switch {
-	case c.Journal == nil:
-		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
-	case c.ConsumerGroup == "" && !c.Broadcast:
-		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or set Broadcast"}
+	case c.ConsumerGroup == "":
+		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or use NewBroadcast"}
 	case !utf8.ValidString(c.ConsumerGroup):
 		return &ConfigError{"ConsumerGroup", "is not valid UTF-8, and would share positions with others; use plain text"}
 	case strings.Contains(c.ConsumerGroup, "/"):
@@ -302,59 +181,36 @@ func (c Config) Validate() error {
 		return &ConfigError{"ConsumerGroup", "has more than 512 bytes, and its keys would not fit"}
 	case len(c.MemberName) > maxMemberName || !utf8.ValidString(c.MemberName):
 		return &ConfigError{"MemberName", fmt.Sprintf("has more than %d bytes or is not valid UTF-8; use a short name", maxMemberName)}
+	}
+	if _, own := c.Positions.(*tablePositions); c.Failures.kind == deferEvents && !own {
+		return &ConfigError{"Failures", "cannot defer events of a group whose positions are in a store of its own; leave out Positions"}
+	}
+	return c.Timing.validate("Timing.")
+}
+
+// validateShared validates the fields that a [BroadcastConfig] has too.
+func (c *Config) validateShared() error {
+	switch {
+	case c.Journal == nil:
+		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
 	case c.MaxInFlight < 0:
 		return &ConfigError{"MaxInFlight", "is negative"}
 	case c.BufferBytes < 0:
 		return &ConfigError{"BufferBytes", "is negative"}
 	case c.StateBytes < 1<<20:
 		return &ConfigError{"StateBytes", "is less than 1 MiB; leave it 0 for the default"}
-	case c.MaxPollInterval < c.PollInterval:
-		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:
 		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
-	case c.ReconcileInterval > 0 && c.ReconcileInterval < time.Millisecond:
-		return &ConfigError{"ReconcileInterval", "is under a millisecond; use a longer one, or a negative one for never"}
 	case c.AckDeadline < 0:
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
-	case c.LeaseDuration < 100*time.Millisecond:
-		return &ConfigError{"LeaseDuration", "is under 100 ms; heartbeats take round trips"}
-	}
-	if c.Broadcast {
-		if err := c.validateBroadcast(); err != nil {
-			return err
-		}
+	case c.CloseTimeout < 0:
+		return &ConfigError{"CloseTimeout", "is negative"}
 	}
 	if err := c.Failures.validate(); err != nil {
 		return err
 	}
-	if _, own := c.Positions.(*tablePositions); c.Failures.kind == deferEvents && !own {
-		return &ConfigError{"Failures", "cannot defer events of a group whose positions are in a store of its own; leave out Positions"}
-	}
 	if _, err := history.New(nil, c.Definitions); err != nil {
 		return &ConfigError{"Definitions", "cannot be used: " + err.Error()}
-	}
-	for field, d := range map[string]time.Duration{
-		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay,
-		"BehindAfter": c.BehindAfter, "CloseTimeout": c.CloseTimeout,
-	} {
-		if d < 0 {
-			return &ConfigError{field, "is negative"}
-		}
-	}
-	return nil
-}
-
-func (c *Config) validateBroadcast() error {
-	_, own := c.Positions.(*tablePositions)
-	switch {
-	case c.ConsumerGroup != "":
-		return &ConfigError{"ConsumerGroup", fmt.Sprintf("is %q, but a broadcast has no group; leave one of the two out", c.ConsumerGroup)}
-	case c.Positions != nil && !own:
-		return &ConfigError{"Positions", "is set, but a broadcast has none"}
-	case c.Failures.kind != block && c.Failures.kind != poisonQueue:
-		return &ConfigError{"Failures", "cannot be recorded by a broadcast; use Block or PoisonQueue"}
-	case c.ReconcileInterval > 0:
-		return &ConfigError{"ReconcileInterval", "is set, but a broadcast has no positions to compare heads with"}
 	}
 	return nil
 }
@@ -366,12 +222,4 @@ func (c *Config) nackPause(attempt int) time.Duration {
 // wants reports whether events of a type are delivered.
 func (c *Config) wants(eventType string) bool {
 	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
-}
-
-// flushInterval is the time between two writes of all positions that have changed.
-func (c *Config) flushInterval() time.Duration {
-	if c.CommitInterval < 0 {
-		return time.Second // to repeat failed writes: others are made after each ack
-	}
-	return c.CommitInterval
 }

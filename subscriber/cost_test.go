@@ -28,12 +28,15 @@ func counted(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	return db, j
 }
 
-// thrifty returns a config that writes nothing by itself while a test counts.
+// thrifty returns a config that, with seldom, writes nothing by itself while a test counts.
 func thrifty(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.LeaseDuration, config.ReconcileInterval = time.Hour, -1
-	return subscriber.WithCursorInterval(config, time.Hour)
+	config.Timing.LeaseDuration, config.Timing.ReconcileInterval = time.Hour, -1
+	return config
 }
+
+// seldom lets a subscriber write no cursors.
+var seldom = subscriber.CursorInterval(time.Hour)
 
 // writes returns the number of writes to rows of a kind.
 func writes(db *dynamotest.DB, prefix string) *dynamotest.Injection {
@@ -51,7 +54,7 @@ func TestInALaterTermAnEventOfEachAggregateCostsOneWrite(t *testing.T) {
 	for n := range aggregates {
 		write(t, j, fmt.Sprint("old", n), 1, 1)
 	}
-	sub, messages := subscribe(t, thrifty(j))
+	sub, messages := subscribe(t, thrifty(j), seldom)
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	recording := db.Record()
 	defer recording.Stop()
@@ -67,8 +70,8 @@ func TestAGroupThatStartsNowWritesNothingForAggregatesWithoutNewEvents(t *testin
 	const aggregates = 500
 	db, j := counted(t, aggregates)
 	config := thrifty(j)
-	config.Start, config.ReconcileInterval = subscriber.Now(), 20*time.Millisecond
-	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 20*time.Millisecond))
+	config.Start, config.Timing.ReconcileInterval = subscriber.Now(), 20*time.Millisecond
+	sub, messages := subscribe(t, config, subscriber.CursorInterval(20*time.Millisecond))
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	positions, listed := writes(db, "position/"), writes(db, "behind/")
 	eventually(t, "a reconciliation has found all of them", func() bool { return sub.Stats().Claims >= aggregates })
@@ -84,7 +87,7 @@ func TestANewGroupHardlyClaimsWhatItHasNotForgotten(t *testing.T) {
 	t.Parallel()
 	const aggregates = 2_000
 	_, j := counted(t, aggregates)
-	sub, messages := subscribe(t, subscriber.WithIdleStreams(thrifty(j), 50))
+	sub, messages := subscribe(t, thrifty(j), seldom, subscriber.IdleStreams(50))
 	receiveAll(t, messages, aggregates)
 	assert.Less(t, sub.Stats().Claims, uint64(aggregates/50))
 }
@@ -94,9 +97,9 @@ func TestAggregatesThatWaitForAWorkerAreNotListed(t *testing.T) {
 	const aggregates = 300
 	db, j := counted(t, aggregates)
 	config := eager(j)
-	config.MaxInFlight, config.BehindAfter = 2, 300*time.Millisecond
+	config.MaxInFlight, config.Timing.BehindAfter = 2, 300*time.Millisecond
 	listed := writes(db, "behind/")
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, config, often)
 	first, second := receive(t, messages), receive(t, messages)
 	eventually(t, "both are listed, as their handlers take long", func() bool { return listed.Fired() >= 2 })
 	first.Ack()
@@ -115,7 +118,7 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 	config.BufferBytes, config.MaxInFlight = 20_000, 8
 	config.NackResendSleep, config.MaxNackResendSleep = 5*time.Millisecond, 20*time.Millisecond
 	db.Inject(dynamotest.SmallPages(10), dynamotest.Index("journal-tail-index"))
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, config, seldom)
 	var healthy atomic.Bool
 	handled := make(chan struct{}, aggregates)
 	go func() {
@@ -152,7 +155,7 @@ func TestCloseDoesNotWaitForADatabaseThatDoesNotAnswer(t *testing.T) {
 			write(t, j, fmt.Sprint(n), 0, 1)
 		}
 		config := quick(j)
-		config.CommitInterval = time.Hour
+		config.Timing.CommitInterval = time.Hour
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 99)
 		receive(t, messages) // never answered

@@ -157,7 +157,7 @@ func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) 
 		j := open(t, db.Client())
 		write(t, j, "x", 0, 1)
 		config := deferring(j, 100)
-		config.MaxPollInterval = time.Second
+		config.Timing.MaxPollInterval = time.Second
 		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: time.Second})
 		_, messages := subscribe(t, config)
 		nack(t, messages, "x/1", 1)
@@ -194,7 +194,7 @@ func TestARecordThatComesLateIsFound(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, subscriber.WithRescan(deferring(j, 10), 10*time.Millisecond))
+	_, messages := subscribe(t, deferring(j, 10), subscriber.Rescan(10*time.Millisecond))
 	receiveAll(t, messages, 1)
 	group := checkpoint.Group{Name: "group"}
 
@@ -264,8 +264,7 @@ func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
 	}
 	var mu sync.Mutex
 	down, handled := true, map[string]int{}
-	config := subscriber.WithMaxDeferred(deferring(j, 1_000_000), 2)
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, deferring(j, 1_000_000), subscriber.MaxDeferred(2))
 	go func() {
 		for msg := range messages {
 			mu.Lock()
@@ -297,7 +296,7 @@ func TestRecordsOfEventsThatAreGivenUpAreBounded(t *testing.T) {
 	j := setup(t, 1)
 	const n = 40
 	write(t, j, "x", 0, n)
-	sub, messages := subscribe(t, subscriber.WithMaxDeferred(deferring(j, 2), 5))
+	sub, messages := subscribe(t, deferring(j, 2), subscriber.MaxDeferred(5))
 	down := make(chan struct{})
 	handled := map[string]bool{}
 	done := make(chan struct{})
@@ -343,7 +342,7 @@ func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 	require.Equal(t, n, count)
 	require.NoError(t, first.Close())
 
-	_, messages = subscribe(t, subscriber.WithMaxDeferred(deferring(j, 1_000_000), 4))
+	_, messages = subscribe(t, deferring(j, 1_000_000), subscriber.MaxDeferred(4))
 	handled, attempts := map[string]bool{}, map[string]int{}
 	for len(handled) < n {
 		msg := receive(t, messages)
@@ -421,7 +420,6 @@ func TestDeferRefusesWhatCannotWork(t *testing.T) {
 		"a maximum below":     func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 2, MaxPause: 1}) },
 		"negative attempts":   func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Attempts: -1}) },
 		"positions elsewhere": func(c *subscriber.Config) { c.Positions = &ledgers{} },
-		"a broadcast":         func(c *subscriber.Config) { c.Broadcast, c.ConsumerGroup = true, "" },
 	} {
 		config := deferring(j, 1)
 		change(&config)
@@ -463,9 +461,10 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 			msg.Ack()
 			handled[string(msg.Payload)] = true
 		}
+		rescan := subscriber.Rescan(50 * time.Millisecond)
 		config := func() subscriber.Config {
-			c := subscriber.WithRescan(deferring(open(t, faulty.Client(testdb.Once)), 1_000_000), 50*time.Millisecond)
-			c.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
+			c := deferring(open(t, faulty.Client(testdb.Once)), 1_000_000)
+			c.Timing.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
 			return c
 		}
 		throttles := faulty.Inject(dynamotest.Throttle(), dynamotest.Chance(0.1))
@@ -473,6 +472,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 		for range 4 {
 			sub, err := subscriber.NewSubscriber(config(), nil)
 			require.NoError(t, err)
+			sub.Limit(rescan)
 			messages := subscribeAmidFaults(t, sub)
 			ended := make(chan struct{})
 			go func() {
@@ -491,7 +491,7 @@ func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
 		mu.Lock()
 		healthy = true
 		mu.Unlock()
-		_, messages := subscribe(t, config())
+		_, messages := subscribe(t, config(), rescan)
 		go func() {
 			for msg := range messages {
 				handle(msg)
@@ -523,7 +523,7 @@ func TestThePositionIsStoredAfterEachAckWhereThatIsAskedFor(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "x", 0, 5)
 	config := quick(j)
-	config.CommitInterval = -1
+	config.Timing.CommitInterval = -1
 	sub, messages := subscribe(t, config)
 	for n := range uint64(5) {
 		msg := receive(t, messages)
@@ -541,7 +541,7 @@ func TestAnEventWaitsUntilThePositionBeforeItIsStored(t *testing.T) {
 	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 2)
 	config := quick(open(t, faulty.Client(testdb.Once)))
-	config.CommitInterval = -1
+	config.Timing.CommitInterval = -1
 	sub, messages := subscribe(t, config)
 	msg := receive(t, messages)
 	fault := faulty.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))

@@ -55,7 +55,7 @@ func newDeferrals(t *term, fresh bool, ready func(*deferral)) *deferrals {
 
 // run reads the records, and passes events that are due to workers, until ctx ends.
 func (f *deferrals) run(ctx context.Context) {
-	scanAt, next, failures := time.Now(), f.config.rescanSoon, 0
+	scanAt, next, failures := time.Now(), f.limits.rescanSoon, 0
 	if f.fresh {
 		scanAt, next = scanAt.Add(next), f.rescanInterval()
 	}
@@ -91,7 +91,7 @@ func (f *deferrals) run(ctx context.Context) {
 // the records.
 func (f *deferrals) rescanInterval() time.Duration {
 	if f.config.Failures.kind == deferEvents {
-		return f.config.rescanInterval
+		return f.limits.rescanInterval
 	}
 	return 365 * 24 * time.Hour
 }
@@ -101,12 +101,12 @@ func (f *deferrals) rescanInterval() time.Duration {
 func (f *deferrals) lacks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.more && len(f.held) <= f.config.maxDeferred/2
+	return f.more && len(f.held) <= f.limits.maxDeferred/2
 }
 
 // scan reads the records of the shard. It costs a read unit for each 4 KB, and at least one.
 func (f *deferrals) scan(ctx context.Context) error {
-	most := f.config.maxDeferred
+	most := f.limits.maxDeferred
 	var found []checkpoint.Skipped
 	more, givenUp := false, 0
 	earliest := func() {
@@ -142,7 +142,7 @@ func (f *deferrals) scan(ctx context.Context) error {
 func (f *deferrals) hold(event deferredEvent, due time.Time) {
 	e := f.held[event]
 	switch {
-	case e == nil && len(f.held) >= f.config.maxDeferred:
+	case e == nil && len(f.held) >= f.limits.maxDeferred:
 		f.more = true
 	case e == nil:
 		e = &deferral{deferredEvent: event, due: due}
@@ -176,7 +176,7 @@ func (f *deferrals) wakeRun() {
 func (f *deferrals) isFull() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.more || len(f.held)+f.givenUp >= f.config.maxDeferred
+	return f.more || len(f.held)+f.givenUp >= f.limits.maxDeferred
 }
 
 // release passes events that are due to workers, and returns the time until the next event is due.

@@ -138,7 +138,7 @@ func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.Work.delivery.disposition != nil {
 		return d.apply(st)
 	}
-	if d.config.CommitInterval < 0 {
+	if d.config.Timing.CommitInterval < 0 {
 		if err := d.committer.commitAck(st); err != nil {
 			return false, err
 		}
@@ -388,7 +388,7 @@ func (d *deliverer) ack(st *stream, number uint64) {
 // knows that the event is after the position of its aggregate. The reconciliation does not, for
 // example if the group leaves out earlier events.
 func (d *deliverer) noteReconciled(st *stream, r *journal.Record) {
-	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
+	if d.sequencer.OnlyReconciled(st, r.Number) && d.now().Sub(r.WrittenAt) > d.config.Timing.TrailingDelay {
 		d.stats.reconciled.Add(1)
 		d.source.NoteLag(r.Aggregate, r.Number)
 	}

@@ -37,7 +37,7 @@
 // ([journal.ErrKeyDestroyed]), and events that were removed ([*journal.TruncatedError]). A read
 // model receives no message about the last two.
 //
-// Positions are stored shortly after the ack ([Config.CommitInterval]). After a crash, events that
+// Positions are stored shortly after the ack ([Timing.CommitInterval]). After a crash, events that
 // were acked and whose position was not stored are delivered again. After [Subscriber.Close] none
 // are. A handler can commit the position together with its effects, see [Position]. Package
 // projection does so in DynamoDB, and projection/sqlprojection in SQL databases
@@ -61,10 +61,10 @@
 // group. They share the shards of the topic evenly, plus or minus one. If there are more members
 // than shards, some have no work. A change of members moves shards:
 //
-//   - When a member joins, the others release shards within a quarter of [Config.LeaseDuration].
+//   - When a member joins, the others release shards within a quarter of [Timing.LeaseDuration].
 //     They finish the messages in handling, store the positions, and release the shard.
 //   - When a member closes, the others take over its shards within the same time.
-//   - When a member crashes, the others take over after [Config.LeaseDuration] and a quarter.
+//   - When a member crashes, the others take over after [Timing.LeaseDuration] and a quarter.
 //
 // The epoch of a shard rises with each change of its owner, and is stored with every position. A
 // former owner that does not know of the change can store the positions of events that its handlers
@@ -72,6 +72,8 @@
 // is not delivered again once the member that owned the shard at that time has stored its position.
 // Transactions of a former owner's handlers ([Position.Commit]) fail after a handler of the new
 // owner has begun one.
+//
+// A broadcast ([NewBroadcast]) has no group. Each of its subscriptions receives all events.
 //
 // Package groups lists groups with their lag, and pauses, resets and removes them. It also lists
 // parked aggregates and skipped events.
@@ -86,13 +88,13 @@
 //
 //   - The live read reads the tail of each shard from a cursor on, and polls its end.
 //   - Trailing reads read the same part of the tail again when it is 0.5 seconds old, and once more
-//     when it is [Config.TrailingDelay] old. If TrailingDelay is below a second, there is only the
+//     when it is [Timing.TrailingDelay] old. If TrailingDelay is below a second, there is only the
 //     second of these reads. Trailing reads are necessary because the index is eventually
 //     consistent and clocks differ. So each event is read about three times. Events that are
 //     already that old when they are first read, such as history for a new group, are read once. A
 //     backlog does not postpone trailing reads.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
-//   - A reconciliation compares the journal with the positions every [Config.ReconcileInterval]:
+//   - A reconciliation compares the journal with the positions every [Timing.ReconcileInterval]:
 //     all heads in the classic layout, and recent events in the packed layout. It finds events that
 //     the tail shows late or at the wrong place, such as imported events, and events that a program
 //     or a clock has dated wrongly.
@@ -120,7 +122,7 @@
 //   - Idle: half a read unit for each poll of a shard, so about 0.55 per second and shard with
 //     default settings.
 //   - Reading the tail: for each 4 KB of events, half a read unit for the live read and half for
-//     each of the two trailing reads (one if [Config.TrailingDelay] is below a second). In the
+//     each of the two trailing reads (one if [Timing.TrailingDelay] is below a second). In the
 //     packed layout these read an index that contains only small items completely. Each 4 KB of the
 //     other items cost half a unit more.
 //   - An event that this process has committed: one read unit for each 4 KB. It is read by key.
@@ -129,7 +131,7 @@
 //     one read unit for its position, or one write unit if handlers commit positions or events are
 //     skipped.
 //   - The cursor of a shard with new events: one write unit every 5 seconds.
-//   - Each member: in each quarter of [Config.LeaseDuration], one write unit for each KB of the
+//   - Each member: in each quarter of [Timing.LeaseDuration], one write unit for each KB of the
 //     group's row, which grows with shards and members.
 //   - A takeover of a shard: two write units. Also, for each aggregate that is listed as behind, a
 //     read of its position and of its head, or only of its position if it is parked. The read of a

@@ -94,12 +94,12 @@ func ExampleConfig_eventTypes() {
 
 // Each process receives all events that occur from now on, for example to refresh a cache. No
 // position is stored.
-func ExampleConfig_broadcast() {
+func ExampleNewBroadcast() {
 	j := openNow(newTables())
-	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}
-	one, messagesOfOne := subscribed(config)
+	config := subscriber.BroadcastConfig{Journal: j, Start: subscriber.Now()}
+	one, messagesOfOne := received(subscriber.NewBroadcast(config, watermill.NopLogger{}))
 	defer one.Close()
-	other, messagesOfOther := subscribed(config)
+	other, messagesOfOther := received(subscriber.NewBroadcast(config, watermill.NopLogger{}))
 	defer other.Close()
 
 	happened(j, "alice", "account.opened.v1")
@@ -209,7 +209,7 @@ func ExampleStop() {
 	g := groups.Of(j, "totals", "account")
 
 	sub, messages := subscribed(subscriber.Config{
-		Journal: j, ConsumerGroup: "totals", LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "totals", Timing: subscriber.Timing{LeaseDuration: time.Second},
 		Failures: subscriber.Stop(2), NackResendSleep: time.Millisecond,
 	})
 	for range 2 {
@@ -395,7 +395,11 @@ func happened(j *journal.Journal, id string, types ...string) {
 
 // subscribed creates a subscriber and subscribes to all accounts.
 func subscribed(config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
-	sub, err := subscriber.NewSubscriber(config, watermill.NopLogger{})
+	return received(subscriber.NewSubscriber(config, watermill.NopLogger{}))
+}
+
+// received subscribes to all accounts.
+func received(sub *subscriber.Subscriber, err error) (*subscriber.Subscriber, <-chan *message.Message) {
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,32 +5,29 @@ import "time"
 // MemberName returns the default name of a member.
 var MemberName = memberName
 
-// WithCursorInterval returns a config that writes cursors more often.
-func WithCursorInterval(c Config, d time.Duration) Config {
-	c.cursorInterval = d
-	return c
+// Limit changes a limit of a Subscriber that has no subscriptions yet.
+type Limit func(*limits)
+
+// Limit changes limits.
+func (sub *Subscriber) Limit(changes ...Limit) {
+	for _, change := range changes {
+		change(&sub.limits)
+	}
 }
 
-// WithMaxUnstored returns a config whose shards have few unstored positions.
-func WithMaxUnstored(c Config, n int) Config {
-	c.maxUnstored = n
-	return c
-}
+// CursorInterval changes how often cursors are written.
+func CursorInterval(d time.Duration) Limit { return func(l *limits) { l.cursorInterval = d } }
 
-// WithIdleStreams returns a config whose shards remember few idle aggregates.
-func WithIdleStreams(c Config, n int) Config {
-	c.idleStreams = n
-	return c
-}
+// MaxUnstored changes how many unstored positions a shard has.
+func MaxUnstored(n int) Limit { return func(l *limits) { l.maxUnstored = n } }
 
-// WithMaxDeferred returns a config whose shards defer few events.
-func WithMaxDeferred(c Config, n int) Config {
-	c.maxDeferred = n
-	return c
-}
+// IdleStreams changes how many idle aggregates a shard remembers.
+func IdleStreams(n int) Limit { return func(l *limits) { l.idleStreams = n } }
 
-// WithRescan returns a config that reads the records of deferred events often.
-func WithRescan(c Config, d time.Duration) Config {
-	c.rescanSoon, c.rescanInterval = d, d
-	return c
+// MaxDeferred changes how many events a shard defers.
+func MaxDeferred(n int) Limit { return func(l *limits) { l.maxDeferred = n } }
+
+// Rescan changes how often the records of deferred events are read.
+func Rescan(d time.Duration) Limit {
+	return func(l *limits) { l.rescanSoon, l.rescanInterval = d, d }
 }

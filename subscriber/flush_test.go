@@ -54,7 +54,7 @@ func TestAFlushThatFailsWritesOneLine(t *testing.T) {
 	}
 	faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("position/", ""))
 	config := unanswered(quick(open(t, faulty.Client(testdb.Once))))
-	config.CommitInterval = time.Hour
+	config.Timing.CommitInterval = time.Hour
 	log := &diary{}
 	sub, err := subscriber.NewSubscriber(config, log)
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestNoEntryIsTakenOffTheListBeforeTheCursorIsTheOwners(t *testing.T) {
 	require.NoError(t, store.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: account("x"), Head: 1}))
 
 	refused := faulty.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), onRow("cursor", ""))
-	_, messages := subscribe(t, subscriber.WithCursorInterval(quick(open(t, faulty.Client(testdb.Once))), time.Millisecond))
+	_, messages := subscribe(t, quick(open(t, faulty.Client(testdb.Once))), subscriber.CursorInterval(time.Millisecond))
 	receive(t, messages).Ack()
 	eventually(t, "the position is stored", func() bool {
 		position, _, err := store.ReadPosition(t.Context(), group, account("x"), 9)

@@ -71,8 +71,10 @@ func TestAReadOfHeadsThatHangsDoesNotEndTheReconciliations(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, db, proxy := apparatus(t, 2)
 		_, messages := subscribe(t, subscriber.Config{
-			Journal: open(t, proxy.Client()), ConsumerGroup: "group", ReconcileInterval: 10 * time.Minute,
-			PollInterval: 10 * time.Second, MaxPollInterval: time.Minute, CommitInterval: 10 * time.Second, LeaseDuration: 5 * time.Minute,
+			Journal: open(t, proxy.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{
+				ReconcileInterval: 10 * time.Minute,
+				PollInterval:      10 * time.Second, MaxPollInterval: time.Minute, CommitInterval: 10 * time.Second, LeaseDuration: 5 * time.Minute,
+			},
 		})
 		write(t, j, "x", 0, 1)
 		receiveAll(t, messages, 1)
@@ -91,7 +93,7 @@ func TestCloseDoesNotWaitForAHeartbeatThatHangs(t *testing.T) {
 	for _, lease := range []time.Duration{10 * time.Second, time.Minute} {
 		testdb.WithFakeTime(t, func(t *testing.T) {
 			j, _, proxy := apparatus(t, 1)
-			config := subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group", LeaseDuration: lease, CloseTimeout: 2 * time.Second}
+			config := subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: lease}, CloseTimeout: 2 * time.Second}
 			sub, messages := subscribe(t, config)
 			write(t, j, "x", 0, 1)
 			receive(t, messages) // never answered
@@ -130,7 +132,7 @@ func TestCloseStoresPositionsAlthoughItIsThrottledForAMoment(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j, _, proxy := apparatus(t, 1)
 		write(t, j, "x", 0, 20)
-		config := subscriber.Config{Journal: open(t, proxy.Client(testdb.Once)), ConsumerGroup: "group", CommitInterval: time.Hour}
+		config := subscriber.Config{Journal: open(t, proxy.Client(testdb.Once)), ConsumerGroup: "group", Timing: subscriber.Timing{CommitInterval: time.Hour}}
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 20)
 		throttled := proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), onRow("position/", ""), dynamotest.Times(3))
@@ -153,7 +155,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		}
 	}
 	const most, inFlight = 10, 4
-	config := subscriber.WithMaxUnstored(unanswered(quick(open(t, proxy.Client()))), most)
+	config := unanswered(quick(open(t, proxy.Client())))
 	config.MaxInFlight = inFlight
 	proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), dynamotest.Matching(func(_ string, in any) bool {
 		update := in.(*dynamodb.UpdateItemInput)
@@ -161,7 +163,7 @@ func TestAShardWhosePositionsCannotBeStoredHoldsUpNoOther(t *testing.T) {
 		sort, _ := update.Key["skey"].(*types.AttributeValueMemberS)
 		return partition.Value == "group/account-0" && strings.HasPrefix(sort.Value, "position/")
 	}))
-	_, messages := subscribe(t, config)
+	_, messages := subscribe(t, config, subscriber.MaxUnstored(most))
 	written := 0
 	for n := 0; written < 5*most; n++ {
 		if id := sick + string(rune('a'+n%26)) + string(rune('a'+n/26)); j.Internal().Shard(account(id)) == 0 {
@@ -184,9 +186,9 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	t.Parallel()
 	j, db, shown := late(t, "late")
 	shown.Store(true)
-	config := subscriber.WithIdleStreams(broadcast(j), 1)
+	config := broadcast(j)
 	config.TrailingDelay = 100 * time.Millisecond
-	_, messages := subscribe(t, config)
+	_, messages := subscribe(t, config, subscriber.IdleStreams(1), subscriber.MaxUnstored(2))
 	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	n := 0
 	others := func() {

@@ -29,7 +29,7 @@ func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 		var all sync.WaitGroup
 		for range members {
 			config := quick(j)
-			config.LeaseDuration = time.Hour // no heartbeat is counted
+			config.Timing.LeaseDuration = time.Hour // no heartbeat is counted
 			sub := newSubscriber(t, config)
 			all.Add(1)
 			go func() {

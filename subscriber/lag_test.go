@@ -27,7 +27,7 @@ func lagging(t *testing.T, test func(t *testing.T, db *dynamotest.DB, sub *subsc
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
 			own := open(t, db.Client())
-			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour, PollInterval: time.Second})
+			sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour, PollInterval: time.Second}})
 			handled := &deliveries{last: map[string]uint64{}}
 			go func() {
 				for msg := range messages {
@@ -115,7 +115,7 @@ func TestAWrongClockOfTheMachineIsNoLag(t *testing.T) {
 				db.Clock().Advance(-ahead)
 				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: journal.Classic, Shards: 1}))
 				own, other := open(t, db.Client()), open(t, db.Client())
-				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", LeaseDuration: time.Hour, PollInterval: time.Second})
+				sub, messages := subscribe(t, subscriber.Config{Journal: own, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour, PollInterval: time.Second}})
 				handled := &deliveries{last: map[string]uint64{}}
 				go func() {
 					for msg := range messages {
@@ -159,7 +159,7 @@ func TestAggregatesFromBeforeTheGroupAreNoLag(t *testing.T) {
 		for n := range 100 {
 			write(t, before, fmt.Sprint(n), 0, 1)
 		}
-		config := subscriber.Config{Journal: open(t, client), ConsumerGroup: "group", LeaseDuration: time.Hour, Start: subscriber.Now()}
+		config := subscriber.Config{Journal: open(t, client), ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}, Start: subscriber.Now()}
 		sub, _ := subscribe(t, config)
 		began := time.Now()
 		time.Sleep(70 * time.Minute)
@@ -175,7 +175,7 @@ func TestABlockedAggregateOfAFormerOwnerIsNoLag(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
 		j := open(t, client)
-		config := subscriber.Config{Journal: j, ConsumerGroup: "group", LeaseDuration: time.Hour}
+		config := subscriber.Config{Journal: j, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}}
 		var healthy atomic.Bool
 		member := func() *subscriber.Subscriber {
 			sub, messages := subscribe(t, config)

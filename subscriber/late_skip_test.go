@@ -49,7 +49,7 @@ func TestALateSkipLeavesNoRecordOfAnEventThatWasHandled(t *testing.T) {
 				proxy.Inject(dynamotest.CutConnection()) // like a crash
 
 				config = quick(j)
-				config.CommitInterval = time.Hour
+				config.Timing.CommitInterval = time.Hour
 				owner, messages := subscribe(t, config)
 				assert.Equal(t, expect("x", 2, 1+test.handled), receiveAll(t, messages, test.handled))
 				require.Equal(t, 1, late.Arrive())

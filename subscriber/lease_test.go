@@ -19,7 +19,7 @@ import (
 func leased(t *testing.T, client journal.Client, lease time.Duration) *subscriber.Subscriber {
 	t.Helper()
 	config := quick(open(t, client))
-	config.LeaseDuration = lease
+	config.Timing.LeaseDuration = lease
 	sub, _ := subscribe(t, config)
 	return sub
 }
@@ -100,7 +100,7 @@ func TestAMemberThatClosesKeepsItsShardUntilItsHandlersHaveAnswered(t *testing.T
 		j := open(t, client)
 		write(t, j, "x", 0, 2)
 		config := quick(open(t, client))
-		config.LeaseDuration, config.CloseTimeout = time.Second, patience
+		config.Timing.LeaseDuration, config.CloseTimeout = time.Second, patience
 		first, messages := subscribe(t, config)
 		msg := receive(t, messages)
 		config.Journal = open(t, client)
@@ -125,7 +125,7 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 		j := open(t, client)
 		write(t, j, "x", 0, 1)
 		config := quick(open(t, client))
-		config.LeaseDuration, config.CloseTimeout = time.Second, 2*patience
+		config.Timing.LeaseDuration, config.CloseTimeout = time.Second, 2*patience
 		sub, messages := subscribe(t, config)
 		msg := receive(t, messages)
 		closed := make(chan error)

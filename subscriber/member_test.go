@@ -23,7 +23,7 @@ import (
 
 func shortLease(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.LeaseDuration = time.Second
+	config.Timing.LeaseDuration = time.Second
 	return config
 }
 
@@ -126,7 +126,7 @@ func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 				config := quick(open(t, client))
 				// The lease is short enough for members to share the shards during the test, and
 				// mostly long enough for none to lose it.
-				config.LeaseDuration, config.CloseTimeout = 4*time.Second, 20*time.Second
+				config.Timing.LeaseDuration, config.CloseTimeout = 4*time.Second, 20*time.Second
 				sub, err := subscriber.NewSubscriber(config, logged)
 				require.NoError(t, err)
 				t.Cleanup(func() { require.NoError(t, sub.Close()) })
@@ -210,7 +210,7 @@ func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
 		write(t, open(t, client), "x", 0, 3)
 		p := &process{Client: client}
 		config := shortLease(open(t, p))
-		config.CommitInterval = time.Hour
+		config.Timing.CommitInterval = time.Hour
 		zombie, messages := subscribe(t, config)
 		late := receive(t, messages)
 		position, ok := subscriber.PositionFromContext(late.Context())

@@ -25,7 +25,7 @@ func beforeAnOutage(t *testing.T, shards, aggregates, most int) subscriber.Confi
 		write(t, before, fmt.Sprint(n), 0, 1)
 	}
 	db.Inject(dynamotest.SmallPages(5), dynamotest.Index("journal-tail-index"))
-	config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
+	config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}}
 	config.StateBytes, config.BufferBytes = 8*most<<10, 64<<10
 	return config
 }

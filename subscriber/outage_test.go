@@ -55,9 +55,9 @@ func TestPositionsBeyondARestoredJournalAreLogged(t *testing.T) {
 		j := open(t, client)
 		write(t, j, "x", 0, 3)
 		config := quick(j)
-		config.ReconcileInterval = 20 * time.Millisecond
-		config = subscriber.WithCursorInterval(config, 10*time.Millisecond)
-		first, messages := subscribe(t, config)
+		config.Timing.ReconcileInterval = 20 * time.Millisecond
+		soon := subscriber.CursorInterval(10 * time.Millisecond)
+		first, messages := subscribe(t, config, soon)
 		receiveAll(t, messages, 3)
 		eventually(t, "it has reconciled", func() bool { return progress(t, j).Reconciled.Unix() > 0 })
 		require.NoError(t, first.Close())
@@ -68,6 +68,7 @@ func TestPositionsBeyondARestoredJournalAreLogged(t *testing.T) {
 		log := &diary{}
 		sub, err := subscriber.NewSubscriber(config, log)
 		require.NoError(t, err)
+		sub.Limit(soon)
 		t.Cleanup(func() { require.NoError(t, sub.Close()) })
 		_, err = sub.Subscribe(t.Context(), topic)
 		require.NoError(t, err)

@@ -26,7 +26,7 @@ func TestManyBlockedAggregatesCostLittleAndContinueSoon(t *testing.T) {
 		for n := range aggregates {
 			write(t, before, fmt.Sprint(n), 0, 1)
 		}
-		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", LeaseDuration: time.Hour}
+		config := subscriber.Config{Journal: open(t, db.Client()), ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}}
 		sub, messages := subscribe(t, config)
 		var healthy atomic.Bool
 		go func() {
@@ -70,7 +70,7 @@ func TestAnAggregateThatBeginsToFailPassesBlockedOnes(t *testing.T) {
 			write(t, before, fmt.Sprint(n), 0, 1)
 		}
 		j := open(t, db.Client())
-		_, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group", LeaseDuration: time.Hour})
+		_, messages := subscribe(t, subscriber.Config{Journal: j, ConsumerGroup: "group", Timing: subscriber.Timing{LeaseDuration: time.Hour}})
 		acked := make(chan struct{})
 		go func() {
 			for msg := range messages {

@@ -116,7 +116,7 @@ func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempt
 // Stop stops the group on this topic after a number of failed attempts at one event. It pauses the
 // group for all members, as groups.Group.Pause does, and stores the event and the first KB of the
 // reason, which groups.Group.Get and groups.Groups.List show. No event is passed over. The other
-// members stop within a quarter of [Config.LeaseDuration], and until then handle other aggregates.
+// members stop within a quarter of [Timing.LeaseDuration], and until then handle other aggregates.
 //
 // groups.Group.Resume ends the pause. The event is then retried, and attempts are counted from the
 // start. To continue without the event, call groups.Groups.Skip before.

@@ -202,7 +202,7 @@ func TestThePositionIsStoredAsSoonAsAnEventIsInThePoisonQueue(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "x", 0, 3)
 	config := quick(j)
-	config.CommitInterval = time.Hour
+	config.Timing.CommitInterval = time.Hour
 	config.Failures = subscriber.PoisonQueue(1, gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil), "poison")
 	_, messages := subscribe(t, config)
 	receiveAll(t, messages, 1)
@@ -338,8 +338,8 @@ func TestTheReconciliationFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
 	config := quick(open(t, client))
-	config.TrailingDelay, config.ReconcileInterval = 10*time.Millisecond, 100*time.Millisecond
-	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 10*time.Millisecond))
+	config.Timing.TrailingDelay, config.Timing.ReconcileInterval = 10*time.Millisecond, 100*time.Millisecond
+	sub, messages := subscribe(t, config, subscriber.CursorInterval(10*time.Millisecond))
 	writer := open(t, client)
 	for i := range 2 {
 		for _, id := range []string{"x", "y", "z"} {
@@ -372,7 +372,7 @@ func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
 		config := quick(open(t, client))
-		config.TrailingDelay = 6 * time.Second
+		config.Timing.TrailingDelay = 6 * time.Second
 		sub, messages := subscribe(t, config)
 		begin := time.Now()
 		at := func(occurred time.Time, id string) {

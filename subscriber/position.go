@@ -99,7 +99,7 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 // positionsOfTable returns the journal's own store of positions. It returns an error if positions
 // are in another store.
 func (d *deliverer) positionsOfTable() (*tablePositions, error) {
-	if d.config.Broadcast {
+	if d.broadcast {
 		return nil, fmt.Errorf("%w: a broadcast has no positions", ErrNoPosition)
 	}
 	table, ok := d.config.Positions.(*tablePositions)

@@ -30,8 +30,8 @@ func TestAReconciliationReadsAgainWhatWasWrittenLately(t *testing.T) {
 		j := open(t, proxy.Client())
 		write(t, j, "known", 0, 2)
 		config := quick(j)
-		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
-		config.LeaseDuration, config.ReconcileInterval = time.Hour, time.Hour
+		config.Timing.PollInterval, config.Timing.MaxPollInterval, config.Timing.CommitInterval = time.Minute, time.Minute, time.Minute
+		config.Timing.LeaseDuration, config.Timing.ReconcileInterval = time.Hour, time.Hour
 		sub, messages := subscribe(t, config)
 		receiveAll(t, messages, 2)
 		reconciled := func() time.Time { return progress(t, j).Reconciled }
@@ -97,8 +97,8 @@ func TestTheFirstReconciliationOfAWeekComparesAllAggregates(t *testing.T) {
 		client := createIn(t, journal.Packed, 1)
 		j := open(t, client)
 		config := quick(j)
-		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
-		config.LeaseDuration, config.ReconcileInterval = time.Hour, time.Hour
+		config.Timing.PollInterval, config.Timing.MaxPollInterval, config.Timing.CommitInterval = time.Minute, time.Minute, time.Minute
+		config.Timing.LeaseDuration, config.Timing.ReconcileInterval = time.Hour, time.Hour
 		_, messages := subscribe(t, config)
 		write(t, j, "x", 0, 1)
 		receiveIn(t, messages, 1, time.Hour)

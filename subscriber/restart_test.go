@@ -47,14 +47,13 @@ func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 		}
 		p := &process{Client: client}
 		config := quick(open(t, p))
-		config.LeaseDuration = 2 * time.Second // renewing it may take long on a busy emulator
-		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
-		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
-		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
+		config.Timing.LeaseDuration = 2 * time.Second // a renewal may take long on a busy emulator
+		config.Timing.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
+		config.Timing.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
+		config.Timing.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
 		config.CloseTimeout = time.Millisecond
 		config.BufferBytes = 1 << (12 + random.IntN(10))
-		config = subscriber.WithCursorInterval(config, time.Duration(1+random.IntN(100))*time.Millisecond)
-		sub, messages := subscribe(t, config)
+		sub, messages := subscribe(t, config, subscriber.CursorInterval(time.Duration(1+random.IntN(100))*time.Millisecond))
 
 		last, hanging := round == rounds-1, 0
 		for left := random.IntN(80); left > 0 || last && !done(); left-- {
@@ -101,7 +100,7 @@ func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x-0"}))
-	config.TrailingDelay = 100 * time.Millisecond
+	config.Timing.TrailingDelay = 100 * time.Millisecond
 	write(t, j, "x", 0, 1)
 	first, messages := subscribe(t, config)
 	receiveAll(t, messages, 1)

@@ -44,7 +44,7 @@ func TestASubscriberLogsARetryBudgetAboveTrailingDelay(t *testing.T) {
 			j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: of.budget})
 			require.NoError(t, err)
 			config, logger := quick(j), &infos{}
-			config.TrailingDelay = of.delay
+			config.Timing.TrailingDelay = of.delay
 
 			sub, err := subscriber.NewSubscriber(config, logger)
 			require.NoError(t, err)

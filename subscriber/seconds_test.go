@@ -53,7 +53,7 @@ func TestATrailingReadReadsTheWholeSecondOfItsHorizon(t *testing.T) {
 	var now atomic.Int64
 	now.Store(second.UnixMilli() + 1400)
 	config := quick(at(t, db.Client(), func() time.Time { return time.UnixMilli(now.Load()) }))
-	config.TrailingDelay = 900 * time.Millisecond
+	config.Timing.TrailingDelay = 900 * time.Millisecond
 	_, messages := subscribe(t, config)
 	assert.ElementsMatch(t, append(expect("b", 1, 1), expect("c", 1, 1)...), receiveAll(t, messages, 2))
 	shown.Store(true)

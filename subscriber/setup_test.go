@@ -100,8 +100,10 @@ func open(t *testing.T, client journal.Client) *journal.Journal {
 func quick(j *journal.Journal) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "group",
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
-		TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
+		Timing: subscriber.Timing{
+			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+			TrailingDelay: 5 * time.Second, CommitInterval: 20 * time.Millisecond,
+		},
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: 5 * time.Second,
 	}
 }
@@ -113,10 +115,23 @@ func unanswered(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-func newSubscriber(t *testing.T, config subscriber.Config) *subscriber.Subscriber {
+// configured is the configuration of a group's subscriber or of a broadcast.
+type configured interface {
+	subscriber.Config | subscriber.BroadcastConfig
+}
+
+func newSubscriber[C configured](t *testing.T, config C, limits ...subscriber.Limit) *subscriber.Subscriber {
 	t.Helper()
-	sub, err := subscriber.NewSubscriber(config, testLogger(t))
+	var sub *subscriber.Subscriber
+	var err error
+	switch config := any(config).(type) {
+	case subscriber.Config:
+		sub, err = subscriber.NewSubscriber(config, testLogger(t))
+	case subscriber.BroadcastConfig:
+		sub, err = subscriber.NewBroadcast(config, testLogger(t))
+	}
 	require.NoError(t, err)
+	sub.Limit(limits...)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
 	return sub
 }
@@ -135,9 +150,9 @@ func closes(t *testing.T, sub *subscriber.Subscriber) {
 }
 
 // subscribe starts a new subscriber on the topic.
-func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+func subscribe[C configured](t *testing.T, config C, limits ...subscriber.Limit) (*subscriber.Subscriber, <-chan *message.Message) {
 	t.Helper()
-	sub := newSubscriber(t, config)
+	sub := newSubscriber(t, config, limits...)
 	messages, err := sub.Subscribe(t.Context(), topic)
 	require.NoError(t, err)
 	return sub, messages

@@ -46,14 +46,14 @@ type work struct {
 
 func (s *subscription) newShard(t membership.Term) *shard {
 	sh := &shard{term: s.newTerm(t)}
-	sh.sequencer = sequence.New(s.limits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
+	sh.sequencer = sequence.New(s.sequenceLimits(), s.budget, &s.stats.duplicates, s.now, func(st *stream, failed bool) {
 		s.lanes.Run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	c := &s.config
 	sh.source = source.New(source.Config{
 		Journal: s.raw, Checkpoint: s.checkpoint, Key: sh.key, Sequencer: sh.sequencer, Budget: s.budget, Memory: s.memory,
 		Counters: &s.stats.Counters, Logger: s.logger, Busy: s.lanes.Busy, Stopping: sh.stopping,
-		PollInterval: c.PollInterval, MaxPollInterval: c.MaxPollInterval, TrailingDelay: c.TrailingDelay, ReconcileInterval: c.ReconcileInterval,
+		PollInterval: c.Timing.PollInterval, MaxPollInterval: c.Timing.MaxPollInterval, TrailingDelay: c.Timing.TrailingDelay, ReconcileInterval: c.Timing.ReconcileInterval,
 	})
 	sh.committer = newCommitter(sh.term, sh.sequencer, t.Membership)
 	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
@@ -72,7 +72,7 @@ func (sh *shard) Run() {
 	defer cancel()
 	var workers sync.WaitGroup
 	workersOf := []func(context.Context){sh.tail, sh.committer.run}
-	if !sh.config.Broadcast {
+	if !sh.broadcast {
 		workersOf = append(workersOf, sh.deferrals.run)
 	}
 	for _, worker := range workersOf {
@@ -121,7 +121,7 @@ func (sh *shard) tail(ctx context.Context) {
 			return
 		}
 		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
-		retry.Sleep(ctx, retry.Spread(sh.config.MaxPollInterval))
+		retry.Sleep(ctx, retry.Spread(sh.config.Timing.MaxPollInterval))
 	}
 }
 

@@ -75,7 +75,7 @@ func TestAnEventIsSkippedOnceIfPositionsAreInAnotherStore(t *testing.T) {
 			write(t, j, "x", 0, 3)
 			store := &memory{rows: map[string]struct{ epoch, position uint64 }{}}
 			config := quick(j)
-			config.CommitInterval = time.Hour // so that only the skip advances
+			config.Timing.CommitInterval = time.Hour // so that only the skip advances
 			config.Positions, config.Failures = store, subscriber.Skip(2)
 			var failing sync.Once
 			store.advance = func(move func() error) (err error) {

@@ -111,7 +111,7 @@ func TestASkipMovesThePositionFromWhereItIsStored(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "x", 0, 4)
 	config := quick(j)
-	config.CommitInterval = time.Hour
+	config.Timing.CommitInterval = time.Hour
 	config.Failures = subscriber.Skip(1)
 	sub, messages := subscribe(t, config)
 	receiveAll(t, messages, 2)

@@ -20,6 +20,8 @@ import (
 // Subscriber is a Watermill subscriber that tails a journal. It is safe for concurrent use.
 type Subscriber struct {
 	config     Config
+	broadcast  bool // it has no group
+	limits     limits
 	checkpoint *checkpoint.Store
 	history    history.History
 	logger     watermill.LoggerAdapter
@@ -37,23 +39,27 @@ var (
 	_ message.SubscribeInitializer = (*Subscriber)(nil)
 )
 
-// NewSubscriber returns a subscriber. A nil logger logs nothing. NewSubscriber starts nothing and
-// makes no request. It logs at Info level if the journal's RetryBudget is not below
-// [Config.TrailingDelay]. Errors: [*ConfigError].
+// NewSubscriber returns a subscriber of a consumer group. A nil logger logs nothing. NewSubscriber
+// starts nothing and makes no request. It logs at Info level if the journal's RetryBudget is not
+// below [Timing.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
 	config.setDefaults()
+	return newSubscriber(config, false, logger)
+}
+
+func newSubscriber(config Config, broadcast bool, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if logger == nil {
 		logger = watermill.NopLogger{}
 	}
-	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
+	if budget := config.Journal.Config().RetryBudget; budget >= config.Timing.TrailingDelay {
 		// A commit whose outcome is unknown keeps its date while it is repeated. After that time
 		// its events appear in a part of the tail that the last trailing read has passed.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
 			"with their aggregate's next event or by a reconciliation; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
-			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
+			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.Timing.TrailingDelay,
 		})
 	}
 	today, err := history.New(nil, config.Definitions)
@@ -61,7 +67,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		return nil, err
 	}
 	return &Subscriber{
-		config: config, checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
+		config: config, broadcast: broadcast, limits: defaultLimits(), checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
 		subscriptions: map[*subscription]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }
@@ -190,7 +196,7 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Memb
 		return checkpoint.Membership{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, and subscribes to it: each event that fails would create another one; use another topic", topic)}
 	}
-	if sub.config.Broadcast {
+	if sub.broadcast {
 		return checkpoint.Membership{}, nil
 	}
 	var membership checkpoint.Membership

@@ -77,7 +77,7 @@ func TestACommitWakesTheSubscriberWithoutAPoll(t *testing.T) {
 	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := quick(j)
-		config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
+		config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Hour, time.Hour
 		write(t, j, "known", 0, 1)
 		_, messages := subscribe(t, config)
 		receiveAll(t, messages, 1) // one shard at least has been read
@@ -267,7 +267,7 @@ func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		j := setup(t, 1)
-		sub, messages := subscribe(t, subscriber.WithIdleStreams(quick(j), 2))
+		sub, messages := subscribe(t, quick(j), subscriber.IdleStreams(2))
 		for round := range 3 {
 			for i := range 10 {
 				id := fmt.Sprint("a", i)
@@ -312,7 +312,7 @@ func TestARestartDoesNotReadTheTailFromTheBeginning(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := quick(j)
-		config.TrailingDelay = time.Millisecond // all of history is final
+		config.Timing.TrailingDelay = time.Millisecond // all of history is final
 		write(t, j, "old", 0, 300)
 		first, messages := subscribe(t, config)
 		receiveAll(t, messages, 300)
@@ -337,7 +337,7 @@ func TestABlockedAggregateIsFoundAgainAfterTheCursorHasPassedIt(t *testing.T) {
 	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
 		j := open(t, client)
 		config := unanswered(quick(j))
-		config.TrailingDelay, config.BehindAfter = time.Millisecond, time.Millisecond
+		config.Timing.TrailingDelay, config.Timing.BehindAfter = time.Millisecond, time.Millisecond
 		write(t, j, "blocked", 0, 2)
 		first, messages := subscribe(t, config)
 		blocked := receive(t, messages)
@@ -420,7 +420,7 @@ func TestACorruptLastEventOfHistoryIsNotPassedOver(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(j)
-	config.TrailingDelay = time.Nanosecond // history is read once
+	config.Timing.TrailingDelay = time.Nanosecond // history is read once
 	write(t, j, "bad", 0, 1)
 	corrupt(t, client, "account-bad-1")
 	write(t, j, "good", 0, 1)
@@ -635,15 +635,15 @@ func TestBadInputIsRefused(t *testing.T) {
 		"long group":          func(c *subscriber.Config) { c.ConsumerGroup = strings.Repeat("g", 513) },
 		"negative in flight":  func(c *subscriber.Config) { c.MaxInFlight = -1 },
 		"negative buffer":     func(c *subscriber.Config) { c.BufferBytes = -1 },
-		"negative interval":   func(c *subscriber.Config) { c.BehindAfter = -1 },
-		"poll intervals":      func(c *subscriber.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
-		"short lease":         func(c *subscriber.Config) { c.LeaseDuration = time.Millisecond },
+		"negative interval":   func(c *subscriber.Config) { c.Timing.BehindAfter = -1 },
+		"poll intervals":      func(c *subscriber.Config) { c.Timing.MaxPollInterval = time.Millisecond },
+		"short lease":         func(c *subscriber.Config) { c.Timing.LeaseDuration = time.Millisecond },
 		"park at once":        func(c *subscriber.Config) { c.Failures = subscriber.Park(0) },
 		"skip at once":        func(c *subscriber.Config) { c.Failures = subscriber.Skip(0) },
 		"stop before":         func(c *subscriber.Config) { c.Failures = subscriber.Stop(-1) },
 		"no poison queue":     func(c *subscriber.Config) { c.Failures = subscriber.PoisonQueue(1, nil, "poison") },
 		"32 for 32 MiB":       func(c *subscriber.Config) { c.StateBytes = 32 },
-		"negative poll pause": func(c *subscriber.Config) { c.PollInterval = -1 },
+		"negative poll pause": func(c *subscriber.Config) { c.Timing.PollInterval = -1 },
 	} {
 		config := quick(j)
 		change(&config)

@@ -23,9 +23,12 @@ import (
 type subscription struct {
 	member *membership.Member[*shard]
 
-	ctx     context.Context // the context of Subscribe
-	config  Config
-	journal *engine.Engine
+	ctx    context.Context // the context of Subscribe
+	config Config
+	// broadcast reports that there is no group, so nothing is stored.
+	broadcast bool
+	limits    limits
+	journal   *engine.Engine
 	// raw reads records without decoding them. Each payload is decoded in its lane when it is due.
 	// So a key that is missing, or slow to arrive, does not delay other aggregates.
 	raw        *engine.Engine
@@ -63,7 +66,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	log := sub.config.Journal.Internal()
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	s := &subscription{
-		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
+		ctx: ctx, closing: closing, close: closeNow, config: sub.config, broadcast: sub.broadcast, limits: sub.limits, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  lanes.New(sub.config.MaxInFlight, turn.serve),
@@ -72,7 +75,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	_, own := s.config.Positions.(*tablePositions)
 	s.member = membership.New(membership.Config{
 		Checkpoint: s.checkpoint, Key: checkpoint.Key{Group: s.config.ConsumerGroup, Topic: topic}, Shards: s.config.Journal.Shards(),
-		Lease: s.config.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
+		Lease: s.config.Timing.LeaseDuration, Name: s.config.MemberName, Now: s.now, Logger: s.logger, Start: s.config.Start.Time,
 		ExternalPositions: !own, Closing: closing,
 	}, s.newShard)
 	return s
@@ -89,7 +92,7 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 			sh.sequencer.Wake(id, version)
 		}
 	})()
-	if s.config.Broadcast {
+	if s.broadcast {
 		s.member.RunAlone(ctx, since)
 		return
 	}
@@ -99,14 +102,14 @@ func (s *subscription) run(ctx context.Context, since time.Time, seen checkpoint
 
 // reconciling starts a goroutine that reconciles the shards.
 func (s *subscription) reconciling(ctx context.Context) (stop func()) {
-	if s.config.ReconcileInterval < 0 {
+	if s.config.Timing.ReconcileInterval < 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		source.Reconcile(ctx, s.config.ReconcileInterval, func(yield func(*source.Source) bool) {
+		source.Reconcile(ctx, s.config.Timing.ReconcileInterval, func(yield func(*source.Source) bool) {
 			for sh := range s.member.All() {
 				if !yield(sh.source) {
 					return
@@ -120,11 +123,10 @@ func (s *subscription) reconciling(ctx context.Context) (stop func()) {
 	}
 }
 
-func (s *subscription) limits() sequence.Limits {
-	c := &s.config
+func (s *subscription) sequenceLimits() sequence.Limits {
 	return sequence.Limits{
-		Memory: s.memory, Broadcast: c.Broadcast, IdleStreams: c.idleStreams, MaxUnstored: c.maxUnstored,
-		MaxUnfinished: c.maxUnfinished, BehindAfter: c.BehindAfter,
+		Memory: s.memory, Broadcast: s.broadcast, IdleStreams: s.limits.idleStreams, MaxUnstored: s.limits.maxUnstored,
+		MaxUnfinished: s.limits.maxUnfinished, BehindAfter: s.config.Timing.BehindAfter,
 	}
 }
 

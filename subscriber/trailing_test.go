@@ -31,7 +31,7 @@ func TestAnEventThatTheIndexShowsLateDoesNotWaitForTrailingDelay(t *testing.T) {
 	t.Parallel()
 	j, db, shown := late(t, "late")
 	config := quick(j)
-	config.TrailingDelay = time.Hour
+	config.Timing.TrailingDelay = time.Hour
 	_, messages := subscribe(t, config)
 	other := open(t, db.Client()) // commits through it do not wake the subscriber
 	write(t, other, "late", 0, 1)
@@ -58,7 +58,7 @@ func TestABacklogDoesNotPostponeTrailingReads(t *testing.T) {
 	db.Inject(dynamotest.SmallPages(1), dynamotest.Index("journal-tail-index"))
 	db.Inject(dynamotest.Latency(5*time.Millisecond, 10*time.Millisecond), dynamotest.Index("journal-tail-index"))
 	config := quick(j)
-	config.TrailingDelay = time.Hour
+	config.Timing.TrailingDelay = time.Hour
 	_, messages := subscribe(t, config)
 
 	for n := range backlog {

@@ -23,9 +23,9 @@ func TestDeliveriesWaitWhileManyPositionsCannotBeStored(t *testing.T) {
 	for n := range aggregates {
 		write(t, j, fmt.Sprint(n), 0, 1)
 	}
-	config := subscriber.WithMaxUnstored(quick(j), most)
+	config := quick(j)
 	config.MaxInFlight = inFlight
-	sub, messages := subscribe(t, config)
+	sub, messages := subscribe(t, config, subscriber.MaxUnstored(most))
 	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
 	refused := db.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))
 	go func() {
@@ -54,9 +54,9 @@ func TestPositionsAreStoredEarlyWhenManyAreUnstored(t *testing.T) {
 			write(t, before, fmt.Sprint(n), 0, 1)
 		}
 		j := open(t, db.Client())
-		config := subscriber.WithMaxUnstored(quick(j), most)
-		config.CommitInterval, config.MaxInFlight, config.LeaseDuration = time.Minute, 4, time.Hour
-		sub, messages := subscribe(t, config)
+		config := quick(j)
+		config.Timing.CommitInterval, config.MaxInFlight, config.Timing.LeaseDuration = time.Minute, 4, time.Hour
+		sub, messages := subscribe(t, config, subscriber.MaxUnstored(most))
 		go func() {
 			for msg := range messages {
 				msg.Ack()

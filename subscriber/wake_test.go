@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,16 +18,16 @@ import (
 func TestACommitDuringTheFirstReadIsDeliveredAtOnce(t *testing.T) {
 	t.Parallel()
 	inLayouts(t, func(t *testing.T, layout journal.Layout) {
-		for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+		for name, subscribe := range kinds {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				testdb.WithFakeTime(t, func(t *testing.T) { commitDuringTheFirstRead(t, layout, config) })
+				testdb.WithFakeTime(t, func(t *testing.T) { commitDuringTheFirstRead(t, layout, subscribe) })
 			})
 		}
 	})
 }
 
-func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, configOf func(*journal.Journal) subscriber.Config) {
+func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, subscribe func(*testing.T, subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message)) {
 	t.Helper()
 	db := dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
@@ -36,8 +37,8 @@ func commitDuringTheFirstRead(t *testing.T, layout journal.Layout, configOf func
 		close(read)
 		<-committed
 	}), dynamotest.On("Query"), dynamotest.Index("journal-tail-index"), dynamotest.Times(1))
-	config := configOf(j)
-	config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
+	config := quick(j)
+	config.Timing.PollInterval, config.Timing.MaxPollInterval = time.Hour, time.Hour
 	_, messages := subscribe(t, config)
 	<-read // the reply is without the event
 	write(t, j, "x", 0, 1)

@@ -109,7 +109,7 @@ func (w *world) router() (*message.Router, *subscriber.Subscriber) {
 func (w *world) subscriber(group string) *subscriber.Subscriber {
 	w.t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: w.journal, ConsumerGroup: group, NackResendSleep: time.Millisecond, PollInterval: 10 * time.Millisecond,
+		Journal: w.journal, ConsumerGroup: group, NackResendSleep: time.Millisecond, Timing: subscriber.Timing{PollInterval: 10 * time.Millisecond},
 	}, nil)
 	require.NoError(w.t, err)
 	return sub

@@ -59,8 +59,8 @@ func newWorld(t *testing.T, layout journal.Layout, seed uint64) *world {
 	w.settings = settings{
 		layout: layout, bank: w.bank, post: w.post, paymentPatience: 300 * time.Millisecond,
 		subscriber: func(_ string, c *subscriber.Config) {
-			c.PollInterval, c.MaxPollInterval, c.LeaseDuration = 5*time.Millisecond, 50*time.Millisecond, time.Second
-			c.CommitInterval, c.CloseTimeout = 50*time.Millisecond, 500*time.Millisecond
+			c.Timing.PollInterval, c.Timing.MaxPollInterval, c.Timing.LeaseDuration = 5*time.Millisecond, 50*time.Millisecond, time.Second
+			c.Timing.CommitInterval, c.CloseTimeout = 50*time.Millisecond, 500*time.Millisecond
 			c.NackResendSleep, c.MaxNackResendSleep = 5*time.Millisecond, 100*time.Millisecond
 		},
 		process: process.Config{PollInterval: 20 * time.Millisecond, RetryAfter: 500 * time.Millisecond},

@@ -65,7 +65,7 @@ func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c
 		Prefix: prefix, Journal: journal.Config{Layout: c.layout, Shards: 2, Encodings: encodings, Now: s.clock.Now},
 		HandlerTimeout: time.Second,
 		Subscriber: func(group string, c *subscriber.Config) {
-			c.LeaseDuration, c.BehindAfter, c.CommitInterval = 5*time.Second, 100*time.Millisecond, 100*time.Millisecond
+			c.Timing.LeaseDuration, c.Timing.BehindAfter, c.Timing.CommitInterval = 5*time.Second, 100*time.Millisecond, 100*time.Millisecond
 			if group == rebuilt.Group() {
 				c.MaxInFlight = 1
 			}

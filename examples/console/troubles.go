@@ -216,11 +216,11 @@ func (s *shop) join(ctx context.Context, group string, crash bool) error {
 	}
 	config := subscriber.Config{
 		// The timeout is long enough to leave on a busy machine.
-		Journal: j, ConsumerGroup: group, MemberName: name, LeaseDuration: time.Minute, CloseTimeout: 30 * time.Second,
+		Journal: j, ConsumerGroup: group, MemberName: name, Timing: subscriber.Timing{LeaseDuration: time.Minute}, CloseTimeout: 30 * time.Second,
 	}
 	if crash {
 		// The lease ends soon after the crash, but not before it on a busy machine.
-		config.LeaseDuration, config.CloseTimeout = time.Second, 100*time.Millisecond
+		config.Timing.LeaseDuration, config.CloseTimeout = time.Second, 100*time.Millisecond
 	}
 	sub, err := subscriber.NewSubscriber(config, nil)
 	if err != nil {

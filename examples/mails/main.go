@@ -76,7 +76,7 @@ func main() {
 	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 100 * time.Millisecond, MaxPause: 10 * time.Minute, Attempts: 30})
 		// After a crash at most one event of each aggregate is delivered again.
-		c.CommitInterval = -1
+		c.Timing.CommitInterval = -1
 	}}
 	// The id of the event is the idempotency key: it is the same each time that the event comes.
 	key := func(ctx context.Context) string { return cqrs.OriginalMessageFromCtx(ctx).UUID }

@@ -66,7 +66,7 @@ func main() {
 	check(err)
 
 	// A broadcast has no consumer group, so nothing remains when a process ends.
-	listener, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}, nil)
+	listener, err := subscriber.NewBroadcast(subscriber.BroadcastConfig{Journal: j, Start: subscriber.Now()}, nil)
 	check(err)
 	defer func() { check(listener.Close()) }()
 	backend, err := requestreply.NewPubSubBackend(requestreply.PubSubBackendConfig{

@@ -71,11 +71,11 @@
 //
 // In the layout Classic, the tail has the order of these times. So a group that has passed them
 // does not see the events in the tail. It gets them with the next event of their aggregate, or at
-// the latest by the next reconciliation (subscriber.Config.ReconcileInterval, 1 hour by default),
+// the latest by the next reconciliation (subscriber.Timing.ReconcileInterval, 1 hour by default),
 // in order and each once. If that is too late, call Reconcile of package groups, import before the
-// groups start, or import into a separate journal. Some subscriptions have no reconciliation: this
-// is the default with subscriber.Config.Broadcast or Positions. They get the events only with the
-// next event of their aggregate.
+// groups start, or import into a separate journal. Broadcasts (subscriber.NewBroadcast) have no
+// reconciliation, and groups with subscriber.Config.Positions have none by default. They get the
+// events only with the next event of their aggregate.
 //
 // In the layout Packed, the tail has the order of writing, so groups get imported events
 // immediately.

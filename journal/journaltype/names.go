@@ -24,7 +24,7 @@ type ClassicOptions struct {
 
 	// OccurredAtUnit is the unit of the stored times of events since 1970: time.Second,
 	// time.Millisecond, time.Microsecond or time.Nanosecond. Records have milliseconds in any case.
-	// With seconds, an event can arrive up to subscriber.Config.TrailingDelay late.
+	// With seconds, an event can arrive up to subscriber.Timing.TrailingDelay late.
 	//
 	// journal.Create stores it; default: time.Millisecond. journal.Adopt stores it too. Its default
 	// is the unit of the sampled events, if there are any, and it refuses a unit that no sampled

@@ -101,7 +101,7 @@ func (s shop) project(ctx context.Context, g readmodel.Generation) error {
 		return err
 	}
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: s.journal, ConsumerGroup: g.Group(), PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+		Journal: s.journal, ConsumerGroup: g.Group(), Timing: subscriber.Timing{PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond},
 	}, nil)
 	if err != nil {
 		return err

@@ -106,8 +106,11 @@ func (w *world) consume(ctx context.Context, g readmodel.Generation) error {
 		return err
 	}
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: w.j, ConsumerGroup: g.Group(), PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
-		CloseTimeout: time.Second, CommitInterval: 20 * time.Millisecond, LeaseDuration: 3 * time.Second,
+		Journal: w.j, ConsumerGroup: g.Group(), CloseTimeout: time.Second,
+		Timing: subscriber.Timing{
+			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+			CommitInterval: 20 * time.Millisecond, LeaseDuration: 3 * time.Second,
+		},
 	}, nil)
 	if err != nil {
 		return err

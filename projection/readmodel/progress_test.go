@@ -44,7 +44,7 @@ func TestAGenerationWhoseGroupRestsSaysSo(t *testing.T) {
 	assert.Empty(t, w.progress(m, next).Paused)
 
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: w.j, ConsumerGroup: next.Group(), Failures: subscriber.Stop(1), PollInterval: 5 * time.Millisecond, CloseTimeout: time.Second,
+		Journal: w.j, ConsumerGroup: next.Group(), Failures: subscriber.Stop(1), Timing: subscriber.Timing{PollInterval: 5 * time.Millisecond}, CloseTimeout: time.Second,
 	}, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), topic)

@@ -73,6 +73,6 @@
 //
 // A new journal counts epochs from 1 again, so use another table for it, or empty this one. If the
 // database is restored from a backup, its positions return to their earlier values together with
-// the read model. Set Config.ReconcileInterval of the subscriber, for example to a minute,
+// the read model. Set Timing.ReconcileInterval of the subscriber, for example to a minute,
 // until reconciliation has found all aggregates that have events to handle again.
 package sqlprojection

@@ -103,8 +103,10 @@ func consume(t *testing.T, through *dynamotest.Proxy, handle message.HandlerFunc
 	j, err := journal.Open(t.Context(), through.Client(), journal.Config{})
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "mails", CommitInterval: commitInterval, LeaseDuration: time.Second,
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
+		Journal: j, ConsumerGroup: "mails", Timing: subscriber.Timing{
+			CommitInterval: commitInterval, LeaseDuration: time.Second,
+			PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond,
+		}, CloseTimeout: 100 * time.Millisecond,
 	}, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), "order")

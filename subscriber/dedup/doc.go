@@ -19,7 +19,7 @@
 // Most handlers of a [github.com/millrace-dev/millrace/subscriber] do not need this package. The
 // subscriber knows the position of its group in each aggregate, and never delivers an event at or
 // below that position. But it stores positions a little after the ack, at
-// subscriber.Config.CommitInterval. After a crash it delivers again all events that were acked
+// subscriber.Timing.CommitInterval. After a crash it delivers again all events that were acked
 // since. A handler that sends mails then sends these mails twice.
 //
 // Such a handler uses [Positions], which stores each position before the ack. After a crash only

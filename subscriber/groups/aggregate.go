@@ -75,7 +75,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // events. ResetAggregate also unparks the aggregate.
 //
 // A member that works on the aggregate continues where it was until it notices the change, with its
-// next heartbeat or when it next stores the position (subscriber.Config.CommitInterval). Its acks
+// next heartbeat or when it next stores the position (subscriber.Timing.CommitInterval). Its acks
 // in that time do not count.
 //
 // ResetAggregate deletes the records of skipped events that are delivered again. It writes no

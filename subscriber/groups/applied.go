@@ -20,7 +20,7 @@ import (
 //
 // A projection stores the position together with its writes, so the writes of the event are
 // visible. Events without writes, and events of other handlers, count when the subscriber stores
-// positions: up to subscriber.Config.CommitInterval (default: 1 second) after the ack.
+// positions: up to subscriber.Timing.CommitInterval (default: 1 second) after the ack.
 //
 // It costs two read units. It costs some more reads if the group has a start and no position in the
 // aggregate yet. For external positions it costs one unit and a read of their store
@@ -69,7 +69,7 @@ func (g *Group) applied(ctx context.Context, id aggregate.ID) (uint64, error) {
 // context with a deadline.
 //
 // An event without writes counts as applied when the subscriber next stores positions, within
-// subscriber.Config.CommitInterval (default: 1 second). Lower it if callers wait for such events.
+// subscriber.Timing.CommitInterval (default: 1 second). Lower it if callers wait for such events.
 //
 // Errors: [ErrNotApplied] with the error of the context, and with [ErrNoGroup] if the group does
 // not exist; those of Applied. None of these errors means that the event will never be applied.

@@ -53,7 +53,7 @@ type Parked struct {
 
 // Behind yields the aggregates that are blocked or parked, in the order of shard and id. These are
 // aggregates with events that the group has not handled, although it has handled later events of
-// the shard. A blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has
+// the shard. A blocked aggregate is listed after subscriber.Timing.BehindAfter, if the shard has
 // later events. [LagOptions].Behind reports it at once.
 //
 // The sequence begins with the first aggregate that follows the aggregate after in this order. The

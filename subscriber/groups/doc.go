@@ -45,7 +45,7 @@
 //	g.Resume(ctx)
 //
 // Members keep running. They see each change with their next heartbeat, within a quarter of
-// subscriber.Config.LeaseDuration, which is 2.5 seconds by default.
+// subscriber.Timing.LeaseDuration, which is 2.5 seconds by default.
 //
 // # Read your own writes
 //
@@ -77,7 +77,7 @@
 // An edit takes the aggregate's logical shard from its owner, changes rows, and frees the shard.
 // The owner may still be alive. Its later writes are refused, since the rows have a newer epoch. As
 // after a crash, events of the shard that were acked but whose positions were not stored yet
-// (subscriber.Config.CommitInterval) are delivered again, for all aggregates of the shard. Effects
+// (subscriber.Timing.CommitInterval) are delivered again, for all aggregates of the shard. Effects
 // that commit with the position happen once.
 //
 // # Topics that are queues
@@ -90,7 +90,7 @@
 //
 // Reconciliation compares the last events of all aggregates with the group's positions. It finds
 // events that the tail shows at the wrong place, such as imported events. Members reconcile once an
-// hour (subscriber.Config.ReconcileInterval). [Group.Reconcile] requests it at once, and
+// hour (subscriber.Timing.ReconcileInterval). [Group.Reconcile] requests it at once, and
 // [Group.WaitReconciled] waits for its end.
 //
 // In the packed layout the tail shows imported events at the right place. There the hourly

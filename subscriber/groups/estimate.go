@@ -23,7 +23,7 @@ const (
 // Estimate returns a cheap estimate of the lag of a group, for metrics and dashboards. [Group.Lag]
 // is exact. In each shard Estimate reads up to a hundred events of the tail, from the group's
 // cursor on, and the list of blocked and parked aggregates. It compares these with the positions of
-// their aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
+// their aggregates, since the cursor stays some time behind (subscriber.Timing.TrailingDelay).
 //
 // A group that is up to date has a lag of 0. AtLeast is set if there are more events than Estimate
 // has read. Then Oldest is the oldest of the events that it has read. Oldest is the time at which
@@ -34,7 +34,7 @@ const (
 //
 //   - Events that the tail shows before the cursor, because they were imported or because their
 //     time is wrong, count only when reconciliation has found them.
-//   - Events that were acked within the last subscriber.Config.CommitInterval may still count.
+//   - Events that were acked within the last subscriber.Timing.CommitInterval may still count.
 //   - Events that were written within the last moment may not count yet.
 //
 // In the packed layout it reads a hundred commits, with any number of events. For a group with a

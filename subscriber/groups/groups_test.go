@@ -135,7 +135,7 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 		s := setup(t, 1)
 		for _, lease := range []time.Duration{time.Second, 10 * time.Second, time.Hour} {
 			config := s.calm()
-			config.LeaseDuration = lease
+			config.Timing.LeaseDuration = lease
 			sub, _ := subscribe(t, config)
 			time.Sleep(10 * lease)
 			dead := func(after time.Duration) bool {

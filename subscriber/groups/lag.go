@@ -121,7 +121,7 @@ func (o *LagOptions) setDefaults() {
 // Lag returns the exact lag of a group: it compares the heads of all aggregates with the group's
 // positions. It makes eventually consistent reads, so the result may not include the changes of the
 // last moment, or of the time in which it runs. Positions are stored a little after the ack
-// (subscriber.Config.CommitInterval).
+// (subscriber.Timing.CommitInterval).
 //
 // It costs half a read unit for each 4 KB of the topic's rows in the snapshot table, including
 // states. In the packed layout it costs instead half a read unit or more for each aggregate, since

@@ -9,7 +9,7 @@ import (
 
 // Pause pauses a group: it delivers no messages until [Group.Resume]. This includes members that
 // join later. Pause returns at once. Members see the pause within a quarter of
-// subscriber.Config.LeaseDuration, and then stop as on Close: handlers have
+// subscriber.Timing.LeaseDuration, and then stop as on Close: handlers have
 // subscriber.Config.CloseTimeout to ack their messages. [Group.WaitIdle] waits for that. If the
 // group is already paused or stopped (subscriber.Stop), nothing changes.
 //
@@ -19,7 +19,7 @@ func (g *Group) Pause(ctx context.Context) error {
 }
 
 // Resume makes a paused group continue at its positions. Members see it within a quarter of
-// subscriber.Config.LeaseDuration. A group that was stopped (subscriber.Stop) tries the event that
+// subscriber.Timing.LeaseDuration. A group that was stopped (subscriber.Stop) tries the event that
 // has stopped it again, and counts its attempts from the start.
 //
 // Errors: those of Pause.

@@ -67,7 +67,7 @@ func TestAPauseLetsHandlersFinish(t *testing.T) {
 		s.write(t, "x", 0, 2)
 		msg := receive(t, messages)
 		require.NoError(t, s.Pause(t.Context()))
-		brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
+		brief, cancel := context.WithTimeout(t.Context(), config.Timing.LeaseDuration/2)
 		defer cancel()
 		require.ErrorAs(t, s.WaitIdle(brief), new(*groups.ActiveError), "a message is out")
 

@@ -15,13 +15,13 @@ import (
 // and handle events that they have missed. Call it after an import, since imported events may be
 // dated before the group's cursor.
 //
-// In the classic layout members do the same every subscriber.Config.ReconcileInterval, by default
+// In the classic layout members do the same every subscriber.Timing.ReconcileInterval, by default
 // one hour. In the packed layout their hourly reconciliation compares only recent writes. There
 // they compare all aggregates once a week.
 //
 // Reconcile marks each shard and returns. To mark a shard, it takes the shard from its owner for a
 // moment, as an edit does. So events of the shard that were acked but whose positions were not
-// stored yet (subscriber.Config.CommitInterval) are delivered again. A member begins within a
+// stored yet (subscriber.Timing.CommitInterval) are delivered again. A member begins within a
 // minute and a half after it has caught up with the shard's tail. It compares one shard after the
 // other. The mark stays until the shard was compared, also while the group is paused.
 // [Group.Reconciling] returns the shards that are still marked, and [Group.WaitReconciled] waits

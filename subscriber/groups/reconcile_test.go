@@ -30,8 +30,8 @@ func (s store) importEarly(t *testing.T, id string, after int) {
 // calm returns a config with long poll intervals, for tests in which minutes pass.
 func (s store) calm() subscriber.Config {
 	config := s.quick()
-	config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Second, 10*time.Second, time.Second
-	config.LeaseDuration, config.ReconcileInterval = 20*time.Second, 24*time.Hour
+	config.Timing.PollInterval, config.Timing.MaxPollInterval, config.Timing.CommitInterval = time.Second, 10*time.Second, time.Second
+	config.Timing.LeaseDuration, config.Timing.ReconcileInterval = 20*time.Second, 24*time.Hour
 	return config
 }
 

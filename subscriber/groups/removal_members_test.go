@@ -19,7 +19,7 @@ func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t, 4)
 		config := s.quick()
-		config.LeaseDuration = time.Second
+		config.Timing.LeaseDuration = time.Second
 		subscribe(t, config)
 		get := func() groups.Status {
 			g, err := s.Get(t.Context())

@@ -19,7 +19,7 @@ import (
 // deleted.
 //
 // The group may have members. Until they see the reset, within a quarter of
-// subscriber.Config.LeaseDuration, they continue where they were. During that time later events of
+// subscriber.Timing.LeaseDuration, they continue where they were. During that time later events of
 // an aggregate may be delivered between the events from the start. An effect may still commit with
 // a position from before the reset. To prevent this, for example when you clear a read model, pause
 // the group first, and wait until it is idle.

@@ -117,7 +117,7 @@ func (s store) write(t *testing.T, id string, after, n int) {
 // alone returns a config for the only member of a group. Its lease does not end on a slow machine.
 func (s store) alone() subscriber.Config {
 	config := s.quick()
-	config.LeaseDuration, config.CloseTimeout = patience, patience
+	config.Timing.LeaseDuration, config.CloseTimeout = patience, patience
 	return config
 }
 
@@ -125,9 +125,11 @@ func (s store) alone() subscriber.Config {
 // on a slow machine.
 func (s store) quick() subscriber.Config {
 	return subscriber.Config{
-		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
-		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond, BehindAfter: 50 * time.Millisecond,
+		Journal: s.Journal, ConsumerGroup: group, Timing: subscriber.Timing{
+			LeaseDuration: 2 * time.Second,
+			PollInterval:  5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+			TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond, BehindAfter: 50 * time.Millisecond,
+		},
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }

@@ -45,7 +45,7 @@ type Stopped struct {
 
 // Member is one subscription of the group, or an operator. An operator is an edit of this package
 // that holds a shard for a moment. A member that crashed stays in the list until another member has
-// missed its heartbeats for subscriber.Config.LeaseDuration. If there is no other member, it stays
+// missed its heartbeats for subscriber.Timing.LeaseDuration. If there is no other member, it stays
 // until one joins.
 type Member struct {
 	Number uint64 // unique in the group
@@ -57,7 +57,7 @@ type Member struct {
 	// It may be up to an eighth of Lease too early.
 	LastHeartbeat time.Time
 	// Lease is the time for which the member keeps its shards after a heartbeat
-	// (subscriber.Config.LeaseDuration).
+	// (subscriber.Timing.LeaseDuration).
 	Lease time.Duration
 	// Dead reports that the last heartbeat is older than nine eighths of Lease, by the clock of the
 	// reader (journal.Config.Now). Members do not compare clocks: they take over the shards of a

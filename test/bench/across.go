@@ -62,7 +62,7 @@ func write(ctx context.Context, order string) error {
 func (b *bench) latencyAcross(ctx context.Context) error {
 	const name, interval = "latency-across", 200 * time.Millisecond
 	busy := writing{Type: name, Aggregates: 50, Commits: 200, Pause: 20 * time.Millisecond}
-	took, err := b.across(ctx, subscriber.Config{PollInterval: interval, MaxPollInterval: interval}, busy)
+	took, err := b.across(ctx, subscriber.Config{Timing: subscriber.Timing{PollInterval: interval, MaxPollInterval: interval}}, busy)
 	if err != nil {
 		return err
 	}

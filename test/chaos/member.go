@@ -116,11 +116,13 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 		Journal: j, ConsumerGroup: m.Group,
 		MaxInFlight:     8,
 		NackResendSleep: 150 * time.Millisecond,
-		PollInterval:    100 * time.Millisecond, MaxPollInterval: 400 * time.Millisecond,
-		TrailingDelay:  trailingDelay,
-		CommitInterval: commitInterval,
-		BehindAfter:    behindAfter,
-		LeaseDuration:  m.Lease,
+		Timing: subscriber.Timing{
+			PollInterval: 100 * time.Millisecond, MaxPollInterval: 400 * time.Millisecond,
+			TrailingDelay:  trailingDelay,
+			CommitInterval: commitInterval,
+			BehindAfter:    behindAfter,
+			LeaseDuration:  m.Lease,
+		},
 	}, logger)
 	if err != nil {
 		return err

@@ -206,7 +206,7 @@ func (a *application) consume() {
 	}
 	a.join(subscriber.Config{ConsumerGroup: "handles"}, fail("", ""))
 	a.join(subscriber.Config{ConsumerGroup: "begins-now", Start: subscriber.Now()}, fail("", ""))
-	a.join(subscriber.Config{ConsumerGroup: "blocks", BehindAfter: time.Millisecond}, fail("small", ""))
+	a.join(subscriber.Config{ConsumerGroup: "blocks", Timing: subscriber.Timing{BehindAfter: time.Millisecond}}, fail("small", ""))
 	a.join(subscriber.Config{ConsumerGroup: "parks", Failures: subscriber.Park(1)}, fail("small", ""))
 	a.join(subscriber.Config{ConsumerGroup: "skips", Failures: subscriber.Skip(1)}, fail("small", ""))
 	a.join(subscriber.Config{ConsumerGroup: "defers", Failures: subscriber.Defer(later)}, fail("small", ""))
@@ -232,7 +232,7 @@ func (a *application) consume() {
 // join subscribes to the topic of notes and handles its messages until the test ends or the
 // returned function is called.
 func (a *application) join(config subscriber.Config, handle message.NoPublishHandlerFunc) (leave func()) {
-	config.Journal, config.NackResendSleep, config.CommitInterval = a.journal, -1, 10*time.Millisecond
+	config.Journal, config.NackResendSleep, config.Timing.CommitInterval = a.journal, -1, 10*time.Millisecond
 	if config.ConsumerGroup == "blocks" {
 		config.NackResendSleep = 100 * time.Millisecond
 	}

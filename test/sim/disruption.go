@@ -145,7 +145,7 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		p.duration = max(p.duration, 4*d.outage)
 		for i := range p.groups {
 			c := &p.groups[i].config
-			c.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
+			c.Timing.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
 		}
 		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
 	}
@@ -164,13 +164,13 @@ func (p *plan) provoke() {
 		p.disruption.measures = true
 		g := &p.groups[0]
 		g.handlers.slow, g.handlers.sagas, g.failures = 0, false, failurePlan{policy: blocks}
-		g.config.Failures, g.config.PollInterval, g.config.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
+		g.config.Failures, g.config.Timing.PollInterval, g.config.Timing.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
 	case Overlook, Unrevise:
 		p.disruption.straggling, p.disruption.strikes = 1, 6
 		p.wrongClocks = false
 		p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.1}}
 		for i := range p.groups {
-			p.groups[i].config.ReconcileInterval = -1
+			p.groups[i].config.Timing.ReconcileInterval = -1
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (p *plan) linger() {
 		g := &p.groups[i]
 		g.handlers.sagas, g.handlers.projection, g.handlers.runs = false, false, false
 		g.failures = failurePlan{policy: blocks}
-		g.config.Failures, g.config.TrailingDelay = g.failures.setting(), p.trailing
+		g.config.Failures, g.config.Timing.TrailingDelay = g.failures.setting(), p.trailing
 	}
 }
 
@@ -210,7 +210,7 @@ func (p *plan) withoutReconciliation(r *rand.Rand) {
 	p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.02}}
 	for i := range p.groups {
 		if r.IntN(2) == 0 {
-			p.groups[i].config.ReconcileInterval = -1
+			p.groups[i].config.Timing.ReconcileInterval = -1
 		}
 	}
 }

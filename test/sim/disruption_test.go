@@ -84,7 +84,7 @@ func TestAWorldWithoutReconciliationHasNothingThatOnlyItFinds(t *testing.T) {
 	for number := range uint64(200) {
 		p := planOf(t, World{Seed: 3, Number: number})
 		for _, g := range p.groups {
-			if g.config.ReconcileInterval < 0 {
+			if g.config.Timing.ReconcileInterval < 0 {
 				without++
 				assert.False(t, p.wrongClocks || p.disruption.has(Clocks) || p.disruption.has(Imports) || p.disruption.has(IndexDelays))
 			}

@@ -175,7 +175,7 @@ func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
 
 // mostVacancy is how long shards may have no owner after a crash.
 func (l *life) mostVacancy() time.Duration {
-	lease := l.process.group.config.LeaseDuration
+	lease := l.process.group.config.Timing.LeaseDuration
 	return lease + lease/4 + takeOverSlack
 }
 

@@ -178,14 +178,16 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			NackResendSleep:    draw.Pick(r, -1, 20*time.Millisecond, 0),
 			MaxNackResendSleep: draw.Pick(r, 0, 500*time.Millisecond, 2*time.Second),
 			AckDeadline:        time.Duration(draw.Pick(r, 0, 0, 500, 5000)) * time.Millisecond,
-			ReconcileInterval:  seconds(r, 10, 40),
-			PollInterval:       poll,
-			MaxPollInterval:    max(2*poll, time.Second),
-			TrailingDelay:      p.trailing,
-			CommitInterval:     time.Duration(draw.Pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
-			BehindAfter:        time.Duration(draw.Pick(r, 1, 5, 30)) * time.Second,
-			LeaseDuration:      lease,
-			CloseTimeout:       time.Duration(draw.Pick(r, 200, 1000, 5000)) * time.Millisecond,
+			Timing: subscriber.Timing{
+				ReconcileInterval: seconds(r, 10, 40),
+				PollInterval:      poll,
+				MaxPollInterval:   max(2*poll, time.Second),
+				TrailingDelay:     p.trailing,
+				CommitInterval:    time.Duration(draw.Pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
+				BehindAfter:       time.Duration(draw.Pick(r, 1, 5, 30)) * time.Second,
+				LeaseDuration:     lease,
+			},
+			CloseTimeout: time.Duration(draw.Pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
 			// With a projection each event is a separate transaction, so the world must be small. A
@@ -240,7 +242,7 @@ func (p *plan) makeDear(r *rand.Rand, small bool) {
 
 func (p *plan) longestLease() (longest time.Duration) {
 	for _, g := range p.groups {
-		longest = max(longest, g.config.LeaseDuration)
+		longest = max(longest, g.config.Timing.LeaseDuration)
 	}
 	return longest
 }
@@ -251,8 +253,8 @@ func (p *plan) String() string {
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, reconcile %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
-			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.ReconcileInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
-			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers, g.failures)
+			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.Timing.ReconcileInterval, c.EventTypes, c.Timing.PollInterval, c.Timing.MaxPollInterval,
+			c.Timing.CommitInterval, c.Timing.BehindAfter, c.Timing.LeaseDuration, c.CloseTimeout, g.handlers, g.failures)
 	}
 	return s
 }

@@ -50,7 +50,7 @@ type life struct {
 func (p *process) start(ctx context.Context) error {
 	w := p.world
 	p.lives++
-	lease := p.group.config.LeaseDuration
+	lease := p.group.config.Timing.LeaseDuration
 	l := &life{process: p, random: draw.Derive(p.random), calm: w.isCalm(), endSagas: func() {}}
 	l.member = &member{
 		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
@@ -134,7 +134,7 @@ func (l *life) close() {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
 	}
 	c := l.process.group.config
-	if most := c.CloseTimeout + c.LeaseDuration + closeSlack; took > most {
+	if most := c.CloseTimeout + c.Timing.LeaseDuration + closeSlack; took > most {
 		w.oracle.find(Slow, "%s took %v to close, more than %v", l.member.name, took, most)
 	}
 	l.endSagas()

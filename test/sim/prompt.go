@@ -28,7 +28,7 @@ const (
 
 // isPrompt reports whether the settings of a group allow prompt deliveries.
 func (g *groupPlan) isPrompt() bool {
-	return g.config.MaxPollInterval <= time.Second && g.handlers.slow == 0 && !g.handlers.sagas && g.failures.policy != skips
+	return g.config.Timing.MaxPollInterval <= time.Second && g.handlers.slow == 0 && !g.handlers.sagas && g.failures.policy != skips
 }
 
 // measure makes some commits after the storm, and checks whether they are delivered soon.
@@ -72,7 +72,7 @@ func (w *world) measure(ctx context.Context) error {
 		if !g.isPrompt() {
 			continue
 		}
-		most, late, longest := g.config.MaxPollInterval+promptSlack, 0, time.Duration(0)
+		most, late, longest := g.config.Timing.MaxPollInterval+promptSlack, 0, time.Duration(0)
 		for _, c := range commits {
 			took, ok := w.oracle.handedOut(stream{g.name, c.topic, c.id}, c.number)
 			if took -= c.at; ok && took > most {

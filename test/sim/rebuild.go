@@ -102,8 +102,10 @@ func (l *life) openRebuilt(ctx context.Context, w *world, client *dynamodb.Clien
 		return err
 	}
 	l.sub, err = subscriber.NewSubscriber(subscriber.Config{
-		Journal: l.journal, ConsumerGroup: rebuiltGroup, LeaseDuration: 2 * time.Second, CloseTimeout: time.Second,
-		PollInterval: time.Second, MaxPollInterval: 2 * time.Second, TrailingDelay: w.plan.trailing,
+		Journal: l.journal, ConsumerGroup: rebuiltGroup, CloseTimeout: time.Second,
+		Timing: subscriber.Timing{
+			LeaseDuration: 2 * time.Second, PollInterval: time.Second, MaxPollInterval: 2 * time.Second, TrailingDelay: w.plan.trailing,
+		},
 	}, nil)
 	if err != nil {
 		return err

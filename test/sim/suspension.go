@@ -39,7 +39,7 @@ type suspension struct {
 
 // suspend suspends a process repeatedly until ctx ends.
 func (p *process) suspend(ctx context.Context, every time.Duration, r *rand.Rand) {
-	lease := p.group.config.LeaseDuration
+	lease := p.group.config.Timing.LeaseDuration
 	for ctx.Err() == nil {
 		pauseFor(ctx, exponential(r, every))
 		s := &suspension{

@@ -48,7 +48,7 @@ func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 	}))
 	require.NoError(w.t, err)
 	config := w.config(w.journal(p.dynamo.Client(testdb.Once)), store)
-	config.LeaseDuration = time.Second
+	config.Timing.LeaseDuration = time.Second
 	p.Subscriber = w.consume(config, func(msg *message.Message) error {
 		if err := handle(msg); err != nil {
 			return err

@@ -31,7 +31,7 @@ func TestReconciliationContinuesAtThePositionsOfARestoredDatabase(t *testing.T) 
 	}
 
 	config := w.config(w.j, w.store)
-	config.ReconcileInterval = 20 * time.Millisecond
+	config.Timing.ReconcileInterval = 20 * time.Millisecond
 	w.consume(config, handle)
 
 	eventually(t, "the second comes again", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })

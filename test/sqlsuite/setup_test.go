@@ -128,7 +128,7 @@ func (w *world) effects(id string) (numbers []uint64, sum int) {
 func (w *world) config(j *journal.Journal, store subscriber.PositionStore) subscriber.Config {
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "totals", Positions: store,
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
+		Timing:          subscriber.Timing{PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 20 * time.Millisecond},
 		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }

@@ -118,9 +118,9 @@ func open(t *testing.T, db *dynamotest.DB, s settings) *bank {
 		Journal:        b.journalConfig(t, s),
 		ExistingTables: !s.tables,
 		Subscriber: func(_ string, c *subscriber.Config) {
-			c.PollInterval, c.MaxPollInterval, c.CommitInterval = 20*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
+			c.Timing.PollInterval, c.Timing.MaxPollInterval, c.Timing.CommitInterval = 20*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
 			c.NackResendSleep, c.MaxNackResendSleep = 20*time.Millisecond, 100*time.Millisecond
-			c.LeaseDuration, c.BehindAfter, c.MemberName = 10*time.Second, 50*time.Millisecond, "bank/1"
+			c.Timing.LeaseDuration, c.Timing.BehindAfter, c.MemberName = 10*time.Second, 50*time.Millisecond, "bank/1"
 		},
 	})
 	require.NoError(t, err)

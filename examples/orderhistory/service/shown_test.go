@@ -77,7 +77,7 @@ func TestAnEventIsNotShownBeforeAQueryShowsIt(t *testing.T) {
 func ackEverything(t *testing.T, s *service.Service) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: s.Journal(), ConsumerGroup: service.HistoryGroup, CommitInterval: 10 * time.Millisecond,
+		Journal: s.Journal(), ConsumerGroup: service.HistoryGroup, Timing: subscriber.Timing{CommitInterval: 10 * time.Millisecond},
 	}, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), ofOrder.Type)

@@ -48,7 +48,7 @@ func (c *consumers) start(ctx context.Context) error {
 		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	config.Subscriber = func(_ string, c *subscriber.Config) {
 		c.MaxInFlight = 16 // more does not help with an emulator on a small machine
-		c.LeaseDuration, c.TrailingDelay = leaseDuration, 2*time.Second
+		c.Timing.LeaseDuration, c.Timing.TrailingDelay = leaseDuration, 2*time.Second
 	}
 	config.Middleware = []message.HandlerMiddleware{c.lag.measure, c.echo.repeat}
 	s, err := service.Open(ctx, client, config)

@@ -109,7 +109,9 @@ func (s *Service) newFeed() (*live.Feed, error) {
 			_ = s.View.WaitConsistent(ctx, r.Aggregate.Value, r.Number)
 			return r.Aggregate.Value, nil
 		},
-		Hint:       func(r *journal.Record) string { return r.Aggregate.Value },
-		Subscriber: subscriber.Config{PollInterval: pollInterval, MaxPollInterval: maxPollInterval, TrailingDelay: trailingDelay},
+		Hint: func(r *journal.Record) string { return r.Aggregate.Value },
+		Subscriber: subscriber.BroadcastConfig{
+			PollInterval: pollInterval, MaxPollInterval: maxPollInterval, TrailingDelay: trailingDelay,
+		},
 	})
 }

@@ -73,7 +73,7 @@ func (c *Config) setDefaults() {
 }
 
 func (c *Config) subscriber(group string, s *subscriber.Config) {
-	s.PollInterval, s.MaxPollInterval, s.TrailingDelay = pollInterval, maxPollInterval, trailingDelay
+	s.Timing.PollInterval, s.Timing.MaxPollInterval, s.Timing.TrailingDelay = pollInterval, maxPollInterval, trailingDelay
 	if c.Subscriber != nil {
 		c.Subscriber(group, s)
 	}

@@ -51,7 +51,7 @@ func (s *servers) start(ctx context.Context, place int) {
 	c := s.faults.connect(s.db)
 	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.Config{
 		Subscriber: func(_ string, c *subscriber.Config) { // so that the story is short
-			c.LeaseDuration, c.TrailingDelay = 2*time.Second, time.Second
+			c.Timing.LeaseDuration, c.Timing.TrailingDelay = 2*time.Second, time.Second
 		},
 		Logger: slog.New(slog.DiscardHandler), // most failed requests are logged
 	})

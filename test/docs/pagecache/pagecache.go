@@ -55,8 +55,8 @@ func (c *Cache) update(id string, change func(*entry)) {
 // Watch learns of the events of all accounts, whichever process wrote them. It returns when ctx
 // ends. Begin with an empty cache, and do not use it after Watch has returned.
 func (c *Cache) Watch(ctx context.Context, j *journal.Journal) (err error) {
-	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}
-	sub, err := subscriber.NewSubscriber(config, watermill.NewSlogLogger(nil))
+	config := subscriber.BroadcastConfig{Journal: j, Start: subscriber.Now()}
+	sub, err := subscriber.NewBroadcast(config, watermill.NewSlogLogger(nil))
 	if err != nil {
 		return err
 	}

@@ -57,8 +57,8 @@ func NewGoChannel(config Config, logger watermill.LoggerAdapter) *GoChannel {
 	if config.Persistent {
 		start = subscriber.Beginning()
 	}
-	g.sub, err = subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, Broadcast: true, Start: start, Unmarshaler: counting{g},
+	g.sub, err = subscriber.NewBroadcast(subscriber.BroadcastConfig{
+		Journal: j, Start: start, Unmarshaler: counting{g},
 		NackResendSleep: -1, // a GoChannel sends again at once
 	}, logger)
 	must(err)

@@ -38,7 +38,7 @@ func TestAGroupWithExternalPositionsIsShownWithoutLag(t *testing.T) {
 	deposits(t, j, account("1"), 1, 2)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "totals", Positions: &ledger{}, Failures: subscriber.Park(1),
-		PollInterval: 5 * time.Millisecond, BehindAfter: 10 * time.Millisecond,
+		Timing: subscriber.Timing{PollInterval: 5 * time.Millisecond, BehindAfter: 10 * time.Millisecond},
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })

@@ -47,9 +47,11 @@ func join(t *testing.T, j *journal.Journal) member {
 func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolicy, lease time.Duration) member {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", Failures: failures, LeaseDuration: lease,
-		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
-		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
+		Journal: j, ConsumerGroup: "audit", Failures: failures, Timing: subscriber.Timing{
+			PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+			LeaseDuration: lease, BehindAfter: 10 * time.Millisecond,
+		},
+		NackResendSleep: time.Millisecond, CloseTimeout: patience,
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
@@ -394,8 +396,10 @@ func TestAReconciliationIsWaitedFor(t *testing.T) {
 func compare(t *testing.T, j *journal.Journal) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", ReconcileInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
-		PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+		Journal: j, ConsumerGroup: "audit", Timing: subscriber.Timing{
+			ReconcileInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
+			PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+		},
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })

@@ -33,7 +33,7 @@ import ends. --skip-different leaves out such aggregates.
 
 In the classic layout, consumer groups may have passed the time of the imported events. They handle
 such events with the next event of the aggregate, or at the latest after the next reconciliation
-(subscriber.Config.ReconcileInterval, one hour by default). If that is too late, import before the
+(subscriber.Timing.ReconcileInterval, one hour by default). If that is too late, import before the
 groups start, or use "millrace group reconcile". In the packed layout the tail has the order of
 writing, so groups handle imported events at once.`,
 		Example: "  millrace import backup.jsonl\n  gunzip -c account-42.jsonl.gz | millrace import --endpoint http://127.0.0.1:8000 -",

@@ -45,8 +45,10 @@ func consume(t *testing.T, m *readmodel.Model, j *journal.Journal) (stop func())
 		defer close(ended)
 		_ = m.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
 			sub, err := subscriber.NewSubscriber(subscriber.Config{
-				Journal: j, ConsumerGroup: g.Group(), LeaseDuration: 3 * time.Second, CommitInterval: 10 * time.Millisecond,
-				PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CloseTimeout: time.Second,
+				Journal: j, ConsumerGroup: g.Group(), Timing: subscriber.Timing{
+					LeaseDuration: 3 * time.Second, CommitInterval: 10 * time.Millisecond,
+					PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+				}, CloseTimeout: time.Second,
 			}, nil)
 			if err != nil {
 				return err

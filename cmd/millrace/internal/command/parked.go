@@ -82,7 +82,7 @@ func (a *app) behind() *cobra.Command {
 		Long: `List the aggregates that are blocked or parked. The group has not handled an event of them, although
 it has handled later events of their shard. The event of a blocked aggregate has failed and is tried
 again, or it has not failed and its handler takes long. A parked aggregate waits for an operator. A
-blocked aggregate is listed after subscriber.Config.BehindAfter, if the shard has later events.
+blocked aggregate is listed after subscriber.Timing.BehindAfter, if the shard has later events.
 --all lists all aggregates with events to handle.
 
   NEXT       number of the next event to handle

@@ -239,7 +239,7 @@ func (w *world) paid(t *testing.T, ids ...string) {
 // subscribed handles events of wallets with a handler until n have been handled.
 func (w *world) subscribed(t *testing.T, config subscriber.Config, n int, handle func(*message.Message) error) {
 	t.Helper()
-	config.PollInterval, config.MaxPollInterval, config.NackResendSleep = 5*time.Millisecond, 50*time.Millisecond, time.Millisecond
+	config.Timing.PollInterval, config.Timing.MaxPollInterval, config.NackResendSleep = 5*time.Millisecond, 50*time.Millisecond, time.Millisecond
 	sub, err := subscriber.NewSubscriber(config, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), "wallet")
@@ -405,7 +405,7 @@ func runApplication(t *testing.T, w *world) {
 	app, err := millrace.Open(t.Context(), w.role.client, millrace.Config{
 		Journal: config, ExistingTables: true,
 		Subscriber: func(_ string, c *subscriber.Config) {
-			c.PollInterval, c.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
+			c.Timing.PollInterval, c.Timing.MaxPollInterval = 5*time.Millisecond, 20*time.Millisecond
 		},
 	})
 	require.NoError(t, err)
@@ -476,7 +476,7 @@ func (w *world) operated(t *testing.T) {
 	require.NoError(t, groups.Of(past, "former", "wallet").Remove(t.Context(), groups.RemoveOptions{}))
 	for group, fails := range map[string]bool{"audit": true, "list.2": false} {
 		sub, err := subscriber.NewSubscriber(subscriber.Config{
-			Journal: j, ConsumerGroup: group, Failures: subscriber.Park(1), PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+			Journal: j, ConsumerGroup: group, Failures: subscriber.Park(1), Timing: subscriber.Timing{PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond},
 			Start: subscriber.At(time.Now().Add(-time.Hour)),
 		}, nil)
 		require.NoError(t, err)

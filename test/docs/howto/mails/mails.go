@@ -21,7 +21,7 @@ func Add(app *millrace.App, client *http.Client, url string) error {
 	group := millrace.Group{Name: "mails", Topics: []string{"order"}, Subscriber: func(c *subscriber.Config) {
 		c.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute, Attempts: 30})
 		// After a crash at most one event of each aggregate is delivered again.
-		c.CommitInterval = -1
+		c.Timing.CommitInterval = -1
 	}}
 	return app.HandleEvents(group, cqrs.NewGroupEventHandler(func(ctx context.Context, e *shop.Placed) error {
 		// The same for each delivery of the event.
