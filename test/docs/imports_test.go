@@ -11,13 +11,13 @@ import (
 
 // imports are the rules of design/README.md. A name with /... includes the packages below.
 var imports = []struct{ about, of, refused, except string }{
-	{"the leaf needs no other package of the journal", "journal/journaltype", "journal/... repository publisher subscriber/... internal/...", "internal/dynamo internal/printable internal/units internal/carried"},
-	{"storage is plain data", "internal/storage", "internal/... journal", "internal/dynamo internal/printable internal/units internal/carried"},
+	{"the leaf needs no other package of the journal", "journal/journaltype", "journal/... repository publisher subscriber/... internal/...", "internal/dynamo internal/printable internal/units internal/carried internal/retry"},
+	{"storage is plain data", "internal/storage", "internal/... journal", "internal/dynamo internal/printable internal/units internal/carried internal/retry"},
 	{"table does not know how events are stored", "internal/table", "internal/engine journal journal/internal/...", ""},
 	{"the engine knows no layout", "internal/engine", "journal journal/internal/... internal/layouttest", ""},
 	{"layouts do not know each other", "journal/internal/packed", "journal journal/internal/classic", ""},
 	{"layouts do not know each other", "journal/internal/classic", "journal journal/internal/packed", ""},
-	{"the sequencer makes no requests", "subscriber/internal/sequence", "journal internal/... subscriber/...", "internal/storage internal/dynamo internal/printable internal/units internal/carried"},
+	{"the sequencer makes no requests", "subscriber/internal/sequence", "journal internal/... subscriber/...", "internal/storage internal/dynamo internal/printable internal/units internal/carried internal/retry"},
 	{"the pool serves anything", "subscriber/internal/lanes", "aggregate journal/... internal/... subscriber/...", ""},
 	{"a source does not know who owns its shard", "subscriber/internal/source", "subscriber/internal/membership subscriber/internal/lanes", ""},
 	{"a member does not know what it works on", "subscriber/internal/membership", "subscriber/internal/source subscriber/internal/sequence subscriber/internal/lanes", ""},
