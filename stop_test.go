@@ -28,7 +28,9 @@ func publishes(_ string, input any) bool {
 
 // seldom makes the polls of minutes few.
 func seldom(c *millrace.Config) {
-	c.Subscriber = func(_ string, c *subscriber.Config) { c.Timing.PollInterval, c.Timing.MaxPollInterval = time.Second, time.Second }
+	c.Subscriber = func(_ string, c *subscriber.Config) {
+		c.Timing.PollInterval, c.Timing.MaxPollInterval = time.Second, time.Second
+	}
 }
 
 // stopWhilePublishing stops an App while DynamoDB throttles the command of a process manager. It

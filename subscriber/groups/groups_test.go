@@ -86,9 +86,9 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 			_, err := collect(s.Parked(ctx, aggregate.ID{}))
 			return err
 		},
-		"Pause":          func(ctx context.Context) error { return s.Pause(ctx) },
-		"Resume":         func(ctx context.Context) error { return s.Resume(ctx) },
-		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx) },
+		"Pause":          s.Pause,
+		"Resume":         s.Resume,
+		"WaitIdle":       s.WaitIdle,
 		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, subscriber.Now(), nil) },
 		"CleanUp":        func(ctx context.Context) error { _, err := s.CleanUp(ctx, nil); return err },
 		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, groups.RemoveOptions{}) },
