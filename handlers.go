@@ -265,12 +265,16 @@ func (a *App) newSubscriber(g Group, s settings) (*subscriber.Subscriber, error)
 	if err := mayPosition(g, config); err != nil {
 		return nil, err
 	}
+	sub, err := a.subscriber(g, config)
+	if err != nil {
+		return nil, err
+	}
 	if store, ok := config.Positions.(groups.Positions); ok {
 		a.mu.Lock()
 		a.external[g.Name] = store
 		a.mu.Unlock()
 	}
-	return a.subscriber(g, config)
+	return sub, nil
 }
 
 // configure returns the config of the subscriber of a group.

@@ -104,8 +104,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Config configures an [App]. Only Journal.Shards and Journal.Layout are required,
-// and not with ExistingTables.
+// Config configures an [App]. Only Journal.Shards and Journal.Layout are required, and not with
+// ExistingTables.
 type Config struct {
 	// Prefix is the beginning of the names of all tables, such as "shop-". Default: none.
 	Prefix string

@@ -212,7 +212,8 @@ func (m *Manager[S]) step(ctx context.Context, in Input, fired *timeoutRow) erro
 
 // stepWithRetries repeats stepOnce while another input is stored first.
 func (m *Manager[S]) stepWithRetries(ctx context.Context, in Input, fired *timeoutRow) error {
-	again := backoff.WithContext(backoff.WithMaxRetries(retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
+	most := uint64(m.config.MaxAttempts - 1) //nolint:gosec // not negative
+	again := backoff.WithContext(backoff.WithMaxRetries(retry.Pauses(5*time.Millisecond, 100*time.Millisecond, 0), most), ctx)
 	return backoff.Retry(func() error {
 		err := m.stepOnce(ctx, in, fired)
 		var refused *journal.WriteRefusedError
