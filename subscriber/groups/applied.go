@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
@@ -81,9 +79,7 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 // aggregate.
 func (g *Groups) wait(ctx context.Context, group string, id aggregate.ID, number uint64, mayLack bool) error {
 	one := g.Of(group, id.Type)
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(500*time.Millisecond), backoff.WithMaxElapsedTime(0),
-	)
+	between := retry.Pauses(10*time.Millisecond, 500*time.Millisecond, 0)
 	var why error
 	for {
 		applied, err := one.applied(ctx, id)

@@ -374,7 +374,5 @@ func passes(err error) bool {
 }
 
 func patience() backoff.BackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	return retry.Pauses(50*time.Millisecond, 2*time.Second, 0)
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
@@ -43,9 +41,7 @@ import (
 // Errors: [*ActiveError] with the error of the context, [ErrNoGroup], [ErrCorrupt],
 // subscriber.ErrFenced, and the errors of the journal.
 func (g *Group) WaitIdle(ctx context.Context) error {
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	between := retry.Pauses(50*time.Millisecond, time.Second, 0)
 	var active *ActiveError
 	for {
 		membership, err := g.membership(ctx)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/retry"
 )
@@ -89,9 +87,7 @@ func (g *Group) reconciling(ctx context.Context, shards []int) ([]int, error) {
 //
 // Errors: those of Reconciling. If ctx ends, the text contains the number of shards that are left.
 func (g *Group) WaitReconciled(ctx context.Context, progress func(left int)) error {
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(100*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0),
-	)
+	between := retry.Pauses(100*time.Millisecond, 5*time.Second, 0)
 	left, err := g.Reconciling(ctx)
 	for err == nil && len(left) > 0 {
 		if progress != nil {
